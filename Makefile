@@ -1,0 +1,63 @@
+# Every target works on a fresh machine: it makes .venv when that is missing and leaves it alone
+# when it is current. `make` alone lists the targets.
+
+PY := .venv/bin/python
+JOBS ?= 2
+
+# Compiles the kernels where that has not happened yet, so that no test pays for it.
+WARM := from ledgerstone.records.kernels import load; report = load(); \
+        print("kernels", "compiled" if report.compiled else "loaded", f"in {report.seconds:.2f} s")
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fmt bench crash kafka-reads golden lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## make .venv from the locked requirements (every target does)
+	@tools/setup
+
+demo: setup ## write a small log with our own storage code and show what is in its files
+	@$(PY) examples/first_log.py
+
+test: setup ## the test suite, without the minutes-long sweeps
+	@$(PY) -c '$(WARM)'
+	@$(PY) -m pytest -q -n $(JOBS) -m "not slow"
+
+check: setup ## format, lint, types, import contracts, house rules
+	@.venv/bin/ruff format --check --quiet . || { echo "formatting differs: make fmt"; exit 1; }
+	@.venv/bin/ruff check --quiet .
+	@$(PY) -m mypy src tests tools bench examples
+	@.venv/bin/lint-imports --no-logo
+	@$(PY) tools/tidy.py
+
+fmt: setup ## format, and fix what the linter can fix
+	@.venv/bin/ruff check --fix --quiet .
+	@.venv/bin/ruff format --quiet .
+
+bench: setup ## the kernels and the log, each beside the limit of this machine
+	@$(PY) -m bench.kernels
+	@$(PY) -m bench.storage
+
+crash: setup ## the slow sweeps: a crash at every disk operation
+	@$(PY) -c '$(WARM)'
+	@$(PY) -m pytest -q -n $(JOBS) -m slow
+
+kafka-reads: setup ## Apache Kafka's own dump tool reads a directory we wrote
+	@command -v java >/dev/null && command -v mvn >/dev/null || \
+	    { echo "Java or Maven is missing: apt-get install default-jdk-headless maven"; exit 1; }
+	@rm -rf .cache/first-log && $(PY) examples/first_log.py .cache/first-log >/dev/null
+	@$(PY) tools/kafka_reads.py .cache/first-log/*-[0-9]*
+
+golden: setup ## capture the golden files anew from a running Apache Kafka
+	@command -v java >/dev/null && command -v mvn >/dev/null || \
+	    { echo "Java or Maven is missing: apt-get install default-jdk-headless maven"; exit 1; }
+	@$(PY) tools/golden/make_kafka_golden.py
+
+# The lowest Python we support resolves the locks: its environment markers ask for the most.
+lock: setup ## resolve requirements/*.txt anew, with hashes for every platform
+	@$(PY) tools/lock.py
+
+clean: ## remove .venv and every cache in this directory
+	@rm -rf .venv build dist .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

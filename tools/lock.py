@@ -1,0 +1,51 @@
+"""Resolves requirements/*.txt from pyproject.toml, with hashes. Shell grade; run by `make lock`.
+
+`dev.txt` is everything to develop and test, the build backend included; `base.txt` is what a
+deployment needs, held to the same versions. Hashes cover every platform a release was built for,
+and no index is named: whoever installs brings their own.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LOWEST_PYTHON = (3, 11)
+FLAGS = (
+    "--quiet",
+    "--upgrade",
+    "--allow-unsafe",  # pip and setuptools are locked like everything else.
+    "--generate-hashes",
+    "--no-emit-index-url",
+    "--no-emit-trusted-host",
+    "--no-emit-find-links",
+    "--strip-extras",
+)
+
+
+def resolve(target: str, *options: str) -> None:
+    print(f"lock: resolving requirements/{target}", flush=True)
+    command = [sys.executable, "-m", "piptools", "compile", *FLAGS, *options]
+    subprocess.run(
+        [*command, "--output-file", f"requirements/{target}", "pyproject.toml"],
+        cwd=REPOSITORY,
+        check=True,
+        env={**os.environ, "CUSTOM_COMPILE_COMMAND": "make lock"},
+    )
+
+
+def main() -> int:
+    if sys.version_info[:2] != LOWEST_PYTHON:
+        # Environment markers ask for the most packages on the oldest Python we support; a lock
+        # made on a newer one could lack a backport.
+        print(f"lock: needs Python 3.11, found {sys.version.split()[0]}: make clean, then")
+        print("      make lock PYTHON=python3.11")
+        return 1
+    resolve("dev.txt", "--extra", "dev", "--all-build-deps")
+    resolve("base.txt", "--constraint", "requirements/dev.txt")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

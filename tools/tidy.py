@@ -1,0 +1,283 @@
+"""House rules no linter knows, as checks that name the replacement. Shell; part of `make check`.
+
+Each rule is a generator over one parsed file, so a test can feed it a snippet. The rules and their
+reasons are in CONTRIBUTING.md; what ruff, mypy and import-linter already say is not said again.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
+MAX_FUNCTION_LINES: Final = 70
+# The ratchet: functions that are longer, and how long each may be at most. Numbers only go down.
+LONG_FUNCTIONS: Final[Mapping[str, int]] = {}
+LARGEST_SHOWN: Final = 5
+GENERATED: Final = ("requirements/",)
+# The simulated world stands in for the outside one; grades say nothing about it.
+UNGRADED: Final = ("src/ledgerstone/sim/",)
+
+GRADE: Final = re.compile(r"\b(?:Grade [PDS]|Pure|Disk|Shell)\b")
+PURE: Final = re.compile(r"\b(?:Grade P|Pure)\b")
+# Leftovers must name the issue that will remove them, as in "(#12)".
+MARKER: Final = re.compile(r"\b(?:TODO|FIXME|XXX)(?=[:\s(]|$)(?!.{0,3}#\d)")
+MACHINE_PATH: Final = re.compile(r"(?<![\w.:/$}>~-])/(?:work|farm|root|tmp|home/\w+)/\w")
+INDEX_HOST: Final = re.compile(r"\bpypi\.org\b|pythonhosted\.org|https?://[^\s/]+/simple\b")
+
+# What the outside world comes in through. import-linter follows these through other modules for a
+# list kept by hand; here they hold for every module that calls itself pure, new ones included.
+# fmt: off
+OUTSIDE: Final = (
+    "asyncio", "concurrent", "fcntl", "io", "logging", "mmap", "multiprocessing", "os",
+    "pathlib", "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "ssl",
+    "subprocess", "tempfile", "threading", "time",
+)
+# fmt: on
+
+
+class Finding(NamedTuple):
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+class Source(NamedTuple):
+    """One Python file: its path from the repository's root, and its tree."""
+
+    path: str
+    tree: ast.Module
+
+    @property
+    def is_library(self) -> bool:
+        return self.path.startswith("src/")
+
+    @property
+    def docstring(self) -> str:
+        return ast.get_docstring(self.tree) or ""
+
+
+Rule = Callable[[Source], Iterator[Finding]]
+
+
+def docstring_present(source: Source) -> Iterator[Finding]:
+    if not source.docstring.strip():
+        yield Finding(
+            source.path, 1, "no module docstring: say what it owns, its grade, its contract"
+        )
+
+
+def grade_named(source: Source) -> Iterator[Finding]:
+    if not source.is_library or source.path.endswith(("/__init__.py", "/__main__.py")):
+        return
+    if source.path.startswith(UNGRADED) or not source.docstring:
+        return
+    if not GRADE.search(source.docstring):
+        yield Finding(source.path, 1, "docstring names no grade: write Grade P, Grade D or Shell")
+
+
+def pure_means_pure(source: Source) -> Iterator[Finding]:
+    if not (source.is_library and PURE.search(source.docstring)):
+        return
+    for node in ast.walk(source.tree):
+        for module in _imported_modules(node):
+            if module.partition(".")[0] in OUTSIDE:
+                message = f"a pure module imports {module}: have it handed in, or change the grade"
+                yield Finding(source.path, node.lineno, message)  # type: ignore[attr-defined]
+
+
+def _imported_modules(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return [node.module]
+    return []
+
+
+def no_print(source: Source) -> Iterator[Finding]:
+    if not source.is_library or source.path.startswith("src/ledgerstone/cli/"):
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print":
+            yield Finding(source.path, node.lineno, "print: return the fact, or log it in a shell")
+
+
+def no_wall_clock(source: Source) -> Iterator[Finding]:
+    if not source.path.startswith(("src/", "tests/")):
+        return
+    calls = ("datetime.now", "datetime.utcnow", "datetime.today", "date.today")
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node).endswith(calls):
+            yield Finding(source.path, node.lineno, f"{ast.unparse(node)}: use the Clock handed in")
+
+
+def no_naked_except(source: Source) -> Iterator[Finding]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            yield Finding(source.path, node.lineno, "naked except: name what you can handle")
+
+
+def no_set_iteration(source: Source) -> Iterator[Finding]:
+    if not source.is_library:
+        return
+    for scope in ast.walk(source.tree):
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+            yield from _set_iterations_of(source.path, scope)
+
+
+def _set_iterations_of(path: str, scope: ast.AST) -> Iterator[Finding]:
+    nodes = list(_walk_scope(scope))
+    set_names = _names_bound_to_sets(nodes)
+    for node in nodes:
+        for walked in _walked_expressions(node):
+            if _is_set(walked) or (isinstance(walked, ast.Name) and walked.id in set_names):
+                message = f"iterates a set ({ast.unparse(walked)}): order differs between runs"
+                yield Finding(path, walked.lineno, f"{message}; sorted() it, or keep a dict")
+
+
+def _walk_scope(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of one scope, without those of the functions defined inside it."""
+    for child in ast.iter_child_nodes(scope):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _walk_scope(child)
+
+
+def _names_bound_to_sets(nodes: list[ast.AST]) -> dict[str, None]:
+    names: dict[str, None] = {}
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_set(value):
+                names[name] = None
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if _is_set(value):
+                    names[name] = None
+    return names
+
+
+def _walked_expressions(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.For(iter=walked) | ast.AsyncFor(iter=walked) | ast.comprehension(iter=walked):
+            return [walked]
+        case ast.Starred(value=walked):
+            return [walked]
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "enumerate" | "iter"), args=[walked]):
+            return [walked]
+    return []
+
+
+def _is_set(node: ast.expr) -> bool:
+    match node:
+        case ast.Set() | ast.SetComp():
+            return True
+        case ast.Call(func=ast.Name(id="set" | "frozenset")):
+            return True
+    return False
+
+
+def functions_fit_a_screen(source: Source) -> Iterator[Finding]:
+    for qualified, node in _functions(source.tree, ""):
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        limit = LONG_FUNCTIONS.get(f"{source.path}:{qualified}", MAX_FUNCTION_LINES)
+        if length > limit:
+            message = f"{qualified} has {length} lines, at most {limit}: branches up, loops down"
+            yield Finding(source.path, node.lineno, message)
+        elif MAX_FUNCTION_LINES < limit != length:
+            message = f"{qualified} shrank to {length} lines: lower its number in LONG_FUNCTIONS"
+            yield Finding(source.path, node.lineno, message)
+
+
+def _functions(
+    node: ast.AST, prefix: str
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for child in ast.iter_child_nodes(node):
+        name = prefix
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = f"{prefix}.{child.name}" if prefix else child.name
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield name, child
+        yield from _functions(child, name)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    docstring_present,
+    grade_named,
+    pure_means_pure,
+    no_print,
+    no_wall_clock,
+    no_naked_except,
+    no_set_iteration,
+    functions_fit_a_screen,
+)
+
+
+def check_python(path: str, text: str) -> list[Finding]:
+    source = Source(path, ast.parse(text, path))
+    return [finding for rule in RULES for finding in rule(source)]
+
+
+def check_text(path: str, text: str) -> list[Finding]:
+    """The rules that hold for every tracked file: leftovers, and traces of one machine."""
+    found: list[Finding] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if MARKER.search(line):
+            found.append(Finding(path, number, "leftover marker without an issue number"))
+        if MACHINE_PATH.search(line):
+            found.append(Finding(path, number, "a path of one machine"))
+        if INDEX_HOST.search(line):
+            found.append(Finding(path, number, "a package index by name: leave it to the user"))
+    return found
+
+
+def tracked_files() -> list[str]:
+    """What git would commit; in a tree without git, every file outside hidden directories."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        names = listed.stdout.splitlines()
+    else:
+        everything = (path.relative_to(REPOSITORY) for path in REPOSITORY.rglob("*"))
+        names = [
+            str(path)
+            for path in everything
+            if not any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+        ]
+    return sorted(name for name in names if (REPOSITORY / name).is_file())
+
+
+def _read_text(name: str) -> str | None:
+    try:
+        return (REPOSITORY / name).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def main() -> int:
+    findings: list[Finding] = []
+    sizes: list[tuple[int, str]] = []
+    for name in tracked_files():
+        text = _read_text(name)
+        if text is None:
+            continue
+        if not name.startswith(GENERATED):
+            findings += check_text(name, text)
+        if name.endswith(".py"):
+            findings += check_python(name, text)
+            if name.startswith("src/"):
+                sizes.append((text.count("\n"), name))
+    for finding in findings:
+        print(finding)
+    largest = sorted(sizes, reverse=True)[:LARGEST_SHOWN]
+    print("largest:", ", ".join(f"{name.removeprefix('src/')} {lines}" for lines, name in largest))
+    print(f"tidy: {len(findings)} findings" if findings else "tidy: clean")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
