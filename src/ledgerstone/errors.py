@@ -1,0 +1,337 @@
+"""Every error the house raises on purpose. Pure.
+
+Three kinds, never mixed:
+
+- `KafkaError`: expected, part of the protocol. Carries the wire code, and whether to retry.
+- `StorageError`, `KernelBuildFailed`, `ConfigError`: the world failed, or the operator did. Each
+  has one place that catches it.
+- `InvariantViolation`: we are wrong. Nobody catches it.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+
+class LedgerstoneError(Exception):
+    """Root of the tree."""
+
+
+class KafkaError(LedgerstoneError):
+    """An answer the protocol has a code for."""
+
+    code: ClassVar[int] = -1
+    retriable: ClassVar[bool] = False
+
+
+class RecordError(NamedTuple):
+    """Why one record, counted from 0 in its batch, made the batch unacceptable."""
+
+    batch_index: int
+    message: str
+
+
+class BatchRefused(KafkaError):
+    """A batch refused as a whole; `record_errors` names the records that are to blame."""
+
+    def __init__(self, message: str, record_errors: Sequence[RecordError] = ()) -> None:
+        super().__init__(message)
+        self.record_errors = tuple(record_errors)
+
+
+class OffsetOutOfRange(KafkaError):
+    code = 1
+
+
+class CorruptRecord(KafkaError):
+    """Bytes that are not the record batch they claim to be."""
+
+    code = 2
+    retriable = True
+
+
+class UnknownTopicOrPartition(KafkaError):
+    code = 3
+    retriable = True
+
+
+class NotLeaderOrFollower(KafkaError):
+    code = 6
+    retriable = True
+
+
+class MessageTooLarge(KafkaError):
+    code = 10
+
+
+class OffsetMetadataTooLarge(KafkaError):
+    code = 12
+
+
+class CoordinatorNotAvailable(KafkaError):
+    code = 15
+    retriable = True
+
+
+class NotCoordinator(KafkaError):
+    code = 16
+    retriable = True
+
+
+class InvalidTopic(KafkaError):
+    code = 17
+
+
+class RecordListTooLarge(KafkaError):
+    code = 18
+
+
+class NotEnoughReplicas(KafkaError):
+    code = 19
+    retriable = True
+
+
+class InvalidRequiredAcks(KafkaError):
+    code = 21
+
+
+class IllegalGeneration(KafkaError):
+    code = 22
+
+
+class InconsistentGroupProtocol(KafkaError):
+    code = 23
+
+
+class InvalidGroupId(KafkaError):
+    code = 24
+
+
+class UnknownMemberId(KafkaError):
+    code = 25
+
+
+class InvalidSessionTimeout(KafkaError):
+    code = 26
+
+
+class RebalanceInProgress(KafkaError):
+    code = 27
+
+
+class TopicAuthorizationFailed(KafkaError):
+    code = 29
+
+
+class InvalidTimestamp(BatchRefused):
+    code = 32
+
+
+class TopicAlreadyExists(KafkaError):
+    code = 36
+
+
+class InvalidPartitions(KafkaError):
+    code = 37
+
+
+class InvalidReplicationFactor(KafkaError):
+    code = 38
+
+
+class InvalidReplicaAssignment(KafkaError):
+    code = 39
+
+
+class InvalidConfig(KafkaError):
+    code = 40
+
+
+class InvalidRequest(KafkaError):
+    code = 42
+
+
+class UnsupportedVersion(KafkaError):
+    """An API or a version of it that is not known here."""
+
+    code = 35
+
+
+class UnsupportedForMessageFormat(KafkaError):
+    code = 43
+
+
+class PolicyViolation(KafkaError):
+    code = 44
+
+
+class OutOfOrderSequence(KafkaError):
+    code = 45
+
+
+class DuplicateSequence(KafkaError):
+    code = 46
+
+
+class InvalidProducerEpoch(KafkaError):
+    code = 47
+
+
+class InvalidTxnState(KafkaError):
+    code = 48
+
+
+class TransactionCoordinatorFenced(KafkaError):
+    code = 52
+
+
+class LogStorageError(KafkaError):
+    """KAFKA_STORAGE_ERROR: the log directory behind this partition failed."""
+
+    code = 56
+    retriable = True
+
+
+class UnknownProducerId(KafkaError):
+    code = 59
+
+
+class NonEmptyGroup(KafkaError):
+    code = 68
+
+
+class GroupIdNotFound(KafkaError):
+    code = 69
+
+
+class FetchSessionIdNotFound(KafkaError):
+    code = 70
+    retriable = True
+
+
+class InvalidFetchSessionEpoch(KafkaError):
+    code = 71
+    retriable = True
+
+
+class TopicDeletionDisabled(KafkaError):
+    code = 73
+
+
+class FencedLeaderEpoch(KafkaError):
+    code = 74
+    retriable = True
+
+
+class UnknownLeaderEpoch(KafkaError):
+    code = 75
+    retriable = True
+
+
+class UnsupportedCompressionType(KafkaError):
+    code = 76
+
+
+class StaleBrokerEpoch(KafkaError):
+    code = 77
+
+
+class PreferredLeaderNotAvailable(KafkaError):
+    code = 80
+    retriable = True
+
+
+class GroupMaxSizeReached(KafkaError):
+    code = 81
+
+
+class FencedInstanceId(KafkaError):
+    code = 82
+
+
+class EligibleLeadersNotAvailable(KafkaError):
+    code = 83
+    retriable = True
+
+
+class ElectionNotNeeded(KafkaError):
+    code = 84
+    retriable = True
+
+
+class GroupSubscribedToTopic(KafkaError):
+    code = 86
+
+
+class InvalidRecord(BatchRefused):
+    code = 87
+
+
+class UnknownTopicId(KafkaError):
+    code = 100
+    retriable = True
+
+
+class BrokerIdNotRegistered(KafkaError):
+    code = 102
+
+
+class InconsistentTopicId(KafkaError):
+    code = 103
+    retriable = True
+
+
+class FetchSessionTopicIdError(KafkaError):
+    code = 106
+    retriable = True
+
+
+class StorageError(LedgerstoneError):
+    """A file or directory is not what it must be."""
+
+
+class CorruptFile(StorageError):
+    """A file's content breaks its format."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} at {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class IndexFull(StorageError):
+    """An index has no slot left; the segment must roll."""
+
+
+class IndexOutOfOrder(StorageError):
+    """An entry does not follow the last one of its index; the log behind it is not in order."""
+
+
+class SegmentOffsetOverflow(StorageError):
+    """An offset is too far from its segment's base offset for 31 bits; the segment must split."""
+
+
+class LogDirLocked(StorageError):
+    """Another process owns this log directory."""
+
+
+class LogDirOffline(StorageError):
+    """The log directory failed; its partitions are gone until restart."""
+
+
+class KernelBuildFailed(LedgerstoneError):
+    """The per-record kernels could not be compiled or loaded; nothing can read records."""
+
+
+class ConfigError(LedgerstoneError):
+    """A setting is refused: says the key, the value and the reason."""
+
+    def __init__(self, key: str, value: object, reason: str) -> None:
+        super().__init__(f"{key}={value!r}: {reason}")
+        self.key = key
+        self.value = value
+        self.reason = reason
+
+
+class InvariantViolation(LedgerstoneError):
+    """Bytes about to be written, or state about to be kept, break a rule of the house."""
