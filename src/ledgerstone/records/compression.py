@@ -1,0 +1,295 @@
+"""The five codecs: Kafka's framing on the way out, a bound on the size on the way in.
+
+Grade P. A stream is decoded piece by piece and given up once it passes `limit`; what it declares
+about itself is checked, never believed. Malformed bytes are CorruptRecord, too many of them are
+MessageTooLarge. The framings and the arithmetic of the limit are in README.md.
+"""
+
+from struct import Struct
+from typing import Final
+
+import lz4.frame
+from cramjam import DecompressionError, snappy
+from isal import igzip_lib, isal_zlib
+from zstandard import (
+    ZstdCompressor,
+    ZstdDecompressor,
+    ZstdError,
+    frame_header_size,
+    get_frame_parameters,
+)
+
+from ledgerstone.errors import CorruptRecord, MessageTooLarge
+from ledgerstone.records.batch import Codec
+from ledgerstone.types import Buffer
+
+_MIB: Final = 2**20
+
+# A bytearray that grows holds an eighth more than it needs and lz4 and zstd keep up to 8 MiB of
+# their own, so 48 MiB of output is what fits into the 64 MiB that no bomb may exceed.
+DEFAULT_DECOMPRESSION_LIMIT: Final = 48 * _MIB
+_CHUNK_BYTES: Final = 256 * 1024
+# Walking blocks costs us time for each, whatever its size. Writers cut at 32 KiB and above.
+_MAX_BLOCKS: Final = 16384
+
+_GZIP_WBITS: Final = 31
+_DEFAULT_GZIP_LEVEL: Final = -1
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = Struct(">8sii")
+_XERIAL_VERSION: Final = 1
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_INT32: Final = Struct(">i")
+# The densest thing snappy can say is "copy 64 bytes" in 3.
+_SNAPPY_MAX_RATIO: Final = 22
+
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_MIN_HEADER: Final = 7
+# In Kafka level 9, its default, means the fast compressor and every other level the slow one.
+_LZ4_FAST_LEVEL: Final = 9
+_LZ4_MIN_SLOW: Final = 3
+_LZ4_MAX_SLOW: Final = 12
+
+_DEFAULT_ZSTD_LEVEL: Final = 3
+_ZSTD_MAX_BLOCK_BYTES: Final = 128 * 1024
+_ZSTD_MAX_WINDOW: Final = 128 * _MIB
+_ZSTD_SMALL_WINDOW: Final = 8 * _MIB
+_ZSTD_UNKNOWN_SIZE: Final = 2**64 - 1
+_ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = range(3)
+
+
+def decompression_limit(max_message_bytes: int) -> int:
+    """How large the records of a batch may become on a topic with this `max.message.bytes`."""
+    return max(DEFAULT_DECOMPRESSION_LIMIT, 4 * max_message_bytes)
+
+
+def compress(codec: Codec, payload: Buffer, level: int | None = None) -> Buffer:
+    """`level` is one of Kafka's for the codec; None is the codec's default."""
+    match codec:
+        case Codec.NONE:
+            return payload
+        case Codec.GZIP:
+            return isal_zlib.compress(payload, _isal_level(level), _GZIP_WBITS)
+        case Codec.SNAPPY:
+            return _compress_xerial(payload)
+        case Codec.LZ4:
+            return _compress_lz4(payload, level)
+        case Codec.ZSTD:
+            compressor = ZstdCompressor(
+                level=_DEFAULT_ZSTD_LEVEL if level is None else level,
+                write_content_size=False,
+                write_checksum=False,
+            )
+            return compressor.compress(payload)
+
+
+def decompress(codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
+    """At most `limit` bytes; the payload itself, not a copy, if it is not compressed."""
+    match codec:
+        case Codec.NONE:
+            return payload
+        case Codec.GZIP:
+            return _decompress_gzip(payload, limit)
+        case Codec.SNAPPY:
+            return _decompress_snappy(memoryview(payload), limit)
+        case Codec.LZ4:
+            return _decompress_lz4(memoryview(payload), limit)
+        case Codec.ZSTD:
+            return _decompress_zstd(memoryview(payload), limit)
+
+
+def _too_large(codec: Codec, limit: int) -> MessageTooLarge:
+    return MessageTooLarge(f"{codec.config_name} records decompress to more than {limit} bytes")
+
+
+def _isal_level(level: int | None) -> int:
+    """isal knows three levels worth having; Kafka's nine and its default are spread over them."""
+    if level is None or level == _DEFAULT_GZIP_LEVEL:
+        return 2
+    return 1 if level <= 3 else 2 if level <= 6 else 3
+
+
+def _decompress_gzip(payload: Buffer, limit: int) -> Buffer:
+    stream = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    out = bytearray()
+    piece: Buffer = payload
+    while not stream.eof:
+        try:
+            chunk = stream.decompress(piece, _CHUNK_BYTES)
+        except isal_zlib.IsalError as error:  # type: ignore[misc] # the stub takes it for a value
+            raise CorruptRecord(f"gzip: {error}") from None
+        if not chunk and not stream.eof:
+            raise CorruptRecord(f"gzip: {len(payload)} bytes end inside the stream")
+        out += chunk
+        if len(out) > limit:
+            raise _too_large(Codec.GZIP, limit)
+        piece = b""
+    if stream.unused_data:
+        raise CorruptRecord(f"gzip: {len(stream.unused_data)} bytes after the stream")
+    return out
+
+
+def _compress_xerial(payload: Buffer) -> bytes:
+    out = bytearray(_XERIAL_HEADER.pack(_XERIAL_MAGIC, _XERIAL_VERSION, _XERIAL_VERSION))
+    view = memoryview(payload)
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        out += _INT32.pack(len(block))
+        out += block
+    return bytes(out)
+
+
+def _decompress_snappy(payload: memoryview, limit: int) -> bytearray:
+    framed = bytes(payload[: len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC
+    blocks = _xerial_blocks(payload) if framed else [payload]
+    sizes = [_snappy_size(block) for block in blocks]
+    total = sum(sizes)
+    if total > limit:
+        raise _too_large(Codec.SNAPPY, limit)
+    out = bytearray(total)
+    room = memoryview(out)
+    position = 0
+    for block, size in zip(blocks, sizes, strict=True):
+        try:
+            written = snappy.decompress_raw_into(block, room[position : position + size])
+        except DecompressionError as error:
+            raise CorruptRecord(f"snappy: {error}") from None
+        if written != size:
+            raise CorruptRecord(f"snappy: block of {size} bytes has {written}")
+        position += size
+    return out
+
+
+def _xerial_blocks(payload: memoryview) -> list[memoryview]:
+    if len(payload) < _XERIAL_HEADER.size:
+        raise CorruptRecord(f"snappy: {len(payload)} bytes end inside the stream header")
+    _, _, compatible_version = _XERIAL_HEADER.unpack_from(payload)
+    if compatible_version < _XERIAL_VERSION:
+        raise CorruptRecord(f"snappy: stream for version {compatible_version}")
+    blocks: list[memoryview] = []
+    position = _XERIAL_HEADER.size
+    while position < len(payload):
+        if len(payload) - position < _INT32.size:
+            raise CorruptRecord(f"snappy: stream ends inside the block length at {position}")
+        (length,) = _INT32.unpack_from(payload, position)
+        position += _INT32.size
+        if not 0 < length <= len(payload) - position:
+            raise CorruptRecord(
+                f"snappy: block of {length} bytes at {position}, {len(payload) - position} left"
+            )
+        blocks.append(payload[position : position + length])
+        if len(blocks) > _MAX_BLOCKS:
+            raise CorruptRecord(f"snappy: more than {_MAX_BLOCKS} blocks")
+        position += length
+    return blocks
+
+
+def _snappy_size(block: memoryview) -> int:
+    try:
+        size = int(snappy.decompress_raw_len(block))
+    except DecompressionError as error:
+        raise CorruptRecord(f"snappy: {error}") from None
+    if size > _SNAPPY_MAX_RATIO * len(block):
+        raise CorruptRecord(f"snappy: block of {len(block)} bytes declares {size}")
+    return size
+
+
+def _compress_lz4(payload: Buffer, level: int | None) -> bytes:
+    fast = level is None or level == _LZ4_FAST_LEVEL
+    frame: bytes = lz4.frame.compress(
+        payload,
+        compression_level=0 if fast else max(_LZ4_MIN_SLOW, min(level or 0, _LZ4_MAX_SLOW)),
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return frame
+
+
+def _decompress_lz4(payload: memoryview, limit: int) -> bytearray:
+    _check_lz4_header(payload)
+    context = lz4.frame.create_decompression_context()
+    out = bytearray()
+    position = 0
+    ended = False
+    while not ended:
+        try:
+            chunk, taken, ended = lz4.frame.decompress_chunk(
+                context, payload[position:], max_length=_CHUNK_BYTES
+            )
+        except RuntimeError as error:
+            raise CorruptRecord(f"lz4: {error}") from None
+        if not (chunk or taken or ended):
+            raise CorruptRecord(f"lz4: {len(payload)} bytes end inside the frame")
+        out += chunk
+        if len(out) > limit:
+            raise _too_large(Codec.LZ4, limit)
+        position += taken
+    if position < len(payload):
+        raise CorruptRecord(f"lz4: {len(payload) - position} bytes after the frame")
+    return out
+
+
+def _check_lz4_header(payload: memoryview) -> None:
+    """What Kafka's reader insists on and the library would let pass."""
+    if len(payload) < _LZ4_MIN_HEADER or bytes(payload[:4]) != _LZ4_MAGIC:
+        raise CorruptRecord(f"lz4: no frame starts with {bytes(payload[:4]).hex()}")
+    flags, block_descriptor = payload[4], payload[5]
+    if flags >> 6 != 1 or flags & 0x20 == 0 or flags & 0x03:
+        raise CorruptRecord(f"lz4: flags {flags:#04x} are not of independent blocks, version 1")
+    if block_descriptor & 0x8F or not 4 <= block_descriptor >> 4 <= 7:
+        raise CorruptRecord(f"lz4: block descriptor {block_descriptor:#04x}")
+
+
+def _decompress_zstd(payload: memoryview, limit: int) -> bytearray:
+    if not payload:
+        raise CorruptRecord("zstd: no frame in 0 bytes")
+    position = 0
+    largest_window = 0
+    while position < len(payload):
+        position, window = _skip_zstd_frame(payload, position, limit)
+        largest_window = max(largest_window, window)
+    if largest_window > _ZSTD_SMALL_WINDOW:
+        # The library then holds up to all of the output a second time.
+        limit //= 2
+    out = bytearray()
+    decompressor = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+    with decompressor.stream_reader(payload, read_across_frames=True) as reader:
+        while True:
+            try:
+                chunk = reader.read(_CHUNK_BYTES)
+            except ZstdError as error:
+                raise CorruptRecord(f"zstd: {error}") from None
+            if not chunk:
+                return out
+            out += chunk
+            if len(out) > limit:
+                raise _too_large(Codec.ZSTD, limit)
+
+
+def _skip_zstd_frame(payload: memoryview, start: int, limit: int) -> tuple[int, int]:
+    """Where the frame ends, and its window. The library takes a cut frame for a whole one."""
+    try:
+        parameters = get_frame_parameters(payload[start:])
+        position = start + frame_header_size(payload[start:])
+    except ZstdError as error:
+        raise CorruptRecord(f"zstd: frame at {start}: {error}") from None
+    if parameters.content_size != _ZSTD_UNKNOWN_SIZE and parameters.content_size > limit:
+        raise _too_large(Codec.ZSTD, limit)
+    last = False
+    blocks = 0
+    while not last:
+        if len(payload) - position < 3:
+            raise CorruptRecord(f"zstd: {len(payload)} bytes end inside the frame at {start}")
+        head = int.from_bytes(payload[position : position + 3], "little")
+        last, kind, size = bool(head & 1), head >> 1 & 3, head >> 3
+        position += 3 + (1 if kind == _ZSTD_RLE else size)
+        blocks += 1
+        if kind > _ZSTD_COMPRESSED or size > _ZSTD_MAX_BLOCK_BYTES or blocks > _MAX_BLOCKS:
+            raise CorruptRecord(
+                f"zstd: block {blocks} of frame at {start} has kind {kind}, {size} bytes"
+            )
+    position += 4 if parameters.has_checksum else 0
+    if position > len(payload):
+        raise CorruptRecord(f"zstd: {len(payload)} bytes end inside the frame at {start}")
+    return position, parameters.window_size

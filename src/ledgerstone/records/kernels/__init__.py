@@ -1,0 +1,72 @@
+"""Per-record work, compiled: the typed interface of the kernels. Pure but for the loader behind it.
+
+Everything here loads the kernels at its first call; `load()` does so at a moment of your choosing.
+`inspect_records` is for the produce path and does without numpy; the other names import it when
+they are first asked for. How the kernels are built, and the rules they keep, is in README.md.
+"""
+
+import ctypes
+import importlib
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ledgerstone.records.kernels.loader import LoadReport, kernel, load
+from ledgerstone.records.kernels.memory import borrow
+from ledgerstone.records.record import RecordsFacts
+from ledgerstone.types import Buffer
+
+if TYPE_CHECKING:
+    from ledgerstone.records.kernels.hashing import hash_keys
+    from ledgerstone.records.kernels.rewriting import BatchAction, Outcome, Rewritten, rewrite
+    from ledgerstone.records.kernels.windows import Batches, Columns, scan, walk
+
+__all__ = [
+    "BatchAction",
+    "Batches",
+    "Columns",
+    "LoadReport",
+    "Outcome",
+    "Rewritten",
+    "hash_keys",
+    "inspect_records",
+    "load",
+    "rewrite",
+    "scan",
+    "walk",
+]
+
+# Names whose modules import numpy, which a broker that only produces and fetches never needs.
+_LAZY: Final = {
+    "Batches": "windows",
+    "Columns": "windows",
+    "scan": "windows",
+    "walk": "windows",
+    "hash_keys": "hashing",
+    "BatchAction": "rewriting",
+    "Outcome": "rewriting",
+    "Rewritten": "rewriting",
+    "rewrite": "rewriting",
+}
+
+_Facts: Final = ctypes.c_int64 * 10
+_UNPACK_FACTS: Final = Struct("10q").unpack
+
+
+def inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts:
+    """Checks that `payload` is exactly `record_count` records, and what a leader asks of them."""
+    address, pin = borrow(payload)
+    facts = _Facts()
+    status = kernel("inspect_records")(address, memoryview(payload).nbytes, record_count, facts)
+    del pin
+    numbers = _UNPACK_FACTS(facts)
+    return RecordsFacts._make((status, *numbers[:7], numbers[7] == 1, numbers[8], numbers[9]))
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_LAZY[name]}")
+    value: object = getattr(module, name)
+    # Found once, the name is an ordinary global.
+    globals()[name] = value
+    return value

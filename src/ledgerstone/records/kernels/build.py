@@ -1,0 +1,145 @@
+"""Compiles the kernel sources to one object file. Shell: the body of a child process.
+
+`python -m ledgerstone.records.kernels.build OUT` writes the relocatable object to OUT. Only this
+module imports numba; the process that loads the object needs llvmlite alone. See README.md.
+"""
+
+import importlib
+import inspect
+import pathlib
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+
+from ledgerstone.records.kernels.abi import (
+    KERNEL_RAISED,
+    KERNELS,
+    SOURCE_MODULES,
+    SOURCE_PACKAGE,
+    SYMBOL_PREFIX,
+    KernelSpec,
+)
+
+# As Any: numba's own annotations cover only part of what is used here.
+numba: Any = importlib.import_module("numba")
+cgutils: Any = importlib.import_module("numba.core.cgutils")
+extending: Any = importlib.import_module("numba.extending")
+
+_NUMBA_TYPES: Final = {
+    "i64": numba.types.int64,
+    "u64": numba.types.uint64,
+    "u8*": numba.types.CPointer(numba.types.uint8),
+    "i32*": numba.types.CPointer(numba.types.int32),
+    "i64*": numba.types.CPointer(numba.types.int64),
+    "u64*": numba.types.CPointer(numba.types.uint64),
+}
+
+# Division by zero and friends give numpy's answer instead of a Python exception, which pointers
+# into a file without an interpreter could not raise.
+_JIT_OPTIONS: Final = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+# Kept out of line: they are rare, and inlining them would swell every loop that has a varint.
+_OUT_OF_LINE: Final = ("read_long_varint", "read_long_varlong", "skip_headers")
+
+
+def _copy_bytes(
+    typing_context: Any,  # noqa: ANN401 - numba's own contexts and types
+    target: Any,  # noqa: ANN401
+    at: Any,  # noqa: ANN401
+    source: Any,  # noqa: ANN401
+    start: Any,  # noqa: ANN401
+    size: Any,  # noqa: ANN401
+) -> tuple[Any, Callable[..., Any]]:
+    """`words.copy_bytes` as LLVM's memcpy; as a loop it would keep a check for overlap."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        target_at, at_value, source_at, start_value, size_value = arguments
+        cgutils.raw_memcpy(
+            builder,
+            builder.gep(target_at, [at_value]),
+            builder.gep(source_at, [start_value]),
+            size_value,
+            itemsize=1,
+        )
+        return context.get_dummy_value()
+
+    return numba.types.void(target, at, source, start, size), generate
+
+
+def _compile_helpers(modules: dict[str, ModuleType]) -> None:
+    """Replaces every helper, wherever it was imported to, by its compiled self.
+
+    The modules are this process's own copies, and the process ends with the build.
+    """
+    replacements: dict[str, object] = {
+        "i64": numba.types.int64,
+        "u64": numba.types.uint64,
+        "copy_bytes": extending.intrinsic(_copy_bytes),
+    }
+    exported = {(spec.module, spec.function) for spec in KERNELS}
+    for module_name, module in modules.items():
+        for name, replacement in replacements.items():
+            if hasattr(module, name):
+                setattr(module, name, replacement)
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ != module.__name__ or (module_name, name) in exported:
+                continue
+            inline = name not in _OUT_OF_LINE
+            compiled = numba.njit(function, forceinline=inline, **_JIT_OPTIONS)
+            replacements[name] = compiled
+            setattr(module, name, compiled)
+
+
+def _kernel_module(spec: KernelSpec, function: Callable[..., int]) -> llvm.ModuleRef:
+    """The kernel's LLVM module, and a plain C entry point before numba's calling convention."""
+    arguments = [_NUMBA_TYPES[argument] for argument in spec.arguments]
+    dispatcher = numba.njit(numba.types.int64(*arguments), **_JIT_OPTIONS)(function)
+    signature = dispatcher.signatures[0]
+    inner = dispatcher.overloads[signature].fndesc.llvm_func_name
+    kinds = ["ptr" if argument.endswith("*") else "i64" for argument in spec.arguments]
+    names = [f"{kind} %a{index}" for index, kind in enumerate(kinds)]
+    entry = f"""
+define i64 @{SYMBOL_PREFIX}{spec.symbol}({", ".join(names)}) {{
+  %result = alloca i64
+  %exception = alloca ptr
+  %status = call i32 @{inner}({", ".join(["ptr %result", "ptr %exception", *names])})
+  %value = load i64, ptr %result
+  %ok = icmp eq i32 %status, 0
+  %answer = select i1 %ok, i64 %value, i64 {KERNEL_RAISED}
+  ret i64 %answer
+}}
+"""
+    module = llvm.parse_assembly(dispatcher.inspect_llvm(signature) + entry)
+    module.verify()
+    return module
+
+
+def compile_object() -> bytes:
+    """All kernels as one relocatable object for this very CPU."""
+    modules = {name: importlib.import_module(f"{SOURCE_PACKAGE}.{name}") for name in SOURCE_MODULES}
+    functions = [getattr(modules[spec.module], spec.function) for spec in KERNELS]
+    _compile_helpers(modules)
+    linked: llvm.ModuleRef | None = None
+    for spec, function in zip(KERNELS, functions, strict=True):
+        module = _kernel_module(spec, function)
+        if linked is None:
+            linked = module
+        else:
+            linked.link_in(module)
+    assert linked is not None
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="pic",
+        codemodel="default",
+    )
+    image: bytes = machine.emit_object(linked)
+    return image
+
+
+if __name__ == "__main__":
+    pathlib.Path(sys.argv[1]).write_bytes(compile_object())

@@ -1,0 +1,167 @@
+"""A window of batches without the records a cleaning drops. Pure.
+
+The judgement comes in as a keep flag per record and an action per batch; the table of what is
+written is in README.md. Offsets and the order of batches never change.
+"""
+
+import ctypes
+from dataclasses import dataclass, fields
+from enum import IntEnum, IntFlag
+from typing import Final
+
+import numpy as np
+
+from ledgerstone.errors import InvariantViolation, RecordListTooLarge
+from ledgerstone.records.batch import CODEC_MASK, HEADER_SIZE, read_header, write_crc
+from ledgerstone.records.builder import seal_batch
+from ledgerstone.records.compression import compress
+from ledgerstone.records.kernels.loader import kernel
+from ledgerstone.records.kernels.memory import borrow
+from ledgerstone.records.kernels.windows import Bytes, Columns, Int64s
+from ledgerstone.types import Buffer
+
+# The most a record can grow: a timestamp delta from one byte to ten, and its length by one more.
+MAX_RECORD_GROWTH: Final = 10
+
+_OUTCOME_FIELDS: Final = 7
+_BATCH_TOO_LARGE: Final = 102
+_NO_HORIZON: Final = -1
+
+
+class BatchAction(IntFlag):
+    """What the batch decision of a cleaning says about one batch."""
+
+    NONE = 0
+    RETAIN_EMPTY = 1  # with no record left it stays as a bare header
+    DISCARD = 2  # no record is kept, whatever the flags say
+    STAMP = 4  # gets the delete horizon although it holds no tombstone: a marker whose data is gone
+
+
+class Outcome(IntEnum):
+    DROPPED = 0
+    UNCHANGED = 1
+    REWRITTEN = 2
+    EMPTIED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rewritten:
+    """The bytes to append, and what became of each batch of the window."""
+
+    data: memoryview
+    outcome: Int64s  # `Outcome` numbers
+    position: Int64s  # in `data`
+    size: Int64s
+    kept_count: Int64s
+    attributes: Int64s
+    base_timestamp: Int64s  # the delete horizon where `attributes` say so
+    max_timestamp: Int64s
+
+
+def rewrite(
+    columns: Columns,
+    keep: Bytes,
+    *,
+    actions: Bytes | None = None,
+    delete_horizon_ms: int | None = None,
+) -> Rewritten:
+    """What is left of the window `columns` were walked from.
+
+    `keep` has a flag per row. `delete_horizon_ms` is set on batches that keep a tombstone, or are
+    to be stamped, and have no horizon yet: it is set once and never moves.
+    """
+    batches = columns.batches
+    actions = np.zeros(len(batches), np.uint8) if actions is None else actions
+    _check_shapes(columns, keep, actions)
+    outcomes = np.zeros((_OUTCOME_FIELDS, len(batches)), np.int64)
+    # Not bytearray: that would fill with zeros what is about to be written.
+    out = np.empty(_upper_bound(columns), np.uint8)
+    record_end = columns.headers_start + columns.headers_length
+    horizon = _NO_HORIZON if delete_horizon_ms is None else delete_horizon_ms
+    written = _run_kernel(columns, keep, actions, record_end, horizon, out, outcomes)
+    data = _seal(out.data[:written], outcomes)
+    names = [field.name for field in fields(Rewritten)][1:]
+    return Rewritten(data=data, **dict(zip(names, outcomes, strict=True)))
+
+
+def _check_shapes(columns: Columns, keep: Bytes, actions: Bytes) -> None:
+    batches = columns.batches
+    if keep.dtype != np.uint8 or len(keep) != len(columns):
+        raise ValueError(f"{len(keep)} {keep.dtype} keep flags for {len(columns)} records")
+    if actions.dtype != np.uint8 or len(actions) != len(batches):
+        raise ValueError(f"{len(actions)} {actions.dtype} actions for {len(batches)} batches")
+    walked = np.diff(batches.record_start, append=len(columns))
+    partly = (walked != batches.record_count) & ((actions & BatchAction.DISCARD) == 0)
+    if partly.any():
+        index = int(np.flatnonzero(partly)[0])
+        raise ValueError(
+            f"batch at offset {batches.base_offset[index]}: {walked[index]} of "
+            f"{batches.record_count[index]} records walked, and it is not discarded"
+        )
+
+
+def _upper_bound(columns: Columns) -> int:
+    batches = columns.batches
+    payload_size = np.maximum(batches.payload_end - batches.payload_start, 0)
+    rebuilt = HEADER_SIZE + payload_size + MAX_RECORD_GROWTH * batches.record_count
+    return int(np.maximum(batches.size, rebuilt).sum())
+
+
+def _run_kernel(
+    columns: Columns,
+    keep: Bytes,
+    actions: Bytes,
+    record_end: Int64s,
+    horizon: int,
+    out: Bytes,
+    outcomes: Int64s,
+) -> int:
+    batches = columns.batches
+    arrays = (columns.timestamp, record_end, columns.value_length, keep, actions, out, outcomes)
+    sources: list[Buffer] = [columns.buffer, columns.arena, batches.rows.data]
+    sources += [np.ascontiguousarray(array).data for array in arrays]
+    addresses, pins = zip(*(borrow(source) for source in sources), strict=True)
+    report = (ctypes.c_int64 * 2)()
+    status = kernel("rewrite_batches")(
+        addresses[0],
+        columns.split,
+        addresses[1],
+        addresses[2],
+        len(batches),
+        len(batches),
+        *addresses[3:8],
+        horizon,
+        addresses[8],
+        len(out),
+        addresses[9],
+        report,
+    )
+    del pins
+    if status == _BATCH_TOO_LARGE:
+        offset = batches.base_offset[report[1]]
+        raise RecordListTooLarge(f"batch at offset {offset}: rewritten it passes 2 GiB")
+    if status != 0:
+        raise InvariantViolation(f"batch {report[1]} cannot be rewritten: status {status}")
+    return report[0]
+
+
+def _seal(data: memoryview, outcomes: Int64s) -> memoryview:
+    """CRCs for the changed batches, and their codec for those that were compressed."""
+    changed = outcomes[0] >= Outcome.REWRITTEN
+    to_compress = (outcomes[0] == Outcome.REWRITTEN) & ((outcomes[4] & CODEC_MASK) != 0)
+    for index in np.flatnonzero(changed & ~to_compress).tolist():
+        write_crc(data, int(outcomes[1, index]), int(outcomes[2, index]))
+    if not to_compress.any():
+        return data
+    parts: list[Buffer] = []
+    for index in range(outcomes.shape[1]):
+        start, size = int(outcomes[1, index]), int(outcomes[2, index])
+        part: Buffer = data[start : start + size]
+        if to_compress[index]:
+            header = read_header(part)
+            part = seal_batch(header, compress(header.codec, part[HEADER_SIZE:]))
+        parts.append(part)
+    sizes = np.array([len(part) for part in parts], np.int64)
+    outcomes[1] = np.cumsum(sizes) - sizes
+    outcomes[2] = sizes
+    return memoryview(b"".join(parts))

@@ -1,0 +1,275 @@
+"""What a leader checks and changes before it appends a batch, and what a follower checks.
+
+Grade P. The rules and their order are in README.md, "What a leader checks". A batch that passes is
+stamped where it lies; it is rebuilt only if its codec or its offset deltas cannot stay. A batch
+that is refused has not been touched.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple, NoReturn, Protocol
+
+from ledgerstone.errors import (
+    CorruptRecord,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    RecordError,
+    UnsupportedForMessageFormat,
+)
+from ledgerstone.records.batch import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    KNOWN_ATTRIBUTES,
+    BatchHeader,
+    Codec,
+    TimestampType,
+    iter_headers,
+    read_header,
+    stamp_max_timestamp,
+    verify_crc,
+)
+from ledgerstone.records.builder import renumber_records, seal_batch
+from ledgerstone.records.compression import compress, decompression_limit
+from ledgerstone.records.kernels import inspect_records
+from ledgerstone.records.record import RecordFault, RecordsFacts, iter_spans, records_payload
+from ledgerstone.types import INT64_MAX, NO_TIMESTAMP, Buffer, WritableBuffer
+
+# Naming every culprit, or renumbering records, is done one record at a time. A request must not be
+# able to ask for more of that than takes a few tens of milliseconds.
+MAX_PLAIN_RECORDS: Final = 10_000
+MAX_RECORD_ERRORS: Final = 1000
+
+
+class Origin(Enum):
+    """Who wrote the batch. What a replica fetched goes through `check_replicated` instead."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendRules:
+    """What a topic's configuration says about batches."""
+
+    compacted: bool
+    max_message_bytes: int
+    timestamp_type: TimestampType
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    codec: Codec | None  # None keeps the producer's
+    level: int | None
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch that needs only its base offset and leader epoch."""
+
+    data: WritableBuffer  # the buffer handed in, unless the batch was rebuilt
+    header: BatchHeader
+    record_count: int
+    max_timestamp: int
+    offset_delta_of_max_timestamp: int  # of the first record that carries it
+    tombstone_count: int
+    recompressed: bool
+
+
+class InspectRecords(Protocol):
+    def __call__(self, payload: Buffer, *, record_count: int) -> RecordsFacts: ...
+
+
+def validate_produced(
+    records: WritableBuffer,
+    rules: AppendRules,
+    *,
+    now_ms: int,
+    origin: Origin = Origin.CLIENT,
+    inspect: InspectRecords = inspect_records,
+) -> ValidatedBatch:
+    """`records` must be one batch and nothing else; it may be part of a receive buffer."""
+    header = _read_only_batch(records)
+    _check_header(records, header, rules, origin)
+    payload = records_payload(
+        records, 0, header, limit=decompression_limit(rules.max_message_bytes)
+    )
+    facts = inspect(payload, record_count=header.record_count)
+    if facts.status != RecordFault.NONE:
+        _refuse_fault(facts)
+    if rules.compacted and facts.null_key_count and not header.is_control:
+        _refuse_null_keys(payload, header, facts)
+    max_timestamp = _max_timestamp(header, facts, rules, now_ms)
+
+    codec = _target_codec(header, rules)
+    data = records
+    recompressed = codec is not header.codec or not facts.sequential
+    if recompressed:
+        data = _rebuild(header, payload, facts, codec, rules)
+    timestamp_type = rules.timestamp_type
+    append_time = timestamp_type is TimestampType.LOG_APPEND_TIME
+    if (
+        recompressed
+        or header.timestamp_type is not timestamp_type
+        or header.max_timestamp != max_timestamp
+    ):
+        stamp_max_timestamp(data, 0, timestamp_type=timestamp_type, max_timestamp=max_timestamp)
+        header = read_header(data)
+    return ValidatedBatch(
+        data=data,
+        header=header,
+        record_count=header.record_count,
+        max_timestamp=max_timestamp,
+        offset_delta_of_max_timestamp=0 if append_time else facts.max_timestamp_index,
+        tombstone_count=0 if header.is_control else facts.tombstone_count,
+        recompressed=recompressed,
+    )
+
+
+def check_replicated(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
+    """Position and header of each complete batch a leader sent. Bytes stay as they came."""
+    batches: list[tuple[int, BatchHeader]] = []
+    for position, header in iter_headers(buffer):
+        verify_crc(buffer, position, header)
+        if header.record_count < 0 or header.last_offset_delta < 0:
+            raise CorruptRecord(
+                f"batch at offset {header.base_offset}: record count {header.record_count}, "
+                f"last offset delta {header.last_offset_delta}"
+            )
+        if header.base_offset < 0 or header.last_offset > INT64_MAX:
+            raise CorruptRecord(
+                f"batch at position {position}: offsets {header.base_offset} to "
+                f"{header.last_offset} are not int64 offsets"
+            )
+        batches.append((position, header))
+    return batches
+
+
+def _read_only_batch(records: WritableBuffer) -> BatchHeader:
+    if not records:
+        raise InvalidRecord("no record batch where exactly one is expected")
+    try:
+        header = read_header(records)
+    except UnsupportedForMessageFormat as error:
+        raise InvalidRecord(str(error)) from None
+    if header.size > len(records):
+        raise CorruptRecord(f"record batch: {len(records)} bytes of {header.size}")
+    if header.size < len(records):
+        raise InvalidRecord(
+            f"exactly one record batch is expected; {len(records) - header.size} bytes follow "
+            f"the first, which has {header.size}"
+        )
+    return header
+
+
+def _check_header(
+    records: WritableBuffer, header: BatchHeader, rules: AppendRules, origin: Origin
+) -> None:
+    if header.base_offset != 0:
+        raise InvalidRecord(f"base offset {header.base_offset}; a producer must send 0")
+    if header.size > rules.max_message_bytes:
+        raise MessageTooLarge(
+            f"record batch of {header.size} bytes, max.message.bytes is {rules.max_message_bytes}"
+        )
+    verify_crc(records, 0, header)
+    if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
+        raise InvalidRecord(
+            f"record count {header.record_count} with last offset delta {header.last_offset_delta}"
+        )
+    if header.has_delete_horizon:
+        # Differs from Kafka: it lets a producer choose the horizon of its own tombstones.
+        raise InvalidRecord("only a cleaning sets a delete horizon (attribute bit 6)")
+    _check_producer(header, origin)
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME and (
+        rules.timestamp_type is TimestampType.LOG_APPEND_TIME
+        or header.max_timestamp == NO_TIMESTAMP
+    ):
+        raise InvalidTimestamp("a producer must not set the timestamp type to LogAppendTime")
+
+
+def _check_producer(header: BatchHeader, origin: Origin) -> None:
+    if header.is_transactional and not header.has_producer_id:
+        raise InvalidRecord(f"transactional batch with producer id {header.producer_id}")
+    if origin is Origin.COORDINATOR:
+        return
+    if header.is_control:
+        raise InvalidRecord("a client must not write control batches")
+    if header.has_producer_id and (header.base_sequence < 0 or header.producer_epoch < 0):
+        raise InvalidRecord(
+            f"producer id {header.producer_id} with epoch {header.producer_epoch} and base "
+            f"sequence {header.base_sequence}"
+        )
+
+
+def _refuse_fault(facts: RecordsFacts) -> NoReturn:
+    message = (
+        f"record {facts.fault_index} at payload position {facts.fault_position}: "
+        f"{RecordFault(facts.status).name}"
+    )
+    raise InvalidRecord(message, [RecordError(facts.fault_index, message)])
+
+
+def _refuse_null_keys(payload: Buffer, header: BatchHeader, facts: RecordsFacts) -> NoReturn:
+    indexes = [facts.first_null_key_index]
+    for index, span in enumerate(iter_spans(payload, record_count=header.record_count)):
+        if index >= MAX_PLAIN_RECORDS or len(indexes) >= MAX_RECORD_ERRORS:
+            break
+        if span.key_length < 0 and index > facts.first_null_key_index:
+            indexes.append(index)
+    raise InvalidRecord(
+        f"{facts.null_key_count} of {header.record_count} records have no key; a compacted topic "
+        "needs one in every record",
+        [RecordError(index, "a compacted topic needs a key") for index in indexes],
+    )
+
+
+def _max_timestamp(
+    header: BatchHeader, facts: RecordsFacts, rules: AppendRules, now_ms: int
+) -> int:
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return now_ms
+    latest = header.base_timestamp + facts.max_timestamp_delta
+    earliest = header.base_timestamp + facts.min_timestamp_delta
+    if not -INT64_MAX <= earliest <= latest <= INT64_MAX:
+        raise InvalidTimestamp(f"timestamps {earliest} to {latest} are not int64")
+    if earliest == latest == NO_TIMESTAMP:
+        return NO_TIMESTAMP
+    # Differs from Kafka: where only some records lack a timestamp, -1 is judged like any other.
+    if latest - now_ms > rules.timestamp_after_max_ms:
+        reason = f"timestamp {latest} is more than {rules.timestamp_after_max_ms} ms after {now_ms}"
+        index = facts.max_timestamp_index
+        raise InvalidTimestamp(f"record {index}: {reason}", [RecordError(index, reason)])
+    if now_ms - earliest > rules.timestamp_before_max_ms:
+        reason = f"earliest timestamp {earliest} is more than {rules.timestamp_before_max_ms} ms"
+        raise InvalidTimestamp(f"{reason} before {now_ms}")
+    return latest
+
+
+def _target_codec(header: BatchHeader, rules: AppendRules) -> Codec:
+    if rules.codec is None or (header.is_control and not header.is_compressed):
+        return header.codec
+    return rules.codec
+
+
+def _rebuild(
+    header: BatchHeader, payload: Buffer, facts: RecordsFacts, codec: Codec, rules: AppendRules
+) -> bytearray:
+    if not facts.sequential:
+        if header.record_count > MAX_PLAIN_RECORDS:
+            raise InvalidRecord(
+                f"offset deltas of {header.record_count} records are not 0, 1, 2, …; only batches "
+                f"of up to {MAX_PLAIN_RECORDS} records are renumbered"
+            )
+        payload = renumber_records(payload, record_count=header.record_count)
+    # Before the copy: uncompressed, a batch may be many times what it was.
+    if codec is Codec.NONE:
+        _check_rebuilt_size(HEADER_SIZE + len(payload), rules)
+    compressed = compress(codec, payload, rules.level if codec is rules.codec else None)
+    _check_rebuilt_size(HEADER_SIZE + len(compressed), rules)
+    attributes = header.attributes & KNOWN_ATTRIBUTES & ~CODEC_MASK | codec
+    return seal_batch(header._replace(attributes=attributes), compressed)
+
+
+def _check_rebuilt_size(size: int, rules: AppendRules) -> None:
+    if size > rules.max_message_bytes:
+        raise MessageTooLarge(
+            f"record batch of {size} bytes after it was rebuilt, max.message.bytes is "
+            f"{rules.max_message_bytes}"
+        )
