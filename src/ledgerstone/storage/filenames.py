@@ -1,0 +1,135 @@
+"""How files and directories of a log are named, and what a name found on disk says. Pure.
+
+Owns the names only; what a suffix means after a crash is the loader's business. The contract is in
+README.md. A name that does not parse is foreign: the answer is None, and the caller decides.
+"""
+
+import enum
+import re
+from typing import Final, NamedTuple
+
+from ledgerstone.errors import InvalidTopic
+from ledgerstone.types import INT32_MAX, INT64_MAX, TopicPartition
+
+# In the log directory.
+META_PROPERTIES: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
+
+# In a partition's directory.
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+
+# Suffixes of temporary states, appended to a complete file name.
+DELETED: Final = ".deleted"
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+TMP: Final = ".tmp"
+# Not a state of the file before it but a mark beside it: see follows.py.
+FOLLOWS: Final = ".follows"
+
+MAX_NAME_LENGTH: Final = 255
+OFFSET_DIGITS: Final = 20
+
+
+class Kind(enum.Enum):
+    """What a file named after an offset holds. The value is its extension."""
+
+    LOG = ".log"
+    INDEX = ".index"
+    TIME_INDEX = ".timeindex"
+    TXN_INDEX = ".txnindex"
+    SNAPSHOT = ".snapshot"
+
+
+class ParsedName(NamedTuple):
+    offset: int
+    kind: Kind
+    suffix: str  # DELETED, CLEANED, SWAP, TMP, FOLLOWS, or empty
+
+
+class DirState(enum.Enum):
+    """The life of a partition directory. The value is the last part of its name."""
+
+    LIVE = ""
+    DELETE = "-delete"
+    FUTURE = "-future"
+    STRAY = "-stray"
+
+
+class PartitionDir(NamedTuple):
+    topic_partition: TopicPartition
+    state: DirState
+    uuid_hex: str | None  # None for LIVE
+
+
+_FILE_NAME = re.compile(
+    rf"([0-9]{{{OFFSET_DIGITS}}})"
+    r"(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)"
+    r"(\.deleted|\.cleaned|\.swap|\.tmp|\.follows|)"
+)
+# Greedy: the partition follows the last dash, because topics may hold dashes and digits too.
+# No leading zeros: the name must be the one `partition_dir_name` would give back.
+_PARTITION_DIR = re.compile(
+    r"([a-zA-Z0-9._-]+)-(0|[1-9][0-9]{0,9})(?:\.([0-9a-f]{32})(-delete|-future|-stray))?"
+)
+
+
+def file_name(base_offset: int, kind: Kind, suffix: str = "") -> str:
+    return f"{base_offset:020d}{kind.value}{suffix}"
+
+
+def parse_file_name(name: str) -> ParsedName | None:
+    match = _FILE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    offset = int(match[1])
+    if offset > INT64_MAX:
+        return None
+    return ParsedName(offset, Kind(match[2]), match[3])
+
+
+def partition_dir_name(topic_partition: TopicPartition) -> str:
+    return f"{topic_partition.topic}-{topic_partition.partition}"
+
+
+def parse_partition_dir(name: str) -> PartitionDir | None:
+    match = _PARTITION_DIR.fullmatch(name)
+    if match is None:
+        return None
+    partition = int(match[2])
+    if partition > INT32_MAX:
+        return None
+    state = DirState(match[4] or "")
+    return PartitionDir(TopicPartition(match[1], partition), state, match[3])
+
+
+def delete_dir_name(topic_partition: TopicPartition, uuid_hex: str) -> str:
+    return _shortened_dir_name(topic_partition, uuid_hex, DirState.DELETE)
+
+
+def stray_dir_name(topic_partition: TopicPartition, uuid_hex: str) -> str:
+    return _shortened_dir_name(topic_partition, uuid_hex, DirState.STRAY)
+
+
+def future_dir_name(topic_partition: TopicPartition, uuid_hex: str) -> str:
+    """Refused when too long: a shortened name would bring the copy back as another topic."""
+    name = f"{topic_partition}.{uuid_hex}{DirState.FUTURE.value}"
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidTopic(
+            f"{topic_partition}: the directory name of its future copy has {len(name)} characters,"
+            f" at most {MAX_NAME_LENGTH} are possible"
+        )
+    return name
+
+
+def _shortened_dir_name(topic_partition: TopicPartition, uuid_hex: str, state: DirState) -> str:
+    # The topic of a directory that only waits for its end may be cut; the random part keeps
+    # the name unique.
+    tail = f"-{topic_partition.partition}.{uuid_hex}{state.value}"
+    return topic_partition.topic[: MAX_NAME_LENGTH - len(tail)] + tail

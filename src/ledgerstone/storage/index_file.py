@@ -1,0 +1,268 @@
+"""What the indexes of a segment have in common: a path, a life cycle, and sorted entries. Disk.
+
+`IndexFile` owns one path and does no I/O before it is asked something. `SparseIndex` adds fixed
+size entries of two columns, both sorted, searched by halving. The rules are in README.md.
+
+Differs from Kafka: nothing is preallocated and nothing is mapped. A sparse index keeps its newest
+entries in memory and writes them behind, so a file's length is always its entries' length, and an
+index that nobody writes to costs a few integers and no descriptor. What a process kill loses are
+unwritten entries of the active segment; an unclean start rebuilds that segment's indexes anyway.
+"""
+
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import MutableSequence
+from typing import ClassVar, Final
+
+from ledgerstone.errors import CorruptFile
+from ledgerstone.fs import File, Filesystem
+
+UNKNOWN_COUNT: Final = -1
+# A search on disk halves down to this many entries and reads those at once.
+BLOCK_ENTRIES: Final = 512
+# The newest entries that stay in memory; twice this many trigger a write.
+WARM_ENTRIES: Final = 1024
+
+# Two arrays; `array` itself cannot be subscripted before Python 3.12.
+_Columns = tuple[MutableSequence[int], MutableSequence[int]]
+
+
+class IndexFile:
+    """One file beside a segment's log. It may not exist yet, and may never have to."""
+
+    __slots__ = ("_count", "_fs", "base_offset", "path")
+
+    entry_bytes: ClassVar[int]
+
+    def __init__(self, fs: Filesystem, path: str, base_offset: int) -> None:
+        self._fs = fs
+        self.path = path
+        self.base_offset = base_offset
+        # Entries, written or not; UNKNOWN_COUNT until somebody asks.
+        self._count = UNKNOWN_COUNT
+
+    @property
+    def entry_count(self) -> int:
+        if self._count == UNKNOWN_COUNT:
+            self._count = self._file_bytes() // self.entry_bytes
+        return self._count
+
+    @property
+    def size_bytes(self) -> int:
+        return self.entry_count * self.entry_bytes
+
+    def exists(self) -> bool:
+        return self._fs.exists(self.path)
+
+    def flush(self) -> None:
+        """Hands everything to the operating system."""
+
+    def fsync(self) -> None:
+        """Makes durable what was flushed. Reads no state but the path, so that it may be called
+        from another thread while the owner goes on appending."""
+        try:
+            file = self._fs.open(self.path)
+        except FileNotFoundError:
+            return
+        try:
+            file.fsync()
+        finally:
+            file.close()
+
+    def rename(self, new_path: str) -> None:
+        """An index without a file creates none; what it still buffers goes to the new path."""
+        if self.exists():
+            self._fs.rename(self.path, new_path)
+        self.path = new_path
+
+    def relocate(self, new_path: str) -> None:
+        """A directory above was renamed: the file is there already."""
+        self.path = new_path
+
+    def unlink(self) -> None:
+        if self.exists():
+            self._fs.unlink(self.path)
+        self._count = 0
+
+    def _file_bytes(self) -> int:
+        return self._fs.size_of(self.path) if self.exists() else 0
+
+    def _check_length(self) -> None:
+        size = self._file_bytes()
+        if size % self.entry_bytes:
+            raise CorruptFile(
+                self.path, size, f"length {size} is not a multiple of {self.entry_bytes}"
+            )
+
+    def _read(self, file: File, slot: int, count: int) -> bytes:
+        position = slot * self.entry_bytes
+        data = file.pread(count * self.entry_bytes, position)
+        if len(data) < count * self.entry_bytes:
+            raise CorruptFile(
+                self.path, position, f"{count} entries expected, {len(data)} bytes found"
+            )
+        return data
+
+    def _write(self, data: bytes, position: int) -> None:
+        file = self._fs.open(self.path, create=True)
+        try:
+            file.pwrite(data, position)
+        finally:
+            file.close()
+
+    def _truncate_file(self, count: int) -> None:
+        if self.exists():
+            file = self._fs.open(self.path)
+            try:
+                file.truncate(count * self.entry_bytes)
+            finally:
+                file.close()
+
+
+class SparseIndex(IndexFile):
+    """Entries of two integers. Column 0 rises strictly, column 1 never falls.
+
+    Invariant: slots [0, _written) are on disk, [_memory_start, entry_count) are in memory, and the
+    two ranges leave no gap. While `_columns` is None nothing is in memory.
+    """
+
+    __slots__ = ("_columns", "_memory_start", "_written", "max_entries")
+
+    entry: ClassVar[struct.Struct]
+    typecodes: ClassVar[tuple[str, str]]
+
+    def __init__(self, fs: Filesystem, path: str, base_offset: int, max_bytes: int) -> None:
+        super().__init__(fs, path, base_offset)
+        self.max_entries = max_bytes // self.entry_bytes
+        self._written = 0
+        self._memory_start = 0
+        self._columns: _Columns | None = None
+
+    def flush(self) -> None:
+        """Writes the buffered entries. Creates no file while there are none."""
+        if self._columns is None or self._written == self.entry_count:
+            return
+        keys, values = self._columns
+        first = self._written - self._memory_start
+        pack = self.entry.pack
+        data = b"".join(map(pack, keys[first:], values[first:]))
+        self._write(data, self._written * self.entry_bytes)
+        self._written = self._count
+
+    def close(self) -> None:
+        """Writes what is buffered and lets go of memory. Using it again reopens it."""
+        self.flush()
+        self._columns = None
+
+    def seal(self) -> None:
+        """As `close`, and the file exists afterwards even without entries.
+
+        A sealed segment whose index is missing would be taken for one that needs recovery.
+        """
+        self.close()
+        if not self.exists():
+            self._write(b"", 0)
+
+    def unlink(self) -> None:
+        super().unlink()
+        self._columns = None
+        self._written = self._memory_start = 0
+
+    def truncate_all(self) -> None:
+        """Starts over, also from a file whose length makes no sense."""
+        self._columns = None
+        self._written = self._memory_start = self._count = 0
+        self._truncate_file(0)
+
+    def _push(self, key: int, value: int) -> None:
+        keys, values = self._warm_columns()
+        keys.append(key)
+        values.append(value)
+        self._count += 1
+        if len(keys) >= 2 * WARM_ENTRIES:
+            self.flush()
+            del keys[:WARM_ENTRIES], values[:WARM_ENTRIES]
+            self._memory_start += WARM_ENTRIES
+
+    def _warm_columns(self) -> _Columns:
+        """The columns in memory. An index that becomes active again first reads its tail."""
+        if self._columns is None:
+            count = self.entry_count
+            start = max(0, count - BLOCK_ENTRIES)
+            keys, values = (array(code) for code in self.typecodes)
+            if count:
+                for key, value in self._read_block(start, count):
+                    keys.append(key)
+                    values.append(value)
+            self._columns = keys, values
+            self._memory_start, self._written = start, count
+        return self._columns
+
+    def _entry_at(self, slot: int) -> tuple[int, int]:
+        if self._columns is not None and slot >= self._memory_start:
+            keys, values = self._columns
+            return keys[slot - self._memory_start], values[slot - self._memory_start]
+        return self._read_block(slot, slot + 1)[0]
+
+    def _last(self) -> tuple[int, int] | None:
+        count = self.entry_count
+        return self._entry_at(count - 1) if count else None
+
+    def _count_below(self, column: int, target: int) -> int:
+        """How many entries have less than `target` in that column; also the first slot without."""
+        on_disk = self.entry_count
+        if self._columns is not None:
+            in_memory = bisect_left(self._columns[column], target)
+            if in_memory or not self._memory_start:
+                return self._memory_start + in_memory
+            on_disk = self._memory_start
+        return self._count_below_on_disk(column, target, on_disk)
+
+    def _count_below_on_disk(self, column: int, target: int, end: int) -> int:
+        if not end:
+            return 0
+        start = 0
+        file = self._fs.open(self.path)
+        try:
+            while end - start > BLOCK_ENTRIES:
+                middle = (start + end) // 2
+                if self.entry.unpack(self._read(file, middle, 1))[column] < target:
+                    start = middle + 1
+                else:
+                    end = middle
+            block = self._read(file, start, end - start)
+        finally:
+            file.close()
+        unpack_from, entry_bytes = self.entry.unpack_from, self.entry_bytes
+        return start + bisect_left(
+            range(end - start), target, key=lambda i: unpack_from(block, i * entry_bytes)[column]
+        )
+
+    def _read_block(self, start: int, end: int) -> list[tuple[int, int]]:
+        file = self._fs.open(self.path)
+        try:
+            block = self._read(file, start, end - start)
+        finally:
+            file.close()
+        return [(key, value) for key, value in self.entry.iter_unpack(block)]
+
+    def _keep_first(self, count: int) -> None:
+        if count >= self.entry_count:
+            return
+        if self._columns is None:
+            self._truncate_file(count)
+        else:
+            self._truncate_memory(self._columns, count)
+        self._count = count
+
+    def _truncate_memory(self, columns: _Columns, count: int) -> None:
+        keys, values = columns
+        kept = max(0, count - self._memory_start)
+        del keys[kept:], values[kept:]
+        if not kept:
+            # The next append warms up from what is left on disk.
+            self._columns = None
+        if count < self._written:
+            self._truncate_file(count)
+            self._written = count

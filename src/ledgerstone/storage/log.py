@@ -1,0 +1,406 @@
+"""One partition's log: the order of things when batches arrive, roll, are flushed and closed.
+
+Grade D: files through the `Filesystem`, time through the `Clock`, jitter through the `Dice` it was
+given. Reading lives in log_reader, shrinking (retention, truncation, swap) in log_shrink, opening
+in log_loader. Validation is records.validation, idempotence and transactions producer_state.
+
+Invariant: log_start_offset <= high_watermark <= log_end_offset, and
+recovery_point <= log_end_offset. Memory changes only after the write has returned, so a failed
+append leaves the log as it was.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ledgerstone.clock import Clock, Dice
+from ledgerstone.errors import (
+    InvariantViolation,
+    LogStorageError,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+)
+from ledgerstone.fs import Filesystem
+from ledgerstone.records.batch import BatchHeader, stamp_offset_and_epoch
+from ledgerstone.records.control import read_control_record
+from ledgerstone.records.validation import Origin, check_replicated, validate_produced
+from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
+from ledgerstone.storage.deleted_files import DeletedFiles
+from ledgerstone.storage.follows import Follows
+from ledgerstone.storage.leader_epochs import LeaderEpochs
+from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.producer_entry import BatchMeta
+from ledgerstone.storage.producer_replay import apply_batch
+from ledgerstone.storage.producer_snapshots import ProducerSnapshots
+from ledgerstone.storage.producer_state import ProducerStateTable
+from ledgerstone.storage.segment import Segment
+from ledgerstone.storage.segments import Segments
+from ledgerstone.types import NO_TIMESTAMP, Buffer, TopicPartition, WritableBuffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendResult:
+    """Where an append landed. For a duplicate: where its first sending landed."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time: int  # -1 when records keep the producer's time
+    log_start_offset: int
+    max_timestamp: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushPlan:
+    """The fsync calls that make the log durable below `up_to`; may be performed off the loop."""
+
+    up_to: int
+    syncs: tuple[Callable[[], None], ...]
+    # How far the log was when the plan was made; what came later, the plan says nothing about.
+    names_made: int
+    truncations: int
+
+    def perform(self) -> None:
+        for sync in self.syncs:
+            sync()
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionLog:
+    """The state a loader hands over; see `log_loader.open_log` for how it comes to be."""
+
+    fs: Filesystem
+    clock: Clock
+    dice: Dice
+    directory: str
+    topic_partition: TopicPartition
+    config: LogConfig
+    segments: Segments
+    producers: ProducerStateTable
+    snapshots: ProducerSnapshots
+    epochs: LeaderEpochs
+    epoch_checkpoint: LeaderEpochCheckpoint
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    high_watermark: int
+    deleted_files: DeletedFiles
+    follows: Follows
+    # Set by a failed write or fsync: what is on disk is no longer known, so nothing is added.
+    failure: str | None = None
+    last_flush_ms: int = 0
+    # A plan to flush that is older than a truncation would vouch for bytes written after it.
+    truncations: int = 0
+    # New names in the directory that only its fsync makes durable, counted; and how many it has.
+    _names_made: int = field(default=1, repr=False)
+    _names_synced: int = field(default=0, repr=False)
+
+    # -- offsets ------------------------------------------------------------------------------
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        offset = self.producers.first_unstable_offset
+        return None if offset is None else max(offset, self.log_start_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it every transaction is decided and replicated."""
+        unstable = self.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Raises the high watermark, bounded by the log's end; it never goes back here."""
+        offset = min(offset, self.log_end_offset)
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.producers.on_high_watermark(offset)
+        return True
+
+    def raise_log_start_offset(self, offset: int) -> bool:
+        """DeleteRecords, or what the leader says: records below are no longer readable."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(
+                f"log start offset {offset} of {self.topic_partition} lies above the high "
+                f"watermark {self.high_watermark}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        if self.epochs.truncate_from_start(offset):
+            self.epoch_checkpoint.write(self.epochs.entries())
+        return True
+
+    # -- append -------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self, data: WritableBuffer, *, leader_epoch: int, origin: Origin = Origin.CLIENT
+    ) -> AppendResult:
+        """Validates one batch, gives it its offsets in place and writes it."""
+        self._check_writable()
+        now_ms = self.clock.now_ms()
+        rules = self.config.append_rules
+        batch = validate_produced(data, rules, now_ms=now_ms, origin=origin)
+        header = batch.header
+        known = self._check_producer(header, batch.data, origin)
+        if known is not None:
+            first_time = known.timestamp if header.timestamp_type else NO_TIMESTAMP
+            return self._result(
+                known.first_offset, known.last_offset, known.timestamp, first_time, duplicate=True
+            )
+        if header.size > self.config.segment_bytes:
+            raise RecordListTooLarge(
+                f"{header.size} bytes do not fit segment.bytes={self.config.segment_bytes}"
+            )
+        base_offset = self.log_end_offset
+        stamp_offset_and_epoch(batch.data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
+        header = header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
+        self._append(batch.data, [(0, header)], now_ms)
+        append_time = now_ms if header.timestamp_type else NO_TIMESTAMP
+        return self._result(base_offset, header.last_offset, header.max_timestamp, append_time)
+
+    def _check_producer(
+        self, header: BatchHeader, batch: Buffer, origin: Origin
+    ) -> BatchMeta | None:
+        """The earlier batch this one repeats; raises what the producer state refuses."""
+        if not header.has_producer_id:
+            return None
+        if header.is_control:
+            marker = read_control_record(batch)
+            self.producers.check_marker(
+                producer_id=header.producer_id,
+                producer_epoch=header.producer_epoch,
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+            return None
+        return self.producers.check_append(header, origin=origin)
+
+    def append_as_follower(self, data: Buffer) -> AppendResult:
+        """Writes a leader's batches as they are; their offsets must continue this log."""
+        self._check_writable()
+        batches = check_replicated(data)
+        if not batches:
+            return self._result(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
+        expected = self.log_end_offset
+        for _, header in batches:
+            if header.base_offset < expected:
+                raise OffsetOutOfRange(
+                    f"replicated batch at {header.base_offset} of {self.topic_partition} "
+                    f"lies below the expected offset {expected}"
+                )
+            expected = header.next_offset
+        self._append(data, batches, self.clock.now_ms())
+        first, last = batches[0][1], batches[-1][1]
+        highest = max(header.max_timestamp for _, header in batches)
+        return self._result(first.base_offset, last.last_offset, highest)
+
+    def _append(self, data: Buffer, batches: list[tuple[int, BatchHeader]], now_ms: int) -> None:
+        headers = [header for _, header in batches]
+        last_at, last = batches[-1]
+        view = memoryview(data)[: last_at + last.size]
+        try:
+            for header in headers:
+                self.note_leader_epoch(header.leader_epoch, header.base_offset)
+            segment = self._segment_for(headers, len(view), now_ms)
+            segment.append(view, headers)
+            for at, header in batches:
+                aborted = apply_batch(self.producers, header, view[at : at + header.size])
+                if aborted is not None:
+                    segment.add_aborted_txn(aborted)
+        except (LogStorageError, OSError) as error:
+            # Whether before the write or after it: another try would find half of this one.
+            self.fail(f"append failed: {error}")
+            raise LogStorageError(f"{self.topic_partition}: append failed: {error}") from error
+        self.log_end_offset = last.next_offset
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+
+    def note_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """A leader epoch begins. Crash here: an entry past the log's end is cut at load."""
+        if leader_epoch >= 0 and self.epochs.assign(leader_epoch, start_offset):
+            self.epoch_checkpoint.write(self.epochs.entries())
+
+    def _result(
+        self,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        log_append_time: int = NO_TIMESTAMP,
+        *,
+        duplicate: bool = False,
+    ) -> AppendResult:
+        return AppendResult(
+            first_offset=first_offset,
+            last_offset=last_offset,
+            log_append_time=log_append_time,
+            log_start_offset=self.log_start_offset,
+            max_timestamp=max_timestamp,
+            duplicate=duplicate,
+        )
+
+    # -- roll ---------------------------------------------------------------------------------
+
+    def _segment_for(self, headers: list[BatchHeader], size: int, now_ms: int) -> Segment:
+        active = self.segments.active
+        highest = max(header.max_timestamp for header in headers)
+        if self._must_roll(active, headers[-1].last_offset, size, highest, now_ms):
+            return self.roll(headers[0].base_offset)
+        return active
+
+    def _must_roll(
+        self, active: Segment, last_offset: int, size: int, timestamp: int, now_ms: int
+    ) -> bool:
+        if active.size > self.config.segment_bytes - size:
+            return True
+        if active.size > 0:
+            waited = _waited_ms(active, timestamp, now_ms)
+            if waited > self.config.max_segment_ms - active.roll_jitter_ms:
+                return True
+        return active.is_full or not active.fits(last_offset)
+
+    def roll(self, at_offset: int | None = None) -> Segment:
+        """Seals the active segment and opens a new one at the log's end."""
+        base_offset = max(self.log_end_offset, at_offset or 0)
+        active = self.segments.active
+        if active.base_offset == base_offset:
+            if active.size > 0:
+                raise InvariantViolation(
+                    f"segment {base_offset} of {self.topic_partition} exists and is not empty"
+                )
+            # It is as new as a new one. Its file stays: where it is the only one, its name is all
+            # that remembers the log's end.
+            return active
+        try:
+            return self._roll_to(base_offset)
+        except OSError as error:
+            # The old segment is sealed and the new one half made: neither may be appended to.
+            self.fail(f"roll failed: {error}")
+            raise LogStorageError(f"{self.topic_partition}: roll failed: {error}") from error
+
+    def _roll_to(self, base_offset: int) -> Segment:
+        active = self.segments.active
+        active.seal()
+        if self.recovery_point >= self.log_end_offset:
+            # No flush comes back to it: what sealing wrote must be durable on its own.
+            active.flush()
+        if self.recovery_point < base_offset == active.next_offset():
+            self.follows.add(base_offset)
+        segment = new_segment(self, base_offset)
+        self.segments.add(segment)
+        self._names_made += 1
+        if self.producers.map_end_offset <= base_offset:
+            self.producers.map_end_offset = base_offset
+        self.snapshots.take(base_offset, self.producers.entries())
+        return segment
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """New settings hold from now on; limits of segments that exist stay as they were made."""
+        self.config = config
+        self.segments.active.config = config
+
+    # -- flush, fail, close -------------------------------------------------------------------
+
+    def plan_flush(self, up_to: int | None = None) -> FlushPlan | None:
+        """What must be synced so that everything below `up_to` survives power loss."""
+        # Above all after a failed fsync: the next one would succeed and prove nothing.
+        self._check_writable()
+        end = self.log_end_offset if up_to is None else up_to
+        if end <= self.recovery_point:
+            return None
+        syncs: list[Callable[[], None]] = [self.snapshots.sync]
+        for segment in self.segments.holding_from(self.recovery_point):
+            if segment.base_offset < end:
+                syncs.extend(segment.files_to_sync())
+        if self._names_synced < self._names_made:
+            directory = self.directory
+            syncs.append(lambda: self.fs.fsync_dir(directory))
+        return FlushPlan(
+            up_to=end,
+            syncs=tuple(syncs),
+            names_made=self._names_made,
+            truncations=self.truncations,
+        )
+
+    def flush_done(self, plan: FlushPlan) -> None:
+        self._names_synced = max(self._names_synced, plan.names_made)
+        if plan.truncations != self.truncations:
+            return
+        self.recovery_point = max(self.recovery_point, min(plan.up_to, self.log_end_offset))
+        self.last_flush_ms = self.clock.now_ms()
+        self.follows.remove_where(at_most=self.recovery_point)
+
+    def flush(self, up_to: int | None = None) -> None:
+        plan = self.plan_flush(up_to)
+        if plan is None:
+            return
+        try:
+            plan.perform()
+            self.flush_done(plan)
+        except OSError as error:
+            # After a failed fsync the kernel may call the lost pages clean: a retry proves nothing.
+            self.fail(f"fsync failed: {error}")
+            raise LogStorageError(f"{self.topic_partition}: fsync failed: {error}") from error
+
+    def fail(self, reason: str) -> None:
+        if self.failure is None:
+            self.failure = reason
+
+    def _check_writable(self) -> None:
+        if self.failure is not None:
+            raise LogStorageError(f"{self.topic_partition} takes no writes: {self.failure}")
+
+    def close(self) -> None:
+        """A clean stop: everything durable, indexes trimmed, a snapshot at the log's end."""
+        if self.failure is None:
+            try:
+                self._make_all_durable()
+            except OSError as error:
+                self.fail(f"close failed: {error}")
+                raise LogStorageError(f"{self.topic_partition}: close failed: {error}") from error
+        for segment in self.segments:
+            segment.forget()
+
+    def _make_all_durable(self) -> None:
+        self.segments.active.seal()
+        self.snapshots.take(self.log_end_offset, self.producers.entries())
+        for segment in self.segments.holding_from(self.recovery_point):
+            segment.flush()
+        self.snapshots.sync()
+        self.follows.remove_where(at_most=self.log_end_offset)
+        self.fs.fsync_dir(self.directory)
+        self.recovery_point = self.log_end_offset
+
+    def check_invariants(self) -> None:
+        assert self.log_start_offset <= self.high_watermark <= self.log_end_offset
+        assert self.recovery_point <= self.log_end_offset
+        assert self.segments.first.base_offset <= self.log_end_offset
+        assert self.segments.active.base_offset <= self.log_end_offset
+        self.segments.check_invariants()
+        self.epochs.check_invariants()
+        self.producers.check_invariants()
+
+
+def new_segment(log: PartitionLog, base_offset: int) -> Segment:
+    """An empty segment with its own draw of the roll jitter."""
+    jitter_bound = min(log.config.segment_jitter_ms, log.config.segment_ms)
+    segment = Segment(
+        log.fs,
+        log.directory,
+        base_offset,
+        log.config,
+        created_ms=log.clock.now_ms(),
+        roll_jitter_ms=log.dice.below(jitter_bound) if jitter_bound > 0 else 0,
+    )
+    segment.create()
+    return segment
+
+
+def _waited_ms(active: Segment, timestamp: int, now_ms: int) -> int:
+    """Record time decides where records have one; the wall clock only where they have none."""
+    first = active.first_timestamp
+    if first is not None and first >= 0:
+        return timestamp - first
+    return now_ms - active.created_ms

@@ -1,0 +1,251 @@
+"""From a directory to a `PartitionLog`: settle what a crash left, load, recover, cut to size.
+
+Grade D. The order follows README.md, "Opening a log"; the crash points of the swap protocol are in
+the table there, and `settle_interrupted_swap` is that table's right-hand column.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ledgerstone.clock import Clock, Dice
+from ledgerstone.fs import Filesystem, join
+from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
+from ledgerstone.storage.deleted_files import DeletedFiles
+from ledgerstone.storage.filenames import (
+    CLEANED,
+    DELETED,
+    FOLLOWS,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    SWAP,
+    TMP,
+    Kind,
+    ParsedName,
+    file_name,
+    parse_file_name,
+)
+from ledgerstone.storage.follows import Follows
+from ledgerstone.storage.leader_epochs import LeaderEpochs
+from ledgerstone.storage.log import PartitionLog, new_segment
+from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.log_recovery import Recovery, recover
+from ledgerstone.storage.log_shrink import put_in_place
+from ledgerstone.storage.producer_replay import reload_producers
+from ledgerstone.storage.producer_snapshots import ProducerSnapshots
+from ledgerstone.storage.producer_state import ProducerStateTable
+from ledgerstone.storage.segment import Segment
+from ledgerstone.storage.segment_split import has_overflow, split_overflowed
+from ledgerstone.storage.segments import Segments
+from ledgerstone.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLog:
+    """What must be known to open a log. Offsets come from the log directory's checkpoints."""
+
+    fs: Filesystem
+    clock: Clock
+    dice: Dice
+    directory: str
+    topic_partition: TopicPartition
+    config: LogConfig
+    clean: bool = False  # the directory was closed cleanly: nothing to recover
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    producer_id_expiration_ms: int = 86_400_000
+
+
+def open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
+    """Opens the log, creating it where there is none; says what recovery had to do."""
+    fs, directory = request.fs, request.directory
+    fs.make_dir(directory)
+    settle_interrupted_swap(fs, directory)
+    _unlink_temporary(fs, directory)
+    names = _parsed_names(fs, directory)
+    log = _bare_log(request, names)
+    _load_segments(log, names)
+    _split_overflowed_segments(log, clean=request.clean)
+    log.snapshots.remove_strays(log.segments.bases())
+    recovery = recover(log, names, clean=request.clean, recovery_point=request.recovery_point)
+    _settle_offsets(log, request)
+    _settle_epochs(log)
+    if log.producers.map_end_offset != log.log_end_offset:
+        reload_producers(
+            log.producers,
+            log.snapshots,
+            log.segments,
+            start_offset=log.log_start_offset,
+            end_offset=log.log_end_offset,
+        )
+    log.producers.remove_expired(request.clock.now_ms(), request.producer_id_expiration_ms)
+    log.producers.on_high_watermark(log.high_watermark)
+    if not request.clean:
+        # What was cut or unlinked above must not come back beside what is appended from now on.
+        fs.fsync_dir(directory)
+    return log, recovery
+
+
+def _parsed_names(fs: Filesystem, directory: str) -> list[ParsedName]:
+    return [
+        parsed for name in fs.list_dir(directory) if (parsed := parse_file_name(name)) is not None
+    ]
+
+
+def _bare_log(request: OpenLog, names: Sequence[ParsedName]) -> PartitionLog:
+    fs, directory = request.fs, request.directory
+    snapshot_offsets = [name.offset for name in names if name.kind is Kind.SNAPSHOT]
+    return PartitionLog(
+        fs=fs,
+        clock=request.clock,
+        dice=request.dice,
+        directory=directory,
+        topic_partition=request.topic_partition,
+        config=request.config,
+        segments=Segments(),
+        producers=ProducerStateTable(),
+        snapshots=ProducerSnapshots(fs, directory, snapshot_offsets),
+        epochs=LeaderEpochs(),
+        epoch_checkpoint=LeaderEpochCheckpoint(fs, join(directory, LEADER_EPOCH_CHECKPOINT)),
+        log_start_offset=0,
+        log_end_offset=0,
+        recovery_point=0,
+        high_watermark=0,
+        deleted_files=DeletedFiles(fs),
+        follows=Follows(fs, directory, [name.offset for name in names if name.suffix == FOLLOWS]),
+    )
+
+
+# -- files a crash left behind ------------------------------------------------------------------
+
+
+def settle_interrupted_swap(fs: Filesystem, directory: str) -> None:
+    """Undoes a swap that was not decided, finishes one that was, unlinks what was deleted."""
+    names = _parsed_names(fs, directory)
+    cleaned = [name for name in names if name.suffix == CLEANED]
+    swapped = [name for name in names if name.suffix == SWAP]
+    _unlink(fs, directory, [name for name in names if name.suffix in (DELETED, TMP)])
+    if cleaned:
+        # A `.cleaned` file means the renames to `.swap`, which go from the highest base down, did
+        # not finish: whatever of them lies at or above it belongs to the same unfinished swap.
+        lowest = min(name.offset for name in cleaned)
+        undecided = [name for name in swapped if name.offset >= lowest]
+        _unlink(fs, directory, undecided)
+        swapped = [name for name in swapped if name.offset < lowest]
+        _unlink(fs, directory, cleaned)
+    if swapped:
+        _finish_swap(fs, directory, names, swapped)
+
+
+def _finish_swap(
+    fs: Filesystem, directory: str, names: Sequence[ParsedName], swapped: Sequence[ParsedName]
+) -> None:
+    logs = [name.offset for name in swapped if name.kind is Kind.LOG]
+    if logs:
+        first = min(logs)
+        end = max(_swap_end(fs, directory, base) for base in logs)
+        replaced = [
+            name
+            for name in names
+            # An emptied segment has no range of its own, but its source has files to give up.
+            if not name.suffix and (first <= name.offset < end or name.offset in logs)
+        ]
+        _unlink(fs, directory, [name for name in replaced if not _survives(name, logs)])
+    for name in swapped:
+        target = file_name(name.offset, name.kind)
+        fs.rename(join(directory, target + SWAP), join(directory, target))
+    fs.fsync_dir(directory)
+
+
+def _survives(name: ParsedName, swapped_bases: Sequence[int]) -> bool:
+    """A snapshot at a base that lives on describes the state below it, which did not change."""
+    return name.kind is Kind.SNAPSHOT and name.offset in swapped_bases
+
+
+def _swap_end(fs: Filesystem, directory: str, base: int) -> int:
+    size = fs.size_of(join(directory, file_name(base, Kind.LOG, SWAP)))
+    segment = Segment(fs, directory, base, LogConfig(), created_ms=0, suffix=SWAP, size=size)
+    return segment.next_offset()
+
+
+def _unlink_temporary(fs: Filesystem, directory: str) -> None:
+    """Checkpoints that were being replaced; the file they were to replace is still there."""
+    for name in (LEADER_EPOCH_CHECKPOINT + TMP, PARTITION_METADATA + TMP):
+        path = join(directory, name)
+        if fs.exists(path):
+            fs.unlink(path)
+
+
+def _unlink(fs: Filesystem, directory: str, names: Sequence[ParsedName]) -> None:
+    for name in names:
+        fs.unlink(join(directory, file_name(*name)))
+
+
+# -- segments -----------------------------------------------------------------------------------
+
+
+def _load_segments(log: PartitionLog, names: Sequence[ParsedName]) -> None:
+    bases = {name.offset for name in names if name.kind is Kind.LOG and not name.suffix}
+    indexes = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+    _unlink(
+        log.fs,
+        log.directory,
+        [name for name in names if name.kind in indexes and name.offset not in bases],
+    )
+    now_ms = log.clock.now_ms()
+    for base in sorted(bases):
+        path = join(log.directory, file_name(base, Kind.LOG))
+        size = log.fs.size_of(path)
+        log.segments.add(
+            Segment(log.fs, log.directory, base, log.config, created_ms=now_ms, size=size)
+        )
+
+
+def _split_overflowed_segments(log: PartitionLog, *, clean: bool) -> None:
+    for segment in log.segments:
+        # Only a neighbour further away than 31 bits leaves room for an overflow.
+        following = log.segments.after(segment.base_offset)
+        if following is not None and segment.fits(following.base_offset - 1):
+            continue
+        if has_overflow(segment, trust_index=clean):
+            put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])
+
+
+def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:
+    """Derives every offset from what is on disk and what the checkpoints remember."""
+    if not len(log.segments):
+        log.segments.add(new_segment(log, request.log_start_offset))
+    end_offset = log.segments.active.next_offset()
+    if end_offset < request.log_start_offset:
+        # The log lost more than its start had moved: nothing in it is readable any more.
+        for segment in reversed(list(log.segments)):
+            log.segments.remove(segment.base_offset)
+            segment.unlink()
+        log.snapshots.remove_where(at_most=request.log_start_offset - 1)
+        log.epochs = LeaderEpochs()
+        log.epoch_checkpoint.write([])
+        log.segments.add(new_segment(log, request.log_start_offset))
+        end_offset = request.log_start_offset
+    log.log_end_offset = end_offset
+    log.log_start_offset = max(request.log_start_offset, log.segments.first.base_offset)
+    log.recovery_point = end_offset if request.clean else min(request.recovery_point, end_offset)
+    log.high_watermark = min(max(request.high_watermark, log.log_start_offset), end_offset)
+    log.snapshots.remove_where(above=end_offset)
+    log.follows.remove_where(at_most=log.recovery_point, above=end_offset)
+
+
+def _settle_epochs(log: PartitionLog) -> None:
+    checkpointed = log.epoch_checkpoint.read()
+    epochs = LeaderEpochs()
+    for epoch, start_offset in checkpointed:
+        epochs.assign(epoch, start_offset)
+    epochs.truncate_from_end(log.log_end_offset)
+    # Recovery may have met epochs whose checkpoint the crash took away. Newer ones only: a scan
+    # that begins inside an epoch does not know where that one began.
+    for epoch, start_offset in log.epochs.entries():
+        if epochs.latest_epoch is None or epoch > epochs.latest_epoch:
+            epochs.assign(epoch, start_offset)
+    epochs.truncate_from_start(log.log_start_offset)
+    log.epochs = epochs
+    if epochs.entries() != checkpointed:
+        log.epoch_checkpoint.write(epochs.entries())

@@ -1,0 +1,205 @@
+"""Making a log smaller: retention, truncation, and swapping in rewritten segments. Grade D.
+
+Every removal is a rename to `.deleted` first and an unlink after file.delete.delay.ms, so that a
+reader in the middle of a file is not disturbed. The crash rules are in README.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ledgerstone.errors import LogStorageError
+from ledgerstone.storage.filenames import DELETED
+from ledgerstone.storage.log import PartitionLog, new_segment
+from ledgerstone.storage.producer_replay import reload_producers
+from ledgerstone.storage.retention import (
+    Breach,
+    SegmentFacts,
+    below_start_offset,
+    over_age,
+    over_size,
+)
+from ledgerstone.storage.segment import Segment
+from ledgerstone.storage.segment_swap import replace_segments
+from ledgerstone.types import NO_OFFSET
+
+
+@contextmanager
+def _failing(log: PartitionLog, what: str) -> Iterator[None]:
+    """An error half way leaves memory and disk in disagreement: the log takes no more writes."""
+    try:
+        yield
+    except OSError as error:
+        log.fail(f"{what} failed: {error}")
+        raise LogStorageError(f"{log.topic_partition}: {what} failed: {error}") from error
+
+
+class Deletion(NamedTuple):
+    """What retention took, for the log line."""
+
+    reason: Breach
+    segments: int
+    size_bytes: int
+    log_start_offset: int
+
+
+def delete_old_segments(log: PartitionLog) -> list[Deletion]:
+    """Applies the retention rules; the start-offset rule holds for compacted topics too."""
+    deletions = []
+    reasons = list(Breach) if log.config.deletes else [Breach.START_OFFSET]
+    for reason in reasons:
+        count = _breaching(log, reason)
+        if count:
+            deletions.append(_delete_prefix(log, count, reason))
+    return deletions
+
+
+def _breaching(log: PartitionLog, reason: Breach) -> int:
+    facts = segment_facts(log)
+    hw = log.high_watermark
+    match reason:
+        case Breach.START_OFFSET:
+            start = log.log_start_offset
+            return below_start_offset(facts, log_start_offset=start, high_watermark=hw)
+        case Breach.SIZE:
+            limit = log.config.retention_bytes
+            return over_size(facts, retention_bytes=limit, high_watermark=hw)
+        case Breach.TIME:
+            return over_age(
+                facts,
+                retention_ms=log.config.retention_ms,
+                high_watermark=hw,
+                now_ms=log.clock.now_ms(),
+            )
+
+
+def segment_facts(log: PartitionLog) -> list[SegmentFacts]:
+    segments = list(log.segments)
+    ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
+    return [
+        SegmentFacts(segment.base_offset, end, segment.size, segment.largest_timestamp)
+        for segment, end in zip(segments, ends, strict=True)
+    ]
+
+
+def _delete_prefix(log: PartitionLog, count: int, reason: Breach) -> Deletion:
+    doomed = list(log.segments)[:count]
+    if count == len(log.segments):
+        log.roll()
+    survivor = log.segments.after(doomed[-1].base_offset)
+    assert survivor is not None
+    # The start moves before the files go: a reader is told the offset is gone, never that the
+    # file is.
+    log.raise_log_start_offset(max(log.log_start_offset, survivor.base_offset))
+    with _failing(log, "deletion"):
+        for segment in doomed:
+            log.segments.remove(segment.base_offset)
+            discard(log, segment)
+        # From here on the first file's name is what remembers the start: the next checkpoint
+        # leaves it out, and what was deleted must not come back with the power.
+        log.fs.fsync_dir(log.directory)
+    freed = sum(segment.size for segment in doomed)
+    return Deletion(reason, count, freed, log.log_start_offset)
+
+
+def discard(log: PartitionLog, segment: Segment, *, with_snapshot: bool = True) -> None:
+    """Renames a segment's files aside and schedules their removal."""
+    segment.change_suffix(DELETED)
+    paths = segment.paths()
+    segment.forget()
+    if with_snapshot:
+        aside = log.snapshots.set_aside(segment.base_offset)
+        if aside is not None:
+            paths.append(aside)
+    log.deleted_files.add(paths, due_ms=log.clock.now_ms() + log.config.file_delete_delay_ms)
+
+
+def swap_segments(log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Segment]) -> None:
+    """Puts cleaned segments in the place of their sources, which are made durable first.
+
+    A cleaned segment may end early; no mark may be left that calls that a loss. Whoever does not
+    want to wait has flushed before."""
+    following = log.segments.after(max(segment.base_offset for segment in old))
+    log.flush(log.log_end_offset if following is None else following.base_offset)
+    put_in_place(log, new=new, old=old)
+
+
+def put_in_place(log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Segment]) -> None:
+    """The first source's snapshot stays: it belongs to the base offset the new segment keeps."""
+    kept_bases = {segment.base_offset for segment in new}
+    with _failing(log, "swap"):
+        replace_segments(
+            log.fs,
+            log.segments,
+            new=new,
+            old=old,
+            discard=lambda segment: discard(
+                log, segment, with_snapshot=segment.base_offset not in kept_bases
+            ),
+        )
+
+
+def truncate_to(log: PartitionLog, offset: int) -> bool:
+    """Forgets every batch that holds or follows `offset`; False when there was none."""
+    if offset >= log.log_end_offset:
+        _cut_epochs(log, offset)
+        return False
+    if log.segments.first.base_offset > offset:
+        truncate_fully_and_start_at(log, offset)
+        return True
+    with _failing(log, "truncation"):
+        # Highest first. Crash here: what is left is a prefix of the log, never one with a hole.
+        for segment in reversed(log.segments.starting_from(offset + 1)):
+            log.segments.remove(segment.base_offset)
+            discard(log, segment)
+        # They are gone for good before a byte below them is: names and bytes are not saved in
+        # the order they were changed in.
+        log.fs.fsync_dir(log.directory)
+        active = log.segments.active
+        active.truncate_to(offset, now_ms=log.clock.now_ms())
+        active.file.fsync()
+        log.snapshots.remove_where(above=offset)
+        log.follows.remove_where(above=offset)
+        _end_at(log, max(active.next_offset(), min(offset, log.log_end_offset)))
+    return True
+
+
+def truncate_fully_and_start_at(log: PartitionLog, offset: int) -> None:
+    """Drops everything and starts an empty log at `offset`."""
+    with _failing(log, "truncation"):
+        for segment in reversed(list(log.segments)):
+            log.segments.remove(segment.base_offset)
+            discard(log, segment)
+        log.segments.add(new_segment(log, offset))
+        # The new log knows nothing of the old one: no producer of it, no epoch.
+        log.snapshots.remove_where(above=NO_OFFSET)
+        log.follows.remove_where(above=NO_OFFSET)
+        if log.epochs.clear():
+            log.epoch_checkpoint.write([])
+        log.log_start_offset = offset
+        _end_at(log, offset)
+
+
+def _end_at(log: PartitionLog, offset: int) -> None:
+    log.log_end_offset = offset
+    log.log_start_offset = min(log.log_start_offset, offset)
+    log.high_watermark = min(log.high_watermark, offset)
+    log.high_watermark = max(log.high_watermark, log.log_start_offset)
+    log.recovery_point = min(log.recovery_point, offset)
+    log.truncations += 1
+    _cut_epochs(log, offset)
+    # After this nothing that was cut comes back, under its own name or as a snapshot's state.
+    log.fs.fsync_dir(log.directory)
+    reload_producers(
+        log.producers,
+        log.snapshots,
+        log.segments,
+        start_offset=log.log_start_offset,
+        end_offset=offset,
+    )
+    log.producers.on_high_watermark(log.high_watermark)
+
+
+def _cut_epochs(log: PartitionLog, offset: int) -> None:
+    if log.epochs.truncate_from_end(offset):
+        log.epoch_checkpoint.write(log.epochs.entries())

@@ -1,0 +1,124 @@
+"""One producer of one partition: its epoch, its last batches, its open transaction. Pure.
+
+Contract in README.md. `producer_state` holds the table of these and decides when they are asked.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Self
+
+from ledgerstone.errors import InvalidProducerEpoch, OutOfOrderSequence
+from ledgerstone.records.batch import BatchHeader, increment_sequence
+from ledgerstone.storage.producer_snapshot import SnapshotEntry
+from ledgerstone.types import (
+    INT32_MAX,
+    NO_OFFSET,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+)
+
+# As many batches as an idempotent producer may have in flight.
+REMEMBERED_BATCHES: Final = 5
+NO_COORDINATOR_EPOCH: Final = -1
+
+
+class BatchMeta(NamedTuple):
+    """A batch as far as duplicates of it must be recognised and answered."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & INT32_MAX
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+@dataclass(slots=True)
+class ProducerEntry:
+    """One producer. A new epoch forgets the batches: sequences start again at 0."""
+
+    producer_id: int
+    epoch: int = NO_PRODUCER_EPOCH
+    batches: list[BatchMeta] = field(default_factory=list)  # newest last
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    current_txn_first_offset: int | None = None
+    last_timestamp: int = NO_TIMESTAMP
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_data_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def find_duplicate(self, header: BatchHeader) -> BatchMeta | None:
+        if header.producer_epoch != self.epoch:
+            return None
+        sequences = header.base_sequence, header.last_sequence
+        for batch in self.batches:
+            if (batch.first_sequence, batch.last_sequence) == sequences:
+                return batch
+        return None
+
+    def enter_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
+    def add_batch(self, batch: BatchMeta) -> None:
+        if len(self.batches) == REMEMBERED_BATCHES:
+            del self.batches[0]
+        self.batches.append(batch)
+        self.last_timestamp = batch.timestamp
+
+    def check_epoch(self, epoch: int) -> None:
+        if epoch < self.epoch:
+            raise InvalidProducerEpoch(
+                f"epoch {epoch} of producer {self.producer_id} is older than {self.epoch}"
+            )
+
+    def check_sequence(self, header: BatchHeader) -> None:
+        """The sequence goes on where it stopped; a new epoch, or one without data, starts at 0."""
+        last = self.last_sequence if header.producer_epoch == self.epoch else NO_SEQUENCE
+        expected = increment_sequence(last, 1)
+        if header.base_sequence != expected:
+            raise OutOfOrderSequence(
+                f"producer {self.producer_id} epoch {header.producer_epoch} sent sequence "
+                f"{header.base_sequence}, expected {expected} (known epoch {self.epoch}, last "
+                f"sequence {self.last_sequence})"
+            )
+
+    def to_snapshot(self) -> SnapshotEntry:
+        first_offset = self.current_txn_first_offset
+        return SnapshotEntry(
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            last_sequence=self.last_sequence,
+            last_offset=self.last_data_offset,
+            offset_delta=self.batches[-1].offset_delta if self.batches else 0,
+            timestamp=self.last_timestamp,
+            coordinator_epoch=self.coordinator_epoch,
+            current_txn_first_offset=NO_OFFSET if first_offset is None else first_offset,
+        )
+
+    @classmethod
+    def from_snapshot(cls, saved: SnapshotEntry) -> Self:
+        entry = cls(saved.producer_id, saved.producer_epoch)
+        if saved.last_offset >= 0:
+            entry.add_batch(
+                BatchMeta(
+                    saved.last_sequence, saved.last_offset, saved.offset_delta, saved.timestamp
+                )
+            )
+        entry.coordinator_epoch = saved.coordinator_epoch
+        entry.last_timestamp = saved.timestamp
+        if saved.current_txn_first_offset >= 0:
+            entry.current_txn_first_offset = saved.current_txn_first_offset
+        return entry

@@ -1,0 +1,91 @@
+"""Feeding batches into the producer state: the one path for appends, recovery and reload. Grade D.
+
+What a batch means for its producer is decided in producer_state; this module only brings the
+batches to it, reading a control record's bytes where the header does not say enough.
+"""
+
+from ledgerstone.records.batch import BatchHeader
+from ledgerstone.records.control import ControlType, read_control_record
+from ledgerstone.storage.batch_scan import scan_headers
+from ledgerstone.storage.producer_snapshots import ProducerSnapshots
+from ledgerstone.storage.producer_state import CompletedTxn, ProducerStateTable
+from ledgerstone.storage.segments import Segments
+from ledgerstone.storage.txn_index import AbortedTxnEntry
+from ledgerstone.types import Buffer
+
+
+def apply_batch(
+    producers: ProducerStateTable, header: BatchHeader, batch: Buffer
+) -> AbortedTxnEntry | None:
+    """Takes note of one batch; returns what the transaction index must learn if it was an abort."""
+    completed = None
+    if header.has_producer_id:
+        if header.is_control:
+            completed = _apply_marker(producers, header, batch)
+        else:
+            producers.update(header)
+    producers.map_end_offset = header.next_offset
+    if completed is None or not completed.is_aborted:
+        return None
+    return AbortedTxnEntry(
+        completed.producer_id,
+        completed.first_offset,
+        completed.last_offset,
+        producers.last_stable_offset(completed),
+    )
+
+
+def _apply_marker(
+    producers: ProducerStateTable, header: BatchHeader, batch: Buffer
+) -> CompletedTxn | None:
+    if header.record_count == 0:
+        # The cleaner keeps an emptied marker to remember its producer; it ends nothing.
+        return None
+    control = read_control_record(batch)
+    if control.type not in (ControlType.COMMIT, ControlType.ABORT):
+        return None
+    return producers.end_transaction(
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        coordinator_epoch=control.coordinator_epoch,
+        marker_offset=header.base_offset,
+        timestamp=header.max_timestamp,
+        commit=control.type is ControlType.COMMIT,
+    )
+
+
+def reload_producers(
+    producers: ProducerStateTable,
+    snapshots: ProducerSnapshots,
+    segments: Segments,
+    *,
+    start_offset: int,
+    end_offset: int,
+) -> None:
+    """Makes the table what it was at `end_offset`: newest snapshot, then the batches after it."""
+    producers.truncate_fully_and_start_at(start_offset)
+    newest = snapshots.load_newest(end_offset)
+    position = start_offset
+    if newest is not None:
+        position, entries = newest
+        producers.load(entries, position)
+    replay_range(producers, segments, max(position, start_offset), end_offset)
+    producers.map_end_offset = end_offset
+
+
+def replay_range(
+    producers: ProducerStateTable, segments: Segments, start_offset: int, end_offset: int
+) -> None:
+    if start_offset >= end_offset:
+        return
+    for segment in segments.holding_from(start_offset):
+        if segment.base_offset >= end_offset:
+            return
+        found = segment.find(start_offset) if segment.size else None
+        if found is None:
+            continue
+        for at, header in scan_headers(segment.file, found.position, segment.size):
+            if header.base_offset >= end_offset:
+                return
+            batch = segment.file.pread(header.size, at) if header.is_control else b""
+            apply_batch(producers, header, batch)

@@ -1,0 +1,241 @@
+"""What one partition knows of its producers: sequences, epochs, open transactions. Pure.
+
+Decides whether a batch continues its producer's sequence, repeats an earlier batch or is refused,
+and below which offset every transaction is decided. Contract in README.md.
+
+Checking and keeping are two steps. A leader checks before it writes (`check_append`,
+`check_marker`) and everybody keeps after the write (`update`, `end_transaction`). Keeping never
+refuses: what is in the log happened. So followers and replay simply do not check, and gaps in a
+sequence, which compaction leaves, are no error for them.
+"""
+
+from collections.abc import Iterable
+from itertools import takewhile
+from typing import NamedTuple
+
+from ledgerstone.errors import InvalidTxnState, TransactionCoordinatorFenced
+from ledgerstone.records.batch import BatchHeader
+from ledgerstone.records.validation import Origin
+from ledgerstone.storage.producer_entry import REMEMBERED_BATCHES, BatchMeta, ProducerEntry
+from ledgerstone.storage.producer_snapshot import SnapshotEntry
+from ledgerstone.types import NO_PRODUCER_ID
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction with data whose marker, at `last_offset`, is now in the log."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+class LastRecord(NamedTuple):
+    """What the cleaner must leave of a producer, so that a rebuilt log still knows it."""
+
+    last_data_offset: int | None  # None when only markers are known
+    producer_epoch: int
+
+
+class ProducerStateTable:
+    """The producers of one partition, by id.
+
+    Invariant: `_ongoing` maps the first offset of each open transaction to its producer, and each
+    such producer's entry says the same. `_unreplicated` maps the first offset of each decided
+    transaction to its marker's offset, in the order of the markers, as long as the high watermark
+    has not passed the marker.
+    """
+
+    __slots__ = (
+        "_ongoing",
+        "_producers",
+        "_unreplicated",
+        "first_unstable_offset",
+        "map_end_offset",
+    )
+
+    def __init__(self, map_end_offset: int = 0) -> None:
+        # Batches below this offset are accounted for. Whoever appends a batch moves it, because
+        # batches without a producer id never come here.
+        self.map_end_offset = map_end_offset
+        # No transaction is undecided, or decided but not replicated, below it; None without any.
+        # Kept rather than computed, because every fetch asks and few appends change it.
+        self.first_unstable_offset: int | None = None
+        self._producers: dict[int, ProducerEntry] = {}
+        self._ongoing: dict[int, int] = {}
+        self._unreplicated: dict[int, int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._producers
+
+    def last_entry(self, producer_id: int) -> ProducerEntry | None:
+        return self._producers.get(producer_id)
+
+    def entries(self) -> list[SnapshotEntry]:
+        """What a snapshot keeps, by producer id."""
+        return [entry.to_snapshot() for _, entry in sorted(self._producers.items())]
+
+    def active_producers(self) -> dict[int, LastRecord]:
+        return {
+            producer_id: LastRecord(entry.last_data_offset if entry.batches else None, entry.epoch)
+            for producer_id, entry in sorted(self._producers.items())
+        }
+
+    # -- before the write ---------------------------------------------------------------------
+
+    def check_append(self, header: BatchHeader, *, origin: Origin) -> BatchMeta | None:
+        """The earlier batch this one repeats, None if it may be appended; raises if it may not.
+
+        Coordinators write without sequences that could be checked. Of a control batch only the
+        producer epoch can be seen in the header; `check_marker` does the rest.
+        """
+        entry = self._producers.get(header.producer_id)
+        if header.producer_id == NO_PRODUCER_ID or entry is None:
+            # Retention may have removed all we knew: then any sequence is a beginning.
+            return None
+        from_client = origin is Origin.CLIENT
+        if from_client and (duplicate := entry.find_duplicate(header)) is not None:
+            return duplicate
+        entry.check_epoch(header.producer_epoch)
+        if from_client:
+            entry.check_sequence(header)
+        in_transaction = entry.current_txn_first_offset is not None
+        if in_transaction and not header.is_transactional:
+            raise InvalidTxnState(
+                f"producer {header.producer_id} has a transaction open since offset "
+                f"{entry.current_txn_first_offset} and wrote outside of it"
+            )
+        return None
+
+    def check_marker(
+        self, *, producer_id: int, producer_epoch: int, coordinator_epoch: int
+    ) -> None:
+        """Raises if a newer producer or a newer coordinator has been here already."""
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            return
+        entry.check_epoch(producer_epoch)
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"coordinator epoch {coordinator_epoch} of producer {producer_id} is older than "
+                f"{entry.coordinator_epoch}"
+            )
+
+    # -- after the write ----------------------------------------------------------------------
+
+    def update(self, header: BatchHeader) -> None:
+        """Keeps a data batch that is now in the log. A control batch here is one the cleaner has
+        emptied: its transaction is gone and it says nothing."""
+        if header.producer_id == NO_PRODUCER_ID or header.is_control:
+            return
+        entry = self._entry_of(header.producer_id)
+        entry.enter_epoch(header.producer_epoch)
+        entry.add_batch(
+            BatchMeta(
+                header.last_sequence,
+                header.last_offset,
+                header.last_offset_delta,
+                header.max_timestamp,
+            )
+        )
+        if header.is_transactional and entry.current_txn_first_offset is None:
+            entry.current_txn_first_offset = header.base_offset
+            self._ongoing[header.base_offset] = header.producer_id
+            if self.first_unstable_offset is None:
+                # Otherwise an earlier one holds it: offsets only rise.
+                self.first_unstable_offset = header.base_offset
+
+    def end_transaction(
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        marker_offset: int,
+        timestamp: int,
+        commit: bool,
+    ) -> CompletedTxn | None:
+        """Keeps a marker that is now in the log; None if the transaction had no data here."""
+        entry = self._entry_of(producer_id)
+        entry.enter_epoch(producer_epoch)
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = timestamp
+        first_offset = entry.current_txn_first_offset
+        if first_offset is None:
+            return None
+        entry.current_txn_first_offset = None
+        del self._ongoing[first_offset]
+        self._unreplicated[first_offset] = marker_offset
+        return CompletedTxn(producer_id, first_offset, marker_offset, not commit)
+
+    def last_stable_offset(self, completed: CompletedTxn) -> int:
+        """What the last stable offset becomes with this marker, replication aside. To be asked
+        right after `end_transaction`, before any later batch is kept."""
+        return min(self._ongoing, default=completed.last_offset + 1)
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        """A decided transaction is stable once its marker cannot be lost any more."""
+        decided = self._unreplicated.items()
+        stable = [first for first, _ in takewhile(lambda txn: txn[1] < high_watermark, decided)]
+        if not stable:
+            return
+        for first_offset in stable:
+            del self._unreplicated[first_offset]
+        self._refresh_first_unstable_offset()
+
+    # -- life cycle ---------------------------------------------------------------------------
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
+        """Forgets producers that have been quiet for long and have nothing open; counts them."""
+        expired = [
+            producer_id
+            for producer_id, entry in self._producers.items()
+            if entry.current_txn_first_offset is None
+            and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self._producers[producer_id]
+        return len(expired)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        self.load((), offset)
+
+    def load(self, entries: Iterable[SnapshotEntry], end_offset: int) -> None:
+        """Becomes what a snapshot at `end_offset` says."""
+        self._producers = {
+            entry.producer_id: ProducerEntry.from_snapshot(entry) for entry in entries
+        }
+        self._ongoing = {
+            entry.current_txn_first_offset: producer_id
+            for producer_id, entry in self._producers.items()
+            if entry.current_txn_first_offset is not None
+        }
+        self._unreplicated = {}
+        self.map_end_offset = end_offset
+        self._refresh_first_unstable_offset()
+
+    def check_invariants(self) -> None:
+        for producer_id, entry in self._producers.items():
+            assert entry.producer_id == producer_id, entry
+            assert len(entry.batches) <= REMEMBERED_BATCHES, entry
+            offsets = [batch.last_offset for batch in entry.batches]
+            assert offsets == sorted(offsets), entry
+            first_offset = entry.current_txn_first_offset
+            assert first_offset is None or self._ongoing[first_offset] == producer_id, entry
+        for first_offset, producer_id in self._ongoing.items():
+            assert self._producers[producer_id].current_txn_first_offset == first_offset
+        for first_offset, marker_offset in self._unreplicated.items():
+            assert first_offset < marker_offset
+        assert list(self._unreplicated.values()) == sorted(self._unreplicated.values())
+        unstable = min([*self._ongoing, *self._unreplicated], default=None)
+        assert self.first_unstable_offset == unstable, (self.first_unstable_offset, unstable)
+
+    def _entry_of(self, producer_id: int) -> ProducerEntry:
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            entry = self._producers[producer_id] = ProducerEntry(producer_id)
+        return entry
+
+    def _refresh_first_unstable_offset(self) -> None:
+        self.first_unstable_offset = min([*self._ongoing, *self._unreplicated], default=None)

@@ -1,0 +1,363 @@
+"""One segment: a log file and its three indexes. Grade D.
+
+Owns the bytes of a half-open offset range starting at `base_offset`. Knows how to append, find,
+truncate, rebuild and rename itself; when to roll and what may be deleted is decided above.
+
+Invariant: `size` counts whole batches only. Bytes beyond it in the file are debris of a failed
+write and are never read. The rules for index entries are in README.md, "When an entry is made".
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ledgerstone.errors import CorruptRecord, InvariantViolation, LogStorageError
+from ledgerstone.fs import File, FileSlice, Filesystem, join
+from ledgerstone.records.batch import HEADER_SIZE, BatchHeader, verify_crc
+from ledgerstone.records.record import iter_records
+from ledgerstone.storage.batch_scan import scan_batches, scan_headers
+from ledgerstone.storage.filenames import Kind, file_name
+from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.offset_index import OffsetIndex
+from ledgerstone.storage.time_index import TimeIndex
+from ledgerstone.storage.txn_index import AbortedTxnEntry, TxnIndex
+from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+
+
+class FoundBatch(NamedTuple):
+    position: int
+    size: int
+    last_offset: int
+
+
+class Segment:
+    """Opens its files only when they are needed, so that an idle segment costs no descriptor."""
+
+    __slots__ = (
+        "_file",
+        "_first_timestamp",
+        "_fs",
+        "_max_timestamp",
+        "_suffix",
+        "base_offset",
+        "bytes_since_index_entry",
+        "config",
+        "created_ms",
+        "directory",
+        "offset_index",
+        "roll_jitter_ms",
+        "size",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        fs: Filesystem,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        created_ms: int,
+        roll_jitter_ms: int = 0,
+        suffix: str = "",
+        size: int = 0,
+    ) -> None:
+        self._fs = fs
+        self.directory = directory
+        self.base_offset = base_offset
+        self.config = config
+        self.created_ms = created_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self._suffix = suffix
+        self.size = size
+        self.bytes_since_index_entry = 0
+        self._file: File | None = None
+        # None means not known yet: read from the files on demand.
+        self._first_timestamp: int | None = None
+        self._max_timestamp: TimestampOffset | None = None
+        index_bytes = config.segment_index_bytes
+        self.offset_index = OffsetIndex(fs, self.path(Kind.INDEX), base_offset, index_bytes)
+        self.time_index = TimeIndex(fs, self.path(Kind.TIME_INDEX), base_offset, index_bytes)
+        self.txn_index = TxnIndex(fs, self.path(Kind.TXN_INDEX), base_offset)
+
+    def path(self, kind: Kind) -> str:
+        return join(self.directory, file_name(self.base_offset, kind, self._suffix))
+
+    def create(self) -> None:
+        """Makes the empty log file; the indexes come with their first entry or at sealing."""
+        self._file = self._fs.open(self.path(Kind.LOG), create=True)
+        self._file.truncate(self.config.segment_bytes if self.config.preallocate else 0)
+        self.size = 0
+        self._first_timestamp = None
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self._fs.open(self.path(Kind.LOG))
+        return self._file
+
+    # -- what is in it ------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        """The largest timestamp so far and the last offset of the first batch that carries it."""
+        if self._max_timestamp is None:
+            self._max_timestamp = TimestampOffset(*self.time_index.last_entry())
+        return self._max_timestamp
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention by time goes by: record time, or the file's where records have none."""
+        timestamp = self.max_timestamp.timestamp
+        return timestamp if timestamp >= 0 else self._fs.mtime_ms(self.path(Kind.LOG))
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """Max timestamp of the first batch, the base for rolling by time; None when empty."""
+        if self._first_timestamp is None and self.size > 0:
+            for _, header in scan_headers(self.file, 0, self.size):
+                self._first_timestamp = header.max_timestamp
+                break
+        return self._first_timestamp
+
+    def next_offset(self) -> int:
+        """One past the last offset inside, read from the tail; the base where it is empty."""
+        last_offset = self.base_offset - 1
+        _, position = self.offset_index.lookup(self.offset_index.last_offset)
+        for _, header in scan_headers(self.file, position, self.size) if self.size else ():
+            last_offset = header.last_offset
+        return last_offset + 1
+
+    # -- append -------------------------------------------------------------------------------
+
+    def fits(self, last_offset: int) -> bool:
+        """Whether an offset can be written relative to this base in 31 bits."""
+        return 0 <= last_offset - self.base_offset <= INT32_MAX
+
+    def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Writes whole batches at the end, then accounts for them; nothing changes on failure."""
+        if not self.fits(headers[-1].last_offset):
+            raise InvariantViolation(
+                f"offset {headers[-1].last_offset} does not fit segment {self.base_offset}"
+            )
+        try:
+            self.file.pwrite(data, self.size)
+        except OSError as error:
+            # A torn batch must not lie where the next one ends: a later recovery could take its
+            # second half for a batch. If even this fails the caller gives up on the directory.
+            self.file.truncate(self.size)
+            raise LogStorageError(
+                f"append to {self.path(Kind.LOG)} at {self.size}: {error}"
+            ) from error
+        self.account(headers)
+
+    def account(self, headers: Iterable[BatchHeader]) -> None:
+        """Takes note of batches that now lie at the end of the file, one by one."""
+        interval_bytes = self.config.index_interval_bytes
+        highest = self.max_timestamp
+        for header in headers:
+            last_offset = header.last_offset
+            if self.size == 0:
+                self._first_timestamp = header.max_timestamp
+            if header.max_timestamp > highest.timestamp:
+                highest = self._max_timestamp = TimestampOffset(header.max_timestamp, last_offset)
+            if self.bytes_since_index_entry > interval_bytes and not self.is_full:
+                self.offset_index.append(last_offset, self.size)
+                self.time_index.maybe_append(highest.timestamp, highest.offset)
+                self.bytes_since_index_entry = 0
+            size = header.size
+            self.size += size
+            self.bytes_since_index_entry += size
+
+    @property
+    def is_full(self) -> bool:
+        """An index has no slot left: the next append rolls, and until then entries are left out.
+
+        One append, or a recovery under a smaller segment.index.bytes, may bring more batches than
+        there are slots; a sparse index that lacks some entries is slower, not wrong."""
+        return self.offset_index.is_full or self.time_index.is_full
+
+    def add_aborted_txn(self, entry: AbortedTxnEntry) -> None:
+        self.txn_index.append(entry)
+
+    # -- find ---------------------------------------------------------------------------------
+
+    def find(self, offset: int, start_position: int = 0) -> FoundBatch | None:
+        """The first batch that ends at or after `offset`."""
+        _, position = self.offset_index.lookup(offset)
+        for at, header in scan_headers(self.file, max(position, start_position), self.size):
+            if header.last_offset >= offset:
+                return FoundBatch(at, header.size, header.last_offset)
+        return None
+
+    def read(
+        self, start_offset: int, *, max_bytes: int, end_position: int, min_one_batch: bool
+    ) -> FileSlice | None:
+        """Whole batches from the one holding `start_offset`, up to `max_bytes` and `end_position`.
+
+        None when nothing at or after the offset lies before `end_position`; a slice of size 0 when
+        the first batch is larger than allowed."""
+        found = self.find(start_offset)
+        if found is None or found.position >= end_position:
+            return None
+        limit = found.position + max_bytes
+        if limit >= end_position:
+            return FileSlice(self.file, found.position, end_position - found.position)
+        if found.size > max_bytes:
+            return FileSlice(self.file, found.position, found.size if min_one_batch else 0)
+        end = self._last_batch_end(found.position + found.size, limit)
+        return FileSlice(self.file, found.position, end - found.position)
+
+    def _last_batch_end(self, position: int, limit: int) -> int:
+        """The last batch boundary in [position, limit]; `position` is one itself."""
+        near = self.offset_index.floor_position(limit)
+        end = position = max(position, near)
+        for at, header in scan_headers(self.file, position, min(self.size, limit)):
+            end = at + header.size
+        return end
+
+    def find_by_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
+        """The first record at or after `start_offset` whose timestamp is at least `timestamp`."""
+        _, near_offset = self.time_index.lookup(timestamp)
+        _, position = self.offset_index.lookup(max(near_offset, start_offset))
+        for at, header in scan_headers(self.file, position, self.size):
+            if header.max_timestamp < timestamp or header.last_offset < start_offset:
+                continue
+            for record in iter_records(self.file.pread(header.size, at)):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return TimestampOffset(record.timestamp, record.offset)
+        return None
+
+    # -- shrink, rebuild ----------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> int:
+        """Drops every batch that holds or follows `offset`; returns the number of bytes dropped."""
+        found = self.find(offset) if self.size else None
+        keep = found.position if found is not None else self.size
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        dropped = self.size - keep
+        self._cut(keep, now_ms=now_ms)
+        return dropped
+
+    def _cut(self, size: int, *, now_ms: int) -> None:
+        self.file.truncate(size)
+        self.size = size
+        self.bytes_since_index_entry = 0
+        self._max_timestamp = None
+        self._first_timestamp = None
+        if size == 0:
+            self.created_ms = now_ms
+        else:
+            self._reload_max_timestamp()
+
+    def _reload_max_timestamp(self) -> None:
+        """Batches after the last time index entry may carry a larger timestamp than it does."""
+        best = TimestampOffset(*self.time_index.last_entry())
+        _, position = self.offset_index.lookup(self.offset_index.last_offset)
+        for _, header in scan_headers(self.file, position, self.size):
+            if header.max_timestamp > best.timestamp:
+                best = TimestampOffset(header.max_timestamp, header.last_offset)
+        self._max_timestamp = best
+
+    def reset_indexes(self) -> None:
+        self.offset_index.truncate_all()
+        self.time_index.truncate_all()
+        self.txn_index.reset()
+
+    def recover(self, on_batch: Callable[[BatchHeader, memoryview], None], *, now_ms: int) -> int:
+        """Rebuilds the indexes from the log file and cuts it at the first bad batch.
+
+        `on_batch` sees each good batch in order (producer state, epochs, aborted transactions are
+        the caller's). Returns the number of bytes cut off."""
+        file_size = self.file.size()
+        self.reset_indexes()
+        self.size = 0
+        self.bytes_since_index_entry = 0
+        self._first_timestamp = None
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        previous_last = self.base_offset - 1
+        try:
+            for _, header, batch in scan_batches(self.file, 0, file_size):
+                verify_crc(batch, 0, header)
+                if header.base_offset <= previous_last or not self.fits(header.last_offset):
+                    raise CorruptRecord(f"offset {header.base_offset} after {previous_last}")
+                on_batch(header, batch)
+                self.account((header,))
+                previous_last = header.last_offset
+        except CorruptRecord:
+            # The batch at self.size is where the log ends; what follows was never acknowledged
+            # as flushed, or the recovery point would lie behind it.
+            pass
+        if self.size < file_size:
+            self.file.truncate(self.size)
+        if self.size == 0:
+            self.created_ms = now_ms
+        self.time_index.maybe_append(*self.max_timestamp, skip_full_check=True)
+        self.offset_index.flush()
+        self.time_index.flush()
+        return file_size - self.size
+
+    # -- life cycle ---------------------------------------------------------------------------
+
+    def seal(self) -> None:
+        """No more appends: the last time index entry, indexes written, the log trimmed."""
+        self._write_last_time_entry()
+        self.offset_index.seal()
+        self.time_index.seal()
+        if self.config.preallocate:
+            self.file.truncate(self.size)
+
+    def _write_last_time_entry(self) -> None:
+        if self.max_timestamp.timestamp >= 0:
+            self.time_index.maybe_append(*self.max_timestamp, skip_full_check=True)
+
+    def files_to_sync(self) -> list[Callable[[], None]]:
+        """The fsync calls that make this segment durable, in order; entries are written first."""
+        self.offset_index.flush()
+        self.time_index.flush()
+        return [
+            self.file.fsync,
+            self.offset_index.fsync,
+            self.time_index.fsync,
+            self.txn_index.fsync,
+        ]
+
+    def flush(self) -> None:
+        for sync in self.files_to_sync():
+            sync()
+
+    def forget(self) -> None:
+        """Lets go of the file; a slice somebody still holds keeps it open for them."""
+        self._file = None
+
+    def change_suffix(self, suffix: str) -> None:
+        """Renames the files that exist, log first: its name is what the loader trusts."""
+        old_log = self.path(Kind.LOG)
+        self._suffix = suffix
+        self._fs.rename(old_log, self.path(Kind.LOG))
+        self.offset_index.rename(self.path(Kind.INDEX))
+        self.time_index.rename(self.path(Kind.TIME_INDEX))
+        self.txn_index.rename(self.path(Kind.TXN_INDEX))
+
+    def paths(self) -> list[str]:
+        kinds = (Kind.LOG, Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+        return [path for kind in kinds if self._fs.exists(path := self.path(kind))]
+
+    def unlink(self) -> None:
+        for path in self.paths():
+            self._fs.unlink(path)
+        self.forget()
+
+    def check_invariants(self) -> None:
+        assert self.size >= 0
+        assert self._file is None or self._file.size() >= self.size or self.config.preallocate
+        assert self.offset_index.size_bytes % 8 == 0
+        assert self.size == 0 or self.size >= HEADER_SIZE

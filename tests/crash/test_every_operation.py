@@ -1,0 +1,423 @@
+"""A crash at every disk operation of everything a log does, then a start, then nothing is wrong.
+
+What "nothing is wrong" means is `Machine.check` in the kit: what was promised is there, nothing is
+there twice or out of order, indexes agree with the log, no temporary file is left, a second start
+gives the same, and the log goes on where it stopped.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+
+from ledgerstone.records.builder import build_batch
+from ledgerstone.storage.filenames import Kind, file_name
+from ledgerstone.types import INT32_MAX, TopicPartition
+from tests.kit.log_checks import check_log
+from tests.kit.logs import T0, TP, all_records, batch
+from tests.kit.machines import (
+    ALL_SAVED,
+    DATA,
+    KILLED,
+    NOTHING_SAVED,
+    SMALL,
+    TOPIC_ID,
+    Machine,
+    Work,
+    deaths,
+    random_deaths,
+    sweep,
+    sweep_twice,
+)
+
+
+class Scenario(NamedTuple):
+    """A disk with a past, and work during which it all ends."""
+
+    prepare: Callable[[], Machine]
+    work: Work
+    from_boot: bool = False
+
+
+# -- pasts --------------------------------------------------------------------------------------
+
+
+def killed() -> Machine:
+    """Some of it synced, most of it not, an open and an aborted transaction, three segments."""
+    machine = Machine()
+    machine.start()
+    machine.append_keys("a", "b", "c", "a", "b")
+    machine.flush()
+    machine.log_dir.checkpoint()
+    machine.append_txn(5, 0, "x", "y")
+    machine.append_marker(5, commit=False)
+    machine.append_keys("d", "e", leader_epoch=1)
+    machine.append_txn(6, 0, "z")
+    machine.kill()
+    return machine
+
+
+def stopped() -> Machine:
+    machine = killed()
+    machine.start()
+    machine.stop()
+    return machine
+
+
+def preallocated() -> Machine:
+    machine = Machine(config=replace(SMALL, preallocate=True))
+    machine.start()
+    machine.append_keys("a", "b", "c", "a", "b")
+    machine.flush()
+    machine.append_keys("c", "d", "e", "f", "g")
+    machine.kill()
+    return machine
+
+
+def flushed_by_message() -> Machine:
+    machine = Machine(config=replace(SMALL, flush_messages=1))
+    machine.start()
+    machine.append_keys("a", "b")
+    machine.kill()
+    return machine
+
+
+def deleting() -> Machine:
+    machine = Machine(config=replace(SMALL, retention_bytes=400, retention_ms=1_000))
+    machine.start()
+    machine.append_keys(*"abcdefghijklm")
+    machine.flush()
+    machine.log.advance_high_watermark(machine.log.log_end_offset)
+    machine.stop()
+    return machine
+
+
+def with_keys_to_clean() -> Machine:
+    """Four sealed segments; `gone` was deleted, and its tombstone lies in the third of them."""
+    machine = Machine(config=replace(SMALL, cleanup_policy=("compact",)))
+    machine.start()
+    machine.append_keys("gone", "a", "b", "gone", "c", "a", "gone")
+    machine.append_txn(5, 0, "b", "gone")
+    machine.append_marker(5, commit=False)
+    machine.append_keys("gone", value=None)
+    machine.append_keys("b", "d", "e", "d", "a", "f")
+    machine.stop()
+    return machine
+
+
+def with_superseded_tails() -> Machine:
+    """Segments of which nothing is left, once later ones are taken into account."""
+    machine = Machine(config=replace(SMALL, cleanup_policy=("compact",)))
+    machine.start()
+    machine.append_keys("k", "a", "b", "c", *("a", "b", "c") * 4, "k")
+    machine.stop()
+    return machine
+
+
+def overflowed() -> Machine:
+    """What Kafka before 2.1 could write: offsets too far from their segment's base for an index."""
+    machine = Machine(config=replace(SMALL, segment_bytes=10_000))
+    machine.start()
+    machine.append_keys("a", "b")
+    machine.append_txn(5, 0, "x")
+    machine.append_marker(5, commit=False)
+    machine.stop()
+    path = f"{DATA}/{TP}/{file_name(0, Kind.LOG)}"
+    file = machine.fs.open(path)
+    for offset in (INT32_MAX + 10, 2 * INT32_MAX + 20):
+        far = bytes(build_batch([(T0, b"k", b"v", ())], base_offset=offset, leader_epoch=0))
+        file.pwrite(far, file.size())
+        machine.ledger.batches.append(far)
+        machine.ledger.acked = machine.ledger.durable = offset + 1
+    file.fsync()
+    file.close()
+    return machine
+
+
+# -- work ---------------------------------------------------------------------------------------
+
+
+def append_everything(machine: Machine) -> None:
+    machine.append_keys("a", "b")
+    machine.append(batch(("i", "1"), producer_id=8, producer_epoch=0, base_sequence=0))
+    machine.append_txn(7, 0, "q", "r")
+    machine.append_marker(6, commit=False)
+    machine.append(batch(("i", "2"), producer_id=8, producer_epoch=0, base_sequence=1))
+    machine.append_marker(7, commit=True)
+    machine.append_keys("c")
+
+
+def append_plainly(machine: Machine) -> None:
+    machine.append_keys("f", "g", "h", "i")
+
+
+def roll(machine: Machine) -> None:
+    machine.append_keys("a")
+    machine.log.roll()
+    machine.log.roll()
+    machine.append_keys("b")
+    machine.flush()
+    machine.log.roll()
+    machine.append_keys("c")
+
+
+def flush(machine: Machine) -> None:
+    machine.append_keys("a", "b")
+    machine.flush()
+    machine.append_keys("c", "d", "e", "f")
+    machine.flush()
+
+
+def flush_beside_a_roll(machine: Machine) -> None:
+    """The plan is made, then a segment rolls, then the plan is performed, as off the loop."""
+    machine.append_keys("a")
+    plan = machine.log.plan_flush()
+    assert plan is not None
+    acked = machine.ledger.acked
+    machine.log.roll()
+    machine.append_keys("b")
+    plan.perform()
+    machine.log.flush_done(plan)
+    machine.ledger.durable = acked
+    machine.append_keys("c")
+    machine.flush()
+
+
+def write_checkpoints(machine: Machine) -> None:
+    machine.append_keys("a", "b")
+    machine.flush()
+    machine.log.advance_high_watermark(machine.log.log_end_offset)
+    machine.log_dir.checkpoint()
+    machine.delete_records(6)
+    machine.append_keys("c")
+    machine.log_dir.checkpoint()
+
+
+def change_leader_epochs(machine: Machine) -> None:
+    machine.append_keys("a", leader_epoch=3)
+    machine.log.note_leader_epoch(4, machine.log.log_end_offset)
+    machine.append_keys("b", leader_epoch=4)
+    machine.append_keys("c", "d", leader_epoch=7)
+
+
+def delete_by_size_and_time(machine: Machine) -> None:
+    machine.log.advance_high_watermark(machine.log.log_end_offset)
+    machine.delete_old_segments()
+    machine.append_keys("n")
+    machine.clock.advance(hours=1)
+    machine.log.advance_high_watermark(machine.log.log_end_offset)
+    machine.delete_old_segments()
+    machine.log_dir.checkpoint()
+    machine.log_dir.unlink_due()
+    machine.append_keys("o")
+
+
+def delete_records_then_segments(machine: Machine) -> None:
+    machine.log.advance_high_watermark(machine.log.log_end_offset)
+    machine.delete_records(10)
+    machine.delete_old_segments()
+    # The start of the first segment says it now, so the checkpoint no longer does.
+    machine.log_dir.checkpoint()
+    machine.append_keys("n")
+
+
+def truncate(machine: Machine) -> None:
+    machine.truncate_to(8)
+    machine.append_keys("other", "more", "and", "more", leader_epoch=5)
+    machine.flush()
+    machine.truncate_to(3)
+    machine.append_keys("last", leader_epoch=6)
+
+
+def truncate_fully(machine: Machine) -> None:
+    machine.start_anew_at(40)
+    machine.append_keys("new", "log", leader_epoch=5)
+    machine.flush()
+
+
+def swap_two(machine: Machine) -> None:
+    machine.swap(0, 2, drop_tombstones=False, keep_tail=True)
+    machine.append_keys("g")
+
+
+def swap_three_and_drop_tombstones(machine: Machine) -> None:
+    machine.swap(0, 3, drop_tombstones=True, keep_tail=True)
+    machine.append_keys("g")
+
+
+def swap_away_the_tail(machine: Machine) -> None:
+    machine.swap(1, 3, drop_tombstones=False, keep_tail=False)
+    machine.append_keys("g")
+
+
+def swap_to_nothing(machine: Machine) -> None:
+    machine.swap(1, 1, drop_tombstones=False, keep_tail=False)
+
+
+def stop(machine: Machine) -> None:
+    machine.append_keys("a")
+    machine.stop()
+
+
+def nothing(machine: Machine) -> None:
+    """The start itself is the work."""
+
+
+SCENARIOS = {
+    "append": Scenario(killed, append_everything),
+    "append with flush.messages=1": Scenario(flushed_by_message, append_plainly),
+    "append to preallocated segments": Scenario(preallocated, append_plainly),
+    "roll": Scenario(stopped, roll),
+    "roll preallocated": Scenario(preallocated, roll),
+    "flush": Scenario(killed, flush),
+    "flush beside a roll": Scenario(stopped, flush_beside_a_roll),
+    "checkpoints": Scenario(killed, write_checkpoints),
+    "leader epochs": Scenario(stopped, change_leader_epochs),
+    "retention": Scenario(deleting, delete_by_size_and_time),
+    "delete records": Scenario(deleting, delete_records_then_segments),
+    "truncate": Scenario(stopped, truncate),
+    "truncate what was not flushed": Scenario(killed, truncate),
+    "truncate fully": Scenario(stopped, truncate_fully),
+    "swap two": Scenario(with_keys_to_clean, swap_two),
+    "swap three": Scenario(with_keys_to_clean, swap_three_and_drop_tombstones),
+    "swap away the tail": Scenario(with_superseded_tails, swap_away_the_tail),
+    "swap to nothing": Scenario(with_superseded_tails, swap_to_nothing),
+    "stop": Scenario(killed, stop),
+    "start after a clean stop": Scenario(stopped, nothing, from_boot=True),
+    "start after a kill": Scenario(killed, nothing, from_boot=True),
+    "start of preallocated segments": Scenario(preallocated, nothing, from_boot=True),
+    "split": Scenario(overflowed, nothing, from_boot=True),
+    "first start": Scenario(Machine, nothing, from_boot=True),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_crash_at_any_operation_keeps_every_promise(name: str) -> None:
+    scenario = SCENARIOS[name]
+
+    cases = sweep(scenario.prepare(), scenario.work, deaths(1), from_boot=scenario.from_boot)
+
+    assert cases > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_power_loss_at_any_operation_keeps_every_promise_whatever_was_saved(name: str) -> None:
+    scenario = SCENARIOS[name]
+
+    ways = [ALL_SAVED, *random_deaths(60)]
+    cases = sweep(scenario.prepare(), scenario.work, ways, from_boot=scenario.from_boot)
+
+    assert cases > len(ways)
+
+
+def test_a_swap_is_settled_even_if_settling_it_is_interrupted() -> None:
+    cases = sweep_twice(with_keys_to_clean(), swap_two, [KILLED])
+
+    assert cases > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if not SCENARIOS[name].from_boot])
+def test_a_crash_in_the_recovery_from_any_crash_keeps_every_promise(name: str) -> None:
+    scenario = SCENARIOS[name]
+
+    cases = sweep_twice(
+        scenario.prepare(), scenario.work, [KILLED, NOTHING_SAVED, *random_deaths(1)]
+    )
+
+    assert cases > 100
+
+
+def test_keys_keep_their_values_when_a_swap_that_dropped_its_tail_is_interrupted() -> None:
+    prepared = with_superseded_tails()
+    prepared.start()
+    values = latest_values(prepared)
+    prepared.kill()
+
+    def values_are_the_same(machine: Machine) -> None:
+        assert latest_values(machine) == values
+
+    def swap(machine: Machine) -> None:
+        machine.swap(1, 3, drop_tombstones=False, keep_tail=False)
+
+    assert sweep(prepared, swap, deaths(1), check=values_are_the_same) > 0
+
+
+def latest_values(machine: Machine) -> dict[bytes | None, bytes | None]:
+    return {record.key: record.value for record in all_records(machine.log)}
+
+
+# -- other partitions ---------------------------------------------------------------------------
+
+OTHER = TopicPartition("other", 3)
+OTHER_ID = bytes(range(2, 18))
+
+
+def with_another_partition() -> Machine:
+    """The other log has an offset in every checkpoint."""
+    machine = Machine()
+    machine.start()
+    other = machine.log_dir.create(OTHER, SMALL, topic_id=OTHER_ID)
+    for _ in range(6):
+        other.append_as_leader(batch(("k", "v")), leader_epoch=0)
+    other.flush()
+    other.advance_high_watermark(6)
+    other.raise_log_start_offset(5)
+    machine.append_keys("a", "b")
+    machine.stop()
+    return machine
+
+
+def test_a_partition_is_created_whole_or_can_be_created_again() -> None:
+    def create(machine: Machine) -> None:
+        log = machine.log_dir.create(OTHER, SMALL, topic_id=OTHER_ID)
+        log.append_as_leader(batch(("k", "v")), leader_epoch=0)
+        log.flush()
+
+    def opens_or_can_be_created(machine: Machine) -> None:
+        log = machine.log_dir.logs.get(OTHER)
+        if log is None:
+            log = machine.log_dir.create(OTHER, SMALL, topic_id=OTHER_ID)
+        check_log(log)
+        assert log.log_end_offset in (0, 1)
+
+    assert sweep(killed(), create, deaths(1), check=opens_or_can_be_created) > 0
+
+
+def test_a_deleted_partition_is_whole_or_gone_and_leaves_nothing_to_its_successor() -> None:
+    def delete(machine: Machine) -> None:
+        machine.log_dir.delete(OTHER)
+        machine.clock.advance(minutes=2)
+        machine.log_dir.unlink_due()
+
+    def is_whole_or_gone(machine: Machine) -> None:
+        log = machine.log_dir.logs.get(OTHER)
+        if log is not None:
+            assert (log.log_start_offset, log.log_end_offset) == (5, 6)
+            check_log(log)
+            return
+        successor = machine.log_dir.create(OTHER, SMALL, topic_id=TOPIC_ID)
+        assert (successor.log_start_offset, successor.log_end_offset) == (0, 0)
+        assert successor.recovery_point == 0
+        machine.log_dir.unlink_due()
+        assert not [name for name in machine.fs.list_dir(DATA) if name.endswith("-delete")]
+
+    assert sweep(with_another_partition(), delete, deaths(1), check=is_whole_or_gone) > 0
+
+
+def test_a_partition_made_anew_is_recovered_from_its_own_beginning() -> None:
+    """Its predecessor's recovery point would hide what power loss did to it."""
+
+    def delete_and_make_anew(machine: Machine) -> None:
+        machine.log_dir.delete(OTHER)
+        log = machine.log_dir.create(OTHER, SMALL, topic_id=TOPIC_ID)
+        for _ in range(9):
+            log.append_as_leader(batch(("n", "w")), leader_epoch=0)
+
+    def is_sound(machine: Machine) -> None:
+        if OTHER in machine.log_dir.logs:
+            check_log(machine.log_dir.logs[OTHER])
+
+    assert sweep(with_another_partition(), delete_and_make_anew, deaths(1), check=is_sound) > 0

@@ -1,0 +1,1 @@
+"""What several test packages build with: batches and logs in one line each."""

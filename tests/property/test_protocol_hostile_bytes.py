@@ -1,0 +1,121 @@
+"""Whatever bytes arrive: a message, or our own error, at a bounded price."""
+
+import random
+import tracemalloc
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerstone.protocol.codec import api_class, decode, encode
+from ledgerstone.protocol.decoding import MAX_REQUEST_ELEMENTS
+from ledgerstone.protocol.headers import decode_request_header
+from ledgerstone.protocol.messages import APIS
+from ledgerstone.protocol.messages.produce import ProduceRequest
+from ledgerstone.protocol.wire import MalformedMessage, uvarint
+from tests.unit.protocol.random_messages import random_message
+
+KEYS = sorted(APIS)
+BOMB = b"\xff\xff\xff\xff\x07"  # a varint of 2**31 - 1
+MIB = 1 << 20
+
+
+def sample(key: int, side: str, version: int, seed: int) -> bytes:
+    message = random_message(api_class(key, side), version, random.Random(seed))
+    return b"".join(encode(message, version))  # type: ignore[arg-type]
+
+
+def edge_versions(key: int) -> list[int]:
+    first, last = APIS[key].first_version, APIS[key].last_version
+    return sorted({first, last})
+
+
+@pytest.mark.parametrize("side", ["Request", "Response"])
+@pytest.mark.parametrize("key", KEYS)
+def test_every_truncation_is_refused_by_our_own_error(key: int, side: str) -> None:
+    message_class = api_class(key, side)
+    for version in edge_versions(key):
+        body = sample(key, side, version, seed=7)
+        cuts = range(len(body)) if len(body) < 100 else range(0, len(body), len(body) // 100)
+        for size in cuts:
+            with pytest.raises(MalformedMessage):
+                decode(message_class, version, body[:size])
+
+
+@settings(max_examples=200)
+@given(
+    key=st.sampled_from(KEYS),
+    side=st.sampled_from(["Request", "Response"]),
+    seed=st.integers(0, 1000),
+    flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=8),
+)
+def test_flipped_bytes_give_a_message_or_our_own_error(
+    key: int, side: str, seed: int, flips: list[tuple[int, int]]
+) -> None:
+    version = edge_versions(key)[seed % len(edge_versions(key))]
+    body = bytearray(sample(key, side, version, seed))
+    for position, value in flips:
+        if body:
+            body[position % len(body)] = value
+
+    with suppress(MalformedMessage):
+        message, end = decode(api_class(key, side), version, bytes(body))
+        assert isinstance(message, api_class(key, side))
+        assert end <= len(body)
+
+
+@settings(max_examples=200)
+@given(key=st.sampled_from(KEYS), seed=st.integers(0, 100), body=st.binary(max_size=300))
+def test_noise_gives_a_message_or_our_own_error(key: int, seed: int, body: bytes) -> None:
+    version = edge_versions(key)[seed % len(edge_versions(key))]
+
+    with suppress(MalformedMessage):
+        _, end = decode(api_class(key, "Request"), version, body)
+        assert end <= len(body)
+
+
+@settings(max_examples=200)
+@given(body=st.binary(max_size=60))
+def test_noise_as_a_header_gives_a_header_or_our_own_error(body: bytes) -> None:
+    with suppress(MalformedMessage):
+        _, position = decode_request_header(body)
+        assert position <= len(body)
+
+
+@pytest.mark.parametrize("side", ["Request", "Response"])
+@pytest.mark.parametrize("key", KEYS)
+def test_count_bomb_anywhere_allocates_next_to_nothing(key: int, side: str) -> None:
+    message_class, version = api_class(key, side), APIS[key].last_version
+    body = sample(key, side, version, seed=3)[:400]
+    decode_quietly(message_class, version, body)  # compiles, outside of the measurement
+
+    tracemalloc.start()
+    for position in range(0, len(body), 1 + len(body) // 30):
+        decode_quietly(message_class, version, body[:position] + BOMB + body[position:])
+        decode_quietly(message_class, version, body[:position] + b"\x7f\xff\xff\xff" + body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < MIB // 4
+
+
+def decode_quietly(message_class: type, version: int, body: bytes) -> None:
+    with suppress(MalformedMessage):
+        decode(message_class, version, body)
+
+
+def test_count_of_tags_does_not_cost_more_than_the_bytes_that_came() -> None:
+    body = b"\x00" + bytes(6) + b"\x01" + BOMB + b"\x05\x00" * 50
+
+    with pytest.raises(MalformedMessage):
+        decode(ProduceRequest, 9, body)
+
+
+def test_request_may_not_hold_more_elements_than_its_budget() -> None:
+    count = MAX_REQUEST_ELEMENTS + 1
+    head = b"\x00" + bytes(6)
+    body = head + uvarint(count + 1) + b"\x01\x01\x00" * count + b"\x00"
+
+    with pytest.raises(MalformedMessage, match="topic_data"):
+        decode(ProduceRequest, 9, body)

@@ -1,0 +1,418 @@
+"""Reading: bounds by reader, whole batches, gaps, aborted transactions, search by time."""
+
+import pytest
+
+from ledgerstone.errors import OffsetOutOfRange
+from ledgerstone.records.builder import build_batch
+from ledgerstone.storage.filenames import DELETED
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.log_reader import (
+    Isolation,
+    collect_aborted,
+    offset_for_timestamp,
+    offset_of_max_timestamp,
+    read,
+)
+from ledgerstone.storage.log_shrink import delete_old_segments, swap_segments
+from ledgerstone.types import INT64_MAX
+from tests.kit.logs import T0, World, offsets
+from tests.kit.scenario import (
+    ONE_BYTES,
+    append,
+    append_ones,
+    append_txn,
+    batches_in,
+    cleaned_copy,
+    end_txn,
+    names,
+    records_in,
+    replicate_all,
+    stored,
+)
+
+SMALL = LogConfig(segment_bytes=3 * ONE_BYTES, index_interval_bytes=0)
+
+
+def ten_ones(config: LogConfig | None = None) -> PartitionLog:
+    log = World().open(config or LogConfig())
+    append_ones(log, 10)
+    return log
+
+
+def read_all(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> list[int]:
+    """Fetches as a client does: from the end of the last batch, until nothing comes."""
+    found: list[int] = []
+    offset = log.log_start_offset
+    while True:
+        result = read(log, offset, max_bytes=1 << 20, isolation=isolation)
+        batches = batches_in(result.slice)
+        if not batches:
+            return found
+        found.extend(offsets(records_in(result.slice)))
+        offset = batches[-1][1] + 1
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 11, INT64_MAX])
+def test_read_outside_the_log_is_out_of_range(offset: int) -> None:
+    log = ten_ones()
+    replicate_all(log)
+    log.raise_log_start_offset(2)
+
+    with pytest.raises(OffsetOutOfRange, match=r"outside \[2, 10\]"):
+        read(log, offset, max_bytes=1000)
+
+
+def test_read_at_the_end_finds_nothing_yet() -> None:
+    result = read(ten_ones(), 10, max_bytes=1000)
+
+    assert result.slice is None
+    assert (result.log_start_offset, result.high_watermark, result.last_stable_offset) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("config", [LogConfig(), SMALL])
+def test_each_reader_sees_as_far_as_it_may(config: LogConfig) -> None:
+    log = World().open(config)
+    append_ones(log, 4)
+    append_txn(log, 7, 0)
+    append_ones(log, 5)
+    log.advance_high_watermark(8)
+
+    assert read_all(log, Isolation.LOG_END) == list(range(10))
+    assert read_all(log, Isolation.HIGH_WATERMARK) == list(range(8))
+    assert read_all(log, Isolation.TXN_COMMITTED) == list(range(4))
+    assert log.last_stable_offset == 4
+
+
+def test_decided_transaction_is_stable_once_its_marker_is_replicated() -> None:
+    log = World().open()
+    append_txn(log, 7, 0)
+    end_txn(log, 7, commit=True)
+    append_ones(log, 1)
+
+    log.advance_high_watermark(1)
+    before = log.last_stable_offset
+    log.advance_high_watermark(2)
+
+    assert before == 0
+    assert log.last_stable_offset == 2
+    assert log.first_unstable_offset is None
+
+
+def test_stable_offset_follows_the_oldest_open_transaction() -> None:
+    log = World().open()
+    append_ones(log, 1)
+    append_txn(log, 7, 0)
+    append_txn(log, 8, 0)
+    append_ones(log, 1)
+    stable = []
+
+    replicate_all(log)
+    stable.append(log.last_stable_offset)
+    end_txn(log, 7, commit=False)
+    replicate_all(log)
+    stable.append(log.last_stable_offset)
+    end_txn(log, 8, commit=True)
+    replicate_all(log)
+    stable.append(log.last_stable_offset)
+
+    assert stable == [1, 2, 6]
+
+
+def test_batch_across_the_high_watermark_is_not_returned() -> None:
+    log = World().open()
+    append(log, ("a", "1"), ("b", "2"))
+    append(log, ("c", "3"), ("d", "4"))
+    log.advance_high_watermark(3)
+
+    result = read(log, 0, max_bytes=1000, isolation=Isolation.HIGH_WATERMARK)
+
+    assert batches_in(result.slice) == [(0, 1)]
+
+
+def test_high_watermark_never_passes_the_end_and_never_goes_back() -> None:
+    log = ten_ones()
+
+    moved = [log.advance_high_watermark(offset) for offset in (5, 3, 99, 10)]
+
+    assert moved == [True, False, True, False]
+    assert log.high_watermark == 10
+
+
+# -- how much -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("interval", [0, 4096])
+@pytest.mark.parametrize(
+    ("max_bytes", "batches"),
+    [(ONE_BYTES, 1), (2 * ONE_BYTES - 1, 1), (2 * ONE_BYTES, 2), (5 * ONE_BYTES + 1, 5)],
+)
+def test_read_returns_as_many_whole_batches_as_fit(
+    max_bytes: int, batches: int, interval: int
+) -> None:
+    log = ten_ones(LogConfig(index_interval_bytes=interval))
+
+    result = read(log, 3, max_bytes=max_bytes)
+
+    assert batches_in(result.slice) == [(3 + n, 3 + n) for n in range(batches)]
+
+
+@pytest.mark.parametrize("max_bytes", [0, 1, ONE_BYTES - 1])
+def test_first_batch_comes_whole_however_small_the_limit(max_bytes: int) -> None:
+    log = ten_ones()
+
+    assert batches_in(read(log, 3, max_bytes=max_bytes).slice) == [(3, 3)]
+
+
+def test_first_batch_is_held_back_where_another_partition_has_had_its_turn() -> None:
+    log = ten_ones()
+
+    result = read(log, 3, max_bytes=ONE_BYTES - 1, min_one_batch=False)
+
+    assert result.slice is not None
+    assert result.slice.size == 0
+
+
+def test_read_inside_a_batch_returns_the_whole_batch() -> None:
+    log = World().open()
+    append(log, ("a", "1"), ("b", "2"), ("c", "3"))
+
+    assert batches_in(read(log, 1, max_bytes=1000).slice) == [(0, 2)]
+
+
+def test_batch_across_the_log_start_is_served_whole() -> None:
+    log = World().open()
+    append(log, ("a", "1"), ("b", "2"), ("c", "3"))
+    replicate_all(log)
+    log.raise_log_start_offset(1)
+
+    assert batches_in(read(log, 1, max_bytes=1000).slice) == [(0, 2)]
+
+
+def test_read_does_not_cross_into_the_next_segment() -> None:
+    log = ten_ones(SMALL)
+
+    assert batches_in(read(log, 1, max_bytes=1000).slice) == [(1, 1), (2, 2)]
+    assert read_all(log) == list(range(10))
+
+
+# -- gaps and files that go -----------------------------------------------------------------------
+
+
+def test_read_in_a_gap_continues_with_the_next_segment_that_has_something() -> None:
+    """Scenario 83."""
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 10)
+    first_two = list(log.segments)[:2]
+    new = cleaned_copy(world, log, 0, keep=[0, 1])
+
+    swap_segments(log, new=[new], old=first_two)
+
+    assert log.segments.bases() == [0, 6, 9]
+    assert batches_in(read(log, 1, max_bytes=1000).slice) == [(1, 1)]
+    for offset in range(2, 6):
+        assert batches_in(read(log, offset, max_bytes=1000).slice)[0] == (6, 6)
+    assert read_all(log) == [0, 1, 6, 7, 8, 9]
+
+
+def test_read_in_a_gap_respects_the_bound_of_its_reader() -> None:
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 10)
+    swap_segments(log, new=[cleaned_copy(world, log, 0, keep=[0])], old=list(log.segments)[:2])
+    log.advance_high_watermark(5)
+
+    result = read(log, 3, max_bytes=1000, isolation=Isolation.HIGH_WATERMARK)
+
+    assert result.slice is None
+
+
+def test_read_in_a_gap_before_the_high_watermark_waits_for_the_batch_after_it() -> None:
+    log = World().open()
+    log.append_as_follower(stored(0, "a") + stored(10, "b"))
+    log.advance_high_watermark(5)
+
+    result = read(log, 3, max_bytes=1000, isolation=Isolation.HIGH_WATERMARK)
+
+    assert result.slice is None
+
+
+def test_slice_stays_readable_after_its_segment_was_swapped_out_and_unlinked() -> None:
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 7)
+    piece = read(log, 0, max_bytes=1000).slice
+    swap_segments(log, new=[cleaned_copy(world, log, 0, keep=[2])], old=[log.segments.first])
+
+    renamed = offsets(records_in(piece))
+    world.clock.advance(ms=log.config.file_delete_delay_ms)
+    log.deleted_files.unlink_due(world.clock.now_ms())
+
+    assert renamed == [0, 1, 2]
+    assert names(world, DELETED) == []
+    assert offsets(records_in(piece)) == [0, 1, 2]
+    assert offsets(records_in(read(log, 0, max_bytes=1000).slice)) == [2]
+
+
+def test_slice_stays_readable_after_retention_took_its_segment() -> None:
+    world = World()
+    log = world.open(LogConfig(segment_bytes=3 * ONE_BYTES, retention_bytes=0))
+    append_ones(log, 7)
+    replicate_all(log)
+    piece = read(log, 3, max_bytes=1000).slice
+
+    delete_old_segments(log)
+    world.clock.advance(days=1)
+    log.deleted_files.unlink_due(world.clock.now_ms())
+
+    assert log.log_start_offset == 7
+    assert offsets(records_in(piece)) == [3, 4, 5]
+
+
+# -- aborted transactions -------------------------------------------------------------------------
+
+
+def test_read_committed_lists_the_aborted_transactions_of_its_range() -> None:
+    """Scenario 91."""
+    log = World().open(LogConfig(index_interval_bytes=0))
+    append_txn(log, 1, 0)
+    end_txn(log, 1, commit=False)
+    append_txn(log, 2, 0)
+    end_txn(log, 2, commit=True)
+    append_txn(log, 3, 0)
+    end_txn(log, 3, commit=False)
+    replicate_all(log)
+
+    everything = read(log, 0, max_bytes=10_000, isolation=Isolation.TXN_COMMITTED)
+    only_first = read(log, 0, max_bytes=1, isolation=Isolation.TXN_COMMITTED)
+    uncommitted = read(log, 0, max_bytes=10_000, isolation=Isolation.HIGH_WATERMARK)
+
+    assert everything.aborted == ((1, 0), (3, 4))
+    assert only_first.aborted == ((1, 0),)
+    assert uncommitted.aborted == ()
+
+
+def test_marker_in_a_later_segment_still_tells_about_the_records_before() -> None:
+    """Scenario 91."""
+    log = World().open(SMALL)
+    append_txn(log, 1, 0)
+    append_ones(log, 8)
+    end_txn(log, 1, commit=False)
+    append_ones(log, 4)
+    replicate_all(log)
+
+    first = read(log, 0, max_bytes=ONE_BYTES, isolation=Isolation.TXN_COMMITTED)
+    after = read(log, 10, max_bytes=ONE_BYTES, isolation=Isolation.TXN_COMMITTED)
+
+    assert len(log.segments) > 3
+    assert first.aborted == ((1, 0),)
+    assert after.aborted == ()
+
+
+def test_interleaved_transactions_are_listed_by_the_order_of_their_markers() -> None:
+    """Scenario 91."""
+    log = World().open(SMALL)
+    append_txn(log, 1, 0)
+    append_txn(log, 2, 0)
+    append_txn(log, 3, 0)
+    end_txn(log, 2, commit=False)
+    end_txn(log, 3, commit=True)
+    end_txn(log, 1, commit=False)
+    replicate_all(log)
+
+    assert collect_aborted(log, 0, 6) == ((2, 1), (1, 0))
+    assert collect_aborted(log, 1, 2) == ((2, 1), (1, 0))
+    assert collect_aborted(log, 4, 6) == ((1, 0),)
+    assert collect_aborted(log, 0, 1) == ((1, 0),)
+
+
+# -- search by time -------------------------------------------------------------------------------
+
+
+def timed(*timestamps: int | None, config: LogConfig = SMALL) -> PartitionLog:
+    log = World().open(config)
+    for timestamp in timestamps:
+        append(log, timestamp=timestamp)
+    return log
+
+
+def test_search_by_time_crosses_segments() -> None:
+    """Scenario 85."""
+    log = timed(*[T0 + 10 * n for n in range(10)])
+
+    assert offset_for_timestamp(log, T0 - 5) == (T0, 0)
+    assert offset_for_timestamp(log, T0 + 31) == (T0 + 40, 4)
+    assert offset_for_timestamp(log, T0 + 90) == (T0 + 90, 9)
+    assert offset_for_timestamp(log, T0 + 91) is None
+
+
+def test_search_by_time_skips_segments_that_are_too_old() -> None:
+    log = timed(T0 + 500, T0, T0, T0 + 1, T0 + 2, T0 + 3, T0 + 600)
+
+    assert offset_for_timestamp(log, T0 + 2) == (T0 + 500, 0)
+    assert offset_for_timestamp(log, T0 + 501) == (T0 + 600, 6)
+
+
+def test_search_by_time_never_answers_below_the_log_start() -> None:
+    log = timed(*[T0 + 10 * n for n in range(10)])
+    replicate_all(log)
+    log.raise_log_start_offset(4)
+
+    assert offset_for_timestamp(log, T0) == (T0 + 40, 4)
+
+
+def test_search_by_time_in_a_log_without_records_finds_nothing() -> None:
+    log = World().open()
+
+    assert offset_for_timestamp(log, 0) is None
+    assert offset_of_max_timestamp(log) is None
+
+
+def test_search_by_time_where_no_record_has_a_time_finds_nothing() -> None:
+    log = timed(None, None, None)
+
+    assert offset_for_timestamp(log, T0 - 1) is None
+
+
+def test_search_by_time_finds_the_record_behind_segments_without_times() -> None:
+    log = timed(None, None, None, T0 + 5, T0 + 6)
+
+    assert offset_for_timestamp(log, T0 + 6) == (T0 + 6, 4)
+
+
+def test_largest_timestamp_is_found_wherever_it_is_and_the_first_of_equals_wins() -> None:
+    log = timed(T0, T0 + 70, T0 + 1, T0 + 2, T0 + 70, T0 + 3, T0 + 4)
+
+    assert offset_of_max_timestamp(log) == (T0 + 70, 1)
+
+
+def test_largest_timestamp_is_known_after_a_restart() -> None:
+    world = World()
+    log = world.open()
+    for timestamp in (T0, T0 + 70, T0 + 1):
+        append(log, timestamp=timestamp)
+    log.close()
+
+    assert offset_of_max_timestamp(world.open(clean=True)) == (T0 + 70, 1)
+
+
+def test_largest_timestamp_below_the_log_start_does_not_count() -> None:
+    log = timed(T0 + 70, T0 + 1, T0 + 2, T0 + 3, T0 + 4)
+    replicate_all(log)
+    log.raise_log_start_offset(1)
+
+    assert offset_of_max_timestamp(log) == (T0 + 4, 4)
+
+
+def test_largest_timestamp_may_lie_at_the_log_start_inside_a_batch() -> None:
+    log = World().open()
+    times = [T0 + 90, T0 + 80, T0 + 70]
+    log.append_as_leader(build_batch([(t, b"k", b"v", ()) for t in times]), leader_epoch=0)
+    replicate_all(log)
+    log.raise_log_start_offset(1)
+
+    assert offset_of_max_timestamp(log) == (T0 + 80, 1)
