@@ -1,0 +1,1 @@
+"""Measurements, each as a ratio to a peer or a limit measured in the same run."""

@@ -1,0 +1,1 @@
+"""The command `ledgerstone`: one module per subcommand, put together in `main`."""

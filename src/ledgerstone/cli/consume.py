@@ -1,0 +1,247 @@
+"""`ledgerstone consume`: records as lines, from wherever one wants to start. Shell.
+
+Reads what is committed and passes over aborted transactions. Without --follow it stops at the
+offsets that were the ends when it started, so it ends even on a topic that is being written.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import typer
+
+from ledgerstone.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapOption,
+    JsonOption,
+    TopicArgument,
+    connect,
+    parse_bytes,
+    parse_time,
+)
+from ledgerstone.cli.output import (
+    bytes_field,
+    flush,
+    show_bytes,
+    show_time,
+    write_json,
+    write_line,
+)
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.consumer import Consumed, Consumer
+from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED, FetchConfig, Fetcher
+from ledgerstone.client.offsets import (
+    EARLIEST,
+    LATEST,
+    CommittedOffset,
+    commit_offsets,
+    committed_offsets,
+    list_offsets,
+    offsets_at,
+)
+from ledgerstone.errors import UnknownTopicOrPartition
+from ledgerstone.system import SystemClock
+from ledgerstone.types import TopicPartition
+
+_COMMIT_EVERY_MS: Final = 5_000
+
+
+def consume(
+    topic: TopicArgument,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", "-b", help="From the first record there is.")
+    ] = False,
+    offset: Annotated[
+        int | None, typer.Option("--offset", "-o", min=0, help="From this offset.")
+    ] = None,
+    from_time: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="ISO 8601, ms, or 2h (ago).")
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", help="Only this; may be repeated.")
+    ] = None,
+    max_records: Annotated[
+        int | None, typer.Option("--max", "-n", min=1, help="Stop after so many records.")
+    ] = None,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", help="Stop at the end; the default with a start.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for more; the default without a start.")
+    ] = False,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", "-k", metavar="TEXT|0xHEX", help="Only records with this key."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", "-g", help="Go on where this group is, and commit what was read."),
+    ] = None,
+    uncommitted: Annotated[
+        bool, typer.Option("--uncommitted", help="Also open and aborted transactions.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not cut long keys and values.")] = False,
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Read records. Tombstones are shown as TOMBSTONE."""
+    if sum((from_beginning, offset is not None, from_time is not None)) > 1:
+        raise typer.BadParameter("only one of --from-beginning, --offset and --from")
+    if until_end and follow:
+        raise typer.BadParameter("--until-end and --follow exclude each other")
+    has_start = from_beginning or offset is not None or from_time is not None or group is not None
+    at = LATEST
+    if from_beginning or (group is not None and from_time is None):
+        at = EARLIEST  # a group that has committed nothing must not miss a delete
+    elif from_time is not None:
+        at = parse_time(from_time, SystemClock().now_ms())
+    isolation_level = READ_UNCOMMITTED if uncommitted else READ_COMMITTED
+    with connect(bootstrap) as client:
+        partitions = _partitions(client, topic, partition)
+        start = offsets_at(client, partitions, at)
+        if offset is not None:
+            start = dict.fromkeys(partitions, offset)
+        if group is not None and not from_beginning and offset is None and from_time is None:
+            committed = committed_offsets(client, group, partitions)
+            start |= {each: committed[each].offset for each in partitions if each in committed}
+        ends = None
+        if until_end or (has_start and not follow):
+            listed = list_offsets(
+                client, dict.fromkeys(partitions, LATEST), isolation_level=isolation_level
+            )
+            ends = {each: listed[each].offset for each in partitions}
+        fetcher = Fetcher(client, FetchConfig(isolation_level=isolation_level))
+        reader = _Reader(
+            consumer=Consumer(fetcher, start),
+            ends=ends,
+            key=None if key is None else parse_bytes(key),
+            max_records=max_records,
+            as_json=as_json,
+            full=full,
+        )
+        _run(client, reader, group)
+
+
+def _partitions(client: Client, topic: str, numbers: list[int] | None) -> list[TopicPartition]:
+    known = client.topic(topic).partitions
+    for number in numbers or ():
+        if number not in known:
+            raise UnknownTopicOrPartition(f"{topic} has {len(known)} partitions, not {number}")
+    return [TopicPartition(topic, number) for number in numbers or known]
+
+
+class _Reader:
+    """Polls and prints until it has seen enough."""
+
+    def __init__(
+        self,
+        *,
+        consumer: Consumer,
+        ends: dict[TopicPartition, int] | None,
+        key: bytes | None,
+        max_records: int | None,
+        as_json: bool,
+        full: bool,
+    ) -> None:
+        self._consumer = consumer
+        self._ends = ends
+        self._key = key
+        self._left = max_records
+        self._as_json = as_json
+        self._full = full
+        # Where a group may go on: behind what was printed, not behind what was fetched.
+        self.seen = dict(consumer.positions)
+        self._drop_finished()
+
+    @property
+    def is_done(self) -> bool:
+        return self._left == 0 or not self._consumer.positions
+
+    def step(self) -> None:
+        for consumed in self._consumer.poll():
+            if self._left == 0:
+                break
+            self._show(consumed)
+        else:
+            self.seen |= self._consumer.positions
+        self._drop_finished()
+        flush()
+
+    def _show(self, consumed: Consumed) -> None:
+        partition, record = consumed
+        if self._ends is not None and record.offset >= self._ends[partition]:
+            return
+        self.seen[partition] = record.offset + 1
+        if self._key is not None and record.key != self._key:
+            return
+        if self._left is not None:
+            self._left -= 1
+        if self._as_json:
+            write_json(to_json(consumed))
+        else:
+            write_line(to_line(consumed, full=self._full))
+
+    def _drop_finished(self) -> None:
+        for partition, end_offset in (self._ends or {}).items():
+            if self._consumer.positions.get(partition, -1) >= end_offset:
+                self.seen[partition] = min(self.seen[partition], end_offset)
+                del self._consumer.positions[partition]
+
+
+def _run(client: Client, reader: _Reader, group: str | None) -> None:
+    committed: dict[TopicPartition, int] = {}
+    commit_at_ms = client.clock.monotonic_ms() + _COMMIT_EVERY_MS
+    try:
+        while not reader.is_done:
+            reader.step()
+            if group is not None and client.clock.monotonic_ms() >= commit_at_ms:
+                committed = _commit(client, group, reader.seen, committed)
+                commit_at_ms = client.clock.monotonic_ms() + _COMMIT_EVERY_MS
+    except KeyboardInterrupt:
+        pass  # how --follow ends
+    if group is not None:
+        _commit(client, group, reader.seen, committed)
+
+
+def _commit(
+    client: Client,
+    group: str,
+    seen: dict[TopicPartition, int],
+    committed: dict[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    if seen != committed:
+        commit_offsets(client, group, {each: CommittedOffset(at) for each, at in seen.items()})
+    return dict(seen)
+
+
+def to_json(consumed: Consumed) -> dict[str, object]:
+    (topic, partition), record = consumed.partition, consumed.record
+    return {
+        "topic": topic,
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp,
+        **bytes_field("key", record.key),
+        **bytes_field("value", record.value),
+        "tombstone": record.value is None,
+        "headers": _headers_json(record.headers),
+    }
+
+
+def _headers_json(headers: Iterable[tuple[str, bytes | None]]) -> list[dict[str, str | None]]:
+    return [{"name": name, **bytes_field("value", value)} for name, value in headers]
+
+
+def to_line(consumed: Consumed, *, full: bool = False) -> str:
+    record = consumed.record
+    value = "TOMBSTONE" if record.value is None else show_bytes(record.value, full=full)
+    line = (
+        f"{consumed.partition} offset={record.offset} time={show_time(record.timestamp)}"
+        f" key={show_bytes(record.key, full=full)} {value}"
+    )
+    if record.headers:
+        shown = ", ".join(
+            f"{show_bytes(name.encode(), full=full)}: {show_bytes(content, full=full)}"
+            for name, content in record.headers
+        )
+        line += f" headers={{{shown}}}"
+    return line

@@ -1,0 +1,303 @@
+"""`ledgerstone dump`: what is in the files of a log, for people and for programs. Shell.
+
+The facts come from `storage.dump`; here they become lines. Data never reaches the terminal as it
+is: what cannot be printed is escaped or shown in hex, and no markup is interpreted. The options,
+the JSON fields and the exit codes are in docs/dump.md.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ledgerstone.storage.dump import (
+    BatchFacts,
+    DumpOptions,
+    Fact,
+    LogTotals,
+    PartitionFacts,
+    RecordFacts,
+    dump_path,
+)
+from ledgerstone.storage.dump_files import FileFacts, Problem
+from ledgerstone.system import OsFile, OsFilesystem
+from ledgerstone.types import (
+    INT64_MAX,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+)
+
+# Of a key, value or header; --full shows all of it.
+SHOWN_CHARACTERS: Final = 80
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+class OutputClosed(Exception):
+    """Whoever read our output has seen enough."""
+
+
+class ReadOnlyFilesystem(OsFilesystem):
+    """The real disk for a tool that must not change it, and may not be allowed to."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+
+class Part(NamedTuple):
+    """A piece of a line; the style counts on a terminal only."""
+
+    text: str
+    style: str = ""
+
+
+# -- values as text ---------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    """One line of text from outside: nothing in it can move a cursor or end the line."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
+
+
+def show_bytes(data: bytes | None, *, full: bool = False) -> str:
+    """Quoted if it is text, else hex; so `"0x00"` is four characters and `0x00` is one byte."""
+    if data is None:
+        return "null"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return _show_hex(data, full=full)
+    if not text.translate(_ESCAPES).isprintable():
+        return _show_hex(data, full=full)
+    shown = text if full else text[:SHOWN_CHARACTERS]
+    quoted = f'"{shown.translate(_ESCAPES)}"'
+    return quoted if len(shown) == len(text) else f"{quoted}… ({len(data)} bytes)"
+
+
+def _show_hex(data: bytes, *, full: bool) -> str:
+    shown = data if full else data[: SHOWN_CHARACTERS // 2]
+    return f"0x{shown.hex()}" + ("" if len(shown) == len(data) else f"… ({len(data)} bytes)")
+
+
+def show_time(timestamp_ms: int | None) -> str:
+    """ISO 8601 to the millisecond; a number where no calendar reaches."""
+    if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP:
+        return "none"
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms}ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- facts as lines ---------------------------------------------------------------------------
+
+
+def to_json(fact: Fact) -> str:
+    fields = {f.name: _plain(getattr(fact, f.name)) for f in dataclasses.fields(fact)}
+    return json.dumps({"type": fact.type, **fields})
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def to_parts(fact: Fact, *, full: bool) -> Iterator[Part]:
+    match fact:
+        case Problem():
+            yield Part("PROBLEM ", "bold red")
+            yield Part(f"{printable(fact.path)} at {fact.position}: {printable(fact.reason)}")
+        case FileFacts():
+            yield Part(printable(fact.path), "bold")
+            yield Part(f"  {fact.format} bytes={fact.size_bytes}")
+        case BatchFacts():
+            yield from _batch_parts(fact)
+        case RecordFacts():
+            yield from _record_parts(fact, full=full)
+        case PartitionFacts():
+            yield Part(printable(fact.path), "bold")
+            yield Part(f" {_show_fields(fact, ('path', 'topic', 'partition'))}")
+        case LogTotals():
+            yield Part(f"  total {_show_fields(fact, ('path',))}")
+        case _:
+            yield Part(f"  {fact.type} {_show_fields(fact, ('path',))}")
+
+
+def _show_fields(fact: Fact, without: tuple[str, ...]) -> str:
+    shown = []
+    for field in dataclasses.fields(fact):
+        value = getattr(fact, field.name)
+        if field.name in without:
+            continue
+        if field.name.endswith("_ms"):
+            shown.append(f"{field.name.removesuffix('_ms')}={show_time(value)}")
+        else:
+            text = "none" if value is None else printable(str(value))
+            shown.append(f"{field.name}={text}")
+    return " ".join(shown)
+
+
+def _batch_parts(batch: BatchFacts) -> Iterator[Part]:
+    yield Part(f"  batch position={batch.position} ")
+    yield Part(f"offsets={batch.base_offset}-{batch.last_offset}", "cyan")
+    yield Part(f" records={batch.record_count} bytes={batch.size_bytes} codec={batch.codec}")
+    if batch.delete_horizon_ms is None:
+        yield Part(f" base_time={show_time(batch.base_timestamp_ms)}")
+    yield Part(f" max_time={show_time(batch.max_timestamp_ms)}")
+    if batch.timestamp_type != "create_time":
+        yield Part(f" {batch.timestamp_type}")
+    if batch.leader_epoch != NO_LEADER_EPOCH:
+        yield Part(f" leader_epoch={batch.leader_epoch}")
+    if batch.producer_id != NO_PRODUCER_ID:
+        yield Part(f" producer={batch.producer_id}/{batch.producer_epoch}")
+    if batch.base_sequence != NO_SEQUENCE:
+        yield Part(f" sequence={batch.base_sequence}-{batch.last_sequence}")
+    if batch.is_transactional:
+        yield Part(" transactional", "magenta")
+    if batch.is_control:
+        yield Part(f" control={batch.control_type or 'none'}", "magenta")
+        if batch.coordinator_epoch is not None:
+            yield Part(f" coordinator_epoch={batch.coordinator_epoch}")
+    if batch.tombstone_count is None:
+        yield Part(" tombstones=unknown", "red")
+    elif batch.tombstone_count:
+        yield Part(f" tombstones={batch.tombstone_count}", "yellow")
+    if batch.delete_horizon_ms is not None:
+        yield Part(f" delete_horizon={show_time(batch.delete_horizon_ms)}", "yellow")
+    if not batch.is_valid:
+        yield Part(" INVALID", "bold red")
+
+
+def _record_parts(record: RecordFacts, *, full: bool) -> Iterator[Part]:
+    yield Part("    record ")
+    yield Part(f"offset={record.offset}", "cyan")
+    yield Part(f" time={show_time(record.timestamp_ms)}")
+    yield Part(f" key={show_bytes(record.key, full=full)}")
+    if record.is_tombstone:
+        yield Part(" TOMBSTONE", "bold yellow")
+    else:
+        yield Part(f" value={show_bytes(record.value, full=full)}")
+    if record.headers:
+        shown = (
+            f"{show_bytes(key.encode(), full=full)}: {show_bytes(value, full=full)}"
+            for key, value in record.headers
+        )
+        yield Part(f" headers={{{', '.join(shown)}}}")
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+def parse_key(text: str) -> bytes:
+    if not text.startswith("0x"):
+        return text.encode("utf-8", "surrogateescape")
+    try:
+        return bytes.fromhex(text[2:])
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not hex after 0x") from error
+
+
+def parse_offsets(text: str) -> range:
+    """Half-open, either side may be left out."""
+    start, colon, end = text.partition(":")
+    if not colon or not all(re.fullmatch(r"[0-9]{0,19}", side) for side in (start, end)):
+        raise typer.BadParameter(
+            f"{text!r} is not A:B, the first offset and the one after the last"
+        )
+    offsets = range(int(start or 0), int(end or INT64_MAX))
+    if not offsets:
+        raise typer.BadParameter(f"{text!r} holds no offset")
+    return offsets
+
+
+def _printer(*, as_json: bool, full: bool) -> Callable[[Fact], object]:
+    if as_json:
+        return lambda fact: sys.stdout.write(to_json(fact) + "\n")
+    console = Console(markup=False, highlight=False, emoji=False)
+    if console.is_terminal:
+        return lambda fact: console.print(Text.assemble(*to_parts(fact, full=full)), soft_wrap=True)
+    # Laying out a line costs rich more than finding out what is in it.
+    return lambda fact: sys.stdout.write("".join(p.text for p in to_parts(fact, full=full)) + "\n")
+
+
+def _print_all(paths: Iterable[str], options: DumpOptions, show: Callable[[Fact], object]) -> int:
+    """Prints every fact as it is found; returns the number of problems."""
+    fs = ReadOnlyFilesystem()
+    problem_count = 0
+    try:
+        for path in paths:
+            for fact in dump_path(fs, path.rstrip("/") or "/", options):
+                problem_count += isinstance(fact, Problem)
+                show(fact)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+    return problem_count
+
+
+def dump(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH",
+            help="Any file of a log, a partition's directory, or a log directory.",
+        ),
+    ],
+    records: Annotated[bool, typer.Option("--records", help="Show every record.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not cut long keys and values.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per line; bytes in hex.")
+    ] = False,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Of a log directory, every file instead of a summary."),
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Also hold every index against its log.")
+    ] = False,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="TEXT|0xHEX", help="Only records with this key."),
+    ] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option("--offsets", metavar="A:B", help="Only offsets from A up to, not with, B."),
+    ] = None,
+) -> None:
+    """Show what is in the files of a log. Exit code 1 if something in them is bad."""
+    if verify and (key is not None or offsets is not None):
+        raise typer.BadParameter("--verify looks at everything; leave out --key and --offsets")
+    options = DumpOptions(
+        records=records,
+        deep=deep,
+        verify=verify,
+        key=None if key is None else parse_key(key),
+        offsets=None if offsets is None else parse_offsets(offsets),
+    )
+    missing = [path for path in paths if not os.path.exists(path)]
+    for path in missing:
+        sys.stderr.write(f"ledgerstone: {printable(path)}: no such file or directory\n")
+    if missing:
+        raise typer.Exit(2)
+    problem_count = _print_all(paths, options, _printer(as_json=as_json, full=full))
+    if problem_count:
+        sys.stderr.write(f"ledgerstone: {problem_count} problems\n")
+        raise typer.Exit(1)

@@ -1,0 +1,71 @@
+"""Commands whose modules are loaded when they run. Shell.
+
+`ledgerstone --help` shows one line for each command and needs none of their code; loading it all
+would take longer than most commands do.
+"""
+
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class CommandPlace(NamedTuple):
+    """Where a command is: a Typer app or a function in a module of `ledgerstone.cli`."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS: Final = {
+    "up": CommandPlace("up", "up", "Start a broker."),
+    "topics": CommandPlace("topics", "app", "List, create, describe, alter and delete topics."),
+    "produce": CommandPlace("produce", "produce", "Write records, also tombstones."),
+    "consume": CommandPlace("consume", "consume", "Read records."),
+    "groups": CommandPlace("groups", "app", "List and describe groups, move their offsets."),
+    "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
+    "dump": CommandPlace("dump", "dump", "Show what is in the files of a log."),
+}
+
+
+def new_app(help_text: str | None = None) -> typer.Typer:
+    """A Typer app with the settings all of ours share."""
+    return typer.Typer(
+        help=help_text,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
+
+class LazyCommand(TyperCommand):
+    """Stands in for a command until somebody wants to run it or see its help."""
+
+    def __init__(self, name: str, place: CommandPlace) -> None:
+        super().__init__(name, help=place.help)
+        self._place = place
+
+    # The argument types are those of whichever click typer brings along.
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401
+        return self._load().make_context(info_name, args, parent=parent, **extra)
+
+    def _load(self) -> Any:  # noqa: ANN401
+        module = import_module(f"ledgerstone.cli.{self._place.module}")
+        found = getattr(module, self._place.attribute)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_command(found)
+        app = new_app()
+        app.command(self.name)(found)
+        return typer.main.get_command(app)
+
+
+class LazyGroup(TyperGroup):
+    """Has every command of COMMANDS, in that order."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401
+        super().__init__(**settings)
+        for name, place in COMMANDS.items():
+            self.commands[name] = LazyCommand(name, place)

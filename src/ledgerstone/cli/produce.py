@@ -1,0 +1,174 @@
+"""`ledgerstone produce`: records from arguments or from lines of standard input. Shell.
+
+A keyed record goes to the partition the Java client would choose, so that a tombstone meets the
+values it is meant for. A tombstone is a null value and is only ever made by --tombstone.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+import typer
+
+from ledgerstone.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapOption,
+    JsonOption,
+    TopicArgument,
+    connect,
+    parse_bytes,
+    parse_pairs,
+    parse_time,
+)
+from ledgerstone.cli.output import flush, write_json, write_line
+from ledgerstone.client.producer import ACKS_ALL, NewRecord, Placed, Producer, ProducerConfig
+from ledgerstone.errors import KafkaError
+from ledgerstone.records.batch import Codec
+from ledgerstone.system import SystemClock
+
+_ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "0": 0, "1": 1}
+_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
+_READ_BYTES: Final = 1 << 20
+
+
+def produce(
+    topic: TopicArgument,
+    key: Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT|0xHEX")] = None,
+    value: Annotated[
+        str | None,
+        typer.Option("--value", "-v", metavar="TEXT|0xHEX", help="Without it, lines of stdin."),
+    ] = None,
+    tombstone: Annotated[
+        bool, typer.Option("--tombstone", help="Delete the key: write it with a null value.")
+    ] = False,
+    key_separator: Annotated[
+        str | None,
+        typer.Option("--key-separator", metavar="TEXT", help="Of stdin lines: before it, the key."),
+    ] = None,
+    header: Annotated[
+        list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="May be repeated.")
+    ] = [],  # noqa: B006  # typer reads it and makes a new list for each call
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, help="Instead of the key's own.")
+    ] = None,
+    timestamp: Annotated[
+        str | None, typer.Option("--timestamp", metavar="TIME", help="ISO 8601, ms, or 2h (ago).")
+    ] = None,
+    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0")] = "all",
+    compression: Annotated[
+        str, typer.Option("--compression", metavar="none|gzip|snappy|lz4|zstd")
+    ] = "none",
+    idempotent: Annotated[bool, typer.Option("--idempotent", help="No duplicates.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the count.")] = False,
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Write one record, or one for each line of standard input; say where each went."""
+    _check_usage(key, value, key_separator, tombstone=tombstone)
+    model = NewRecord(
+        topic=topic,
+        key=None if key is None else parse_bytes(key),
+        value=None,
+        headers=tuple((name, text.encode()) for name, text in parse_pairs(header).items()),
+        partition=partition,
+        timestamp_ms=None if timestamp is None else parse_time(timestamp, SystemClock().now_ms()),
+    )
+    config = ProducerConfig(
+        acks=_one_of("acks", acks, _ACKS),
+        codec=_one_of("compression", compression, _CODECS),
+        idempotent=idempotent,
+    )
+    if tombstone:
+        groups = iter([[model]])
+    elif value is not None:
+        groups = iter([[model._replace(value=parse_bytes(value))]])
+    else:
+        groups = _from_stdin(model, key_separator)
+    with connect(bootstrap) as client:
+        written = 0
+        producer = Producer(client, config)
+        for records in groups:
+            written += _write(producer, records, as_json=as_json, quiet=quiet)
+    if quiet:
+        _say_count(written, as_json=as_json)
+    flush()
+
+
+def _check_usage(
+    key: str | None, value: str | None, key_separator: str | None, *, tombstone: bool
+) -> None:
+    if tombstone and key is None:
+        raise typer.BadParameter("--tombstone needs the --key to delete")
+    if tombstone and value is not None:
+        raise typer.BadParameter("--tombstone has no --value; its value is null")
+    if key_separator == "":
+        raise typer.BadParameter("--key-separator is empty")
+    if key_separator is not None and (key is not None or value is not None):
+        raise typer.BadParameter("--key-separator is for lines of stdin, without --key and --value")
+
+
+def _one_of[T](name: str, text: str, choices: dict[str, T]) -> T:
+    if text not in choices:
+        raise typer.BadParameter(f"--{name} {text!r} is not one of {', '.join(choices)}")
+    return choices[text]
+
+
+def _from_stdin(model: NewRecord, key_separator: str | None) -> Iterator[list[NewRecord]]:
+    """The lines that are there, as they come: few at a terminal, many from a file."""
+    separator = None if key_separator is None else key_separator.encode()
+    rest = b""
+    while data := sys.stdin.buffer.read1(_READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield [_from_line(model, line, separator) for line in lines]
+    if rest:
+        yield [_from_line(model, rest, separator)]
+
+
+def _from_line(model: NewRecord, line: bytes, separator: bytes | None) -> NewRecord:
+    line = line.removesuffix(b"\r")
+    if separator is None:
+        return model._replace(value=line)
+    key, found, value = line.partition(separator)
+    if not found:
+        raise typer.BadParameter(f"line {line[:80]!r} has no separator {separator!r}")
+    return model._replace(key=key, value=value)
+
+
+def _write(producer: Producer, records: list[NewRecord], *, as_json: bool, quiet: bool) -> int:
+    """The number of records written. Raises the first refusal, after saying what was written."""
+    placed = 0
+    refused: KafkaError | None = None
+    for outcome in producer.send(records):
+        if not isinstance(outcome, Placed):
+            refused = refused or outcome
+            continue
+        placed += 1
+        if not quiet:
+            _say_placed(outcome, as_json=as_json)
+    flush()
+    if refused is not None:
+        raise refused
+    return placed
+
+
+def _say_placed(placed: Placed, *, as_json: bool) -> None:
+    (topic, partition), offset = placed.partition, placed.offset
+    if as_json:
+        write_json(
+            {
+                "topic": topic,
+                "partition": partition,
+                "offset": None if offset < 0 else offset,
+                "timestamp_ms": placed.timestamp_ms,
+            }
+        )
+    else:
+        write_line(f"{placed.partition} offset={'unknown' if offset < 0 else offset}")
+
+
+def _say_count(count: int, *, as_json: bool) -> None:
+    if as_json:
+        write_json({"written": count})
+    else:
+        write_line(f"{count} records written")

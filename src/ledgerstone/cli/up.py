@@ -1,0 +1,120 @@
+"""`ledgerstone up`: one broker in the foreground. Grade S."""
+
+import asyncio
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ledgerstone.broker_config import BrokerConfig, load_broker_config
+from ledgerstone.errors import ConfigError
+
+_EXIT_REFUSED = 2
+
+
+def up(
+    data: Annotated[Path | None, typer.Option(help="Directory of the logs (log.dirs).")] = None,
+    listen: Annotated[str | None, typer.Option(help="HOST:PORT for clients; port 0: any.")] = None,
+    http: Annotated[str | None, typer.Option(help="HOST:PORT for metrics and health.")] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Written as JSON once the broker is ready.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A server.properties file.")] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("-c", help="key=value, stronger than file and environment.")
+    ] = None,
+    log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Start a broker: listens on 127.0.0.1:9092 unless told otherwise, stops on SIGTERM."""
+    if log_format not in ("text", "json"):
+        raise typer.BadParameter("must be text or json", param_hint="--log-format")
+    _configure_logging(log_format, log_level)
+    overrides = list(override or [])
+    if data is not None:
+        overrides.append(f"log.dirs={data}")
+    if listen is not None:
+        overrides.append(f"listeners=PLAINTEXT://{listen}")
+    if http is not None:
+        overrides.append(f"ledgerstone.http.listener={http}")
+    try:
+        properties = config.read_bytes() if config is not None else b""
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="--config") from error
+    loaded = load_broker_config(properties=properties, environment=os.environ, overrides=overrides)
+    for warning in loaded.warnings:
+        logging.getLogger(__name__).warning("config %s", warning)
+    _raise_descriptor_limit()
+    try:
+        asyncio.run(_serve(loaded.config, ready_file))
+    except ConfigError as error:
+        typer.echo(f"ledgerstone: {error}", err=True)
+        raise typer.Exit(_EXIT_REFUSED) from error
+
+
+async def _serve(config: BrokerConfig, ready_file: Path | None) -> None:
+    # Imported here: `ledgerstone --help` must not pay for a broker.
+    from ledgerstone.server.bootstrap import World, start_broker
+    from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
+
+    world = World(fs=OsFilesystem(), clock=SystemClock(), dice=SystemDice())
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    running = await start_broker(config, world)
+    facts = {"pid": os.getpid(), "bootstrap": running.bootstrap, "http": running.http_address}
+    if ready_file is not None:
+        _write_ready_file(ready_file, facts)
+    line = f"ledgerstone ready bootstrap={running.bootstrap}"
+    if running.http_address is not None:
+        line += f" http={running.http_address}"
+    typer.echo(line)
+    sys.stdout.flush()
+    await stopping.wait()
+    await running.stop()
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)
+
+
+def _write_ready_file(path: Path, facts: dict[str, object]) -> None:
+    """Whoever waits for the file must never read half of it."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def _raise_descriptor_limit() -> None:
+    """A segment and a connection cost a descriptor each; the soft limit is often only 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {
+            "time": self.formatTime(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
+
+
+def _configure_logging(log_format: str, log_level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    text = "%(asctime)s %(levelname)s %(name)s %(message)s"
+    handler.setFormatter(_JsonFormatter() if log_format == "json" else logging.Formatter(text))
+    try:
+        logging.basicConfig(level=log_level.upper(), handlers=[handler])
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--log-level") from error
