@@ -29,6 +29,7 @@ check: setup ## format, lint, types, import contracts, house rules
 	@.venv/bin/ruff check --quiet .
 	@$(PY) -m mypy src tests tools bench examples
 	@.venv/bin/lint-imports --no-logo
+	@$(PY) tools/codegen.py --check
 	@$(PY) tools/tidy.py
 
 fmt: setup ## format, and fix what the linter can fix

@@ -1,0 +1,191 @@
+"""One connection, seen from a client: requests in, bytes out, responses matched. Pure.
+
+A broker answers in order, so the responses on their way are a queue: one that does not answer the
+oldest request is a broken stream. Versions are negotiated first: the newest ApiVersions we know is
+tried, and a broker that does not know it says in the oldest layout which ones it does.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from ledgerstone.errors import InvariantViolation, UnsupportedVersion
+from ledgerstone.protocol.codec import decode_response, encode_request
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.framing import FrameReader, frame_prefix
+from ledgerstone.protocol.headers import (
+    RequestHeader,
+    encode_request_header,
+    peek_correlation_id,
+    response_body_position,
+)
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages import APIS, ApiKey
+from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ledgerstone.protocol.notation import Versions
+from ledgerstone.protocol.pieces import Piece, join_pieces, total_size
+from ledgerstone.protocol.wire import MalformedMessage, ProtocolViolation
+from ledgerstone.types import INT32_MAX, Buffer
+
+MAX_RESPONSE_BYTES: Final = INT32_MAX
+SOFTWARE_NAME: Final = "ledgerstone"
+
+
+class UnexpectedResponse(ProtocolViolation):
+    """A response that answers no request, or not the oldest one."""
+
+
+class NegotiationFailed(ProtocolViolation):
+    """The broker refused every version of ApiVersions we know."""
+
+
+class _InFlight(NamedTuple):
+    correlation_id: int
+    api_key: int
+    api_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    correlation_id: int
+    api_version: int
+    message: ApiMessage
+
+
+class State(Enum):
+    NEGOTIATING = "the broker's versions are not known yet"
+    READY = "requests may be sent"
+    CLOSED = "the broker broke the protocol"
+
+
+class ClientConnection:
+    """NEGOTIATING -> READY by the broker's ApiVersions response; CLOSED by an error."""
+
+    def __init__(
+        self, client_id: str | None, software_version: str, *, max_bytes: int = MAX_RESPONSE_BYTES
+    ) -> None:
+        self.state = State.NEGOTIATING
+        self.broker_versions: dict[int, Versions] = {}
+        self.api_versions: ApiVersionsResponse | None = None  # with the broker's features
+        self._client_id = client_id
+        self._software_version = software_version
+        self._reader = FrameReader(max_bytes)
+        self._in_flight: deque[_InFlight] = deque()
+        self._next_correlation_id = 0
+        self._outgoing: list[Piece] = []
+        self._ask_versions(APIS[ApiKey.API_VERSIONS].last_version)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def lends(self) -> bool:
+        """Whether the responses last returned may hold views of the data last received."""
+        return self._reader.lends
+
+    def best_version(self, api_key: int, *, at_most: int | None = None) -> int:
+        """The newest version that both sides know."""
+        ours, theirs = APIS[api_key], self.broker_versions.get(api_key)
+        if theirs is None:
+            raise UnsupportedVersion(f"the broker does not offer {ours.name}")
+        last = min(
+            ours.last_version, theirs.last, ours.last_version if at_most is None else at_most
+        )
+        if last < max(ours.first_version, theirs.first):
+            known = f"v{ours.first_version}-{ours.last_version}"
+            offered = f"v{theirs.first}-{theirs.last}"
+            raise UnsupportedVersion(f"{ours.name}: we know {known}, the broker offers {offered}")
+        return last
+
+    def send(
+        self, message: ApiMessage, *, at_most: int | None = None, expects_response: bool = True
+    ) -> int:
+        """Queues a request in the best version; returns its correlation id."""
+        if self.state is not State.READY:
+            raise InvariantViolation(f"{type(message).__name__} sent while {self.state.value}")
+        version = self.best_version(message.api_key, at_most=at_most)
+        return self._send(message, version, expects_response=expects_response)
+
+    def _send(self, message: ApiMessage, version: int, *, expects_response: bool = True) -> int:
+        correlation_id = self._next_correlation_id
+        header = RequestHeader(message.api_key, version, correlation_id, self._client_id)
+        start = encode_request_header(header)
+        body = encode_request(message, version)
+        self._outgoing += [frame_prefix(len(start) + total_size(body)) + start, *body]
+        self._next_correlation_id = (correlation_id + 1) & INT32_MAX
+        if expects_response:
+            self._in_flight.append(_InFlight(correlation_id, message.api_key, version))
+        return correlation_id
+
+    def data_to_send(self) -> list[Piece]:
+        """What was not sent yet, in as few pieces as possible; the caller owns it from now on."""
+        pieces, self._outgoing = self._outgoing, []
+        return join_pieces(pieces)
+
+    def receive_data(self, data: Buffer) -> list[Response]:
+        """The responses that are complete now. A ProtocolViolation closes the connection."""
+        if self.state is State.CLOSED:
+            raise InvariantViolation("data for a closed connection")
+        try:
+            responses = [self._match(frame) for frame in self._reader.feed(data)]
+        except ProtocolViolation:
+            self.state = State.CLOSED
+            raise
+        return [each for each in responses if each is not None]
+
+    def _match(self, frame: memoryview) -> Response | None:
+        """One response; None if it belongs to the negotiation."""
+        correlation_id = peek_correlation_id(frame)
+        if not self._in_flight or self._in_flight[0].correlation_id != correlation_id:
+            oldest = self._in_flight[0].correlation_id if self._in_flight else None
+            raise UnexpectedResponse(f"correlation id {correlation_id}, oldest in flight: {oldest}")
+        request = self._in_flight.popleft()
+        if self.state is State.NEGOTIATING:
+            self._negotiate(request, frame)
+            return None
+        position = response_body_position(request.api_key, request.api_version, frame)
+        message = decode_response(request.api_key, request.api_version, frame, position)
+        return Response(
+            correlation_id=correlation_id, api_version=request.api_version, message=message
+        )
+
+    def _ask_versions(self, version: int) -> None:
+        request = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=self._software_version
+        )
+        self._send(request, version)
+
+    def _negotiate(self, request: _InFlight, frame: memoryview) -> None:
+        answer = self._versions_answer(request.api_version, frame)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            self._ask_versions(self._older_version(request.api_version, answer))
+            return
+        if answer.error_code != ErrorCode.NONE:
+            raise NegotiationFailed(f"ApiVersions failed with error code {answer.error_code}")
+        self.api_versions = answer
+        self.broker_versions = {
+            each.api_key: Versions(each.min_version, each.max_version) for each in answer.api_keys
+        }
+        self.state = State.READY
+
+    def _versions_answer(self, version: int, frame: memoryview) -> ApiVersionsResponse:
+        position = response_body_position(ApiKey.API_VERSIONS, version, frame)
+        if len(frame) < position + 2:
+            name = ApiVersionsResponse.__name__
+            raise MalformedMessage(name, version, "error_code", position, "not there")
+        # Every layout begins with the error code, and this one error comes in the oldest layout.
+        error_code = int.from_bytes(frame[position : position + 2], "big", signed=True)
+        layout = 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version
+        answer = decode_response(ApiKey.API_VERSIONS, layout, frame, position)
+        if not isinstance(answer, ApiVersionsResponse):
+            raise InvariantViolation(f"api key 18 decodes to {type(answer).__name__}")
+        return answer
+
+    def _older_version(self, refused: int, answer: ApiVersionsResponse) -> int:
+        if refused == 0:
+            raise NegotiationFailed("the broker refuses ApiVersions v0")
+        offered = [e.max_version for e in answer.api_keys if e.api_key == ApiKey.API_VERSIONS]
+        # Brokers before KIP-511 list nothing. An answer that repeats what it refused gets v0, too.
+        return offered[0] if offered and 0 <= offered[0] < refused else 0

@@ -1,0 +1,90 @@
+"""WriteShareGroupState, api key 85. Pure.
+
+Made from schemas/write_share_group_state.txt by tools/codegen.py.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+
+
+@dataclass(slots=True)
+class WriteShareGroupStateStateBatch:
+    first_offset: int = 0
+    last_offset: int = 0
+    delivery_state: int = 0
+    delivery_count: int = 0
+
+
+@dataclass(slots=True)
+class WriteShareGroupStateRequestPartition:
+    partition: int = 0
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    start_offset: int = 0
+    delivery_complete_count: int = -1
+    state_batches: list[WriteShareGroupStateStateBatch] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WriteShareGroupStateTopic:
+    topic_id: bytes = ZERO_UUID
+    partitions: list[WriteShareGroupStateRequestPartition] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WriteShareGroupStateRequest(ApiMessage):
+    api_key: ClassVar[int] = 85
+    name: ClassVar[str] = "WriteShareGroupState"
+
+    group_id: str = ""
+    topics: list[WriteShareGroupStateTopic] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WriteShareGroupStateResponsePartition:
+    partition: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+
+@dataclass(slots=True)
+class WriteShareGroupStateResult:
+    topic_id: bytes = ZERO_UUID
+    partitions: list[WriteShareGroupStateResponsePartition] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WriteShareGroupStateResponse(ApiMessage):
+    api_key: ClassVar[int] = 85
+    name: ClassVar[str] = "WriteShareGroupState"
+
+    results: list[WriteShareGroupStateResult] = field(default_factory=list)
+
+
+SCHEMA: Final = """\
+api 85 WriteShareGroupState
+request v0-1 flexible 0+
+    group_id: str
+    topics: [WriteShareGroupStateTopic]
+        topic_id: uuid
+        partitions: [WriteShareGroupStateRequestPartition]
+            partition: i32
+            state_epoch: i32
+            leader_epoch: i32
+            start_offset: i64
+            delivery_complete_count: i32 = -1 @1+
+            state_batches: [WriteShareGroupStateStateBatch]
+                first_offset: i64
+                last_offset: i64
+                delivery_state: i8
+                delivery_count: i16
+response v0-1 flexible 0+
+    results: [WriteShareGroupStateResult]
+        topic_id: uuid
+        partitions: [WriteShareGroupStateResponsePartition]
+            partition: i32
+            error_code: i16
+            error_message: str? = null
+"""

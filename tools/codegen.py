@@ -1,0 +1,178 @@
+"""Writes src/ledgerstone/protocol/messages/ from the schema texts. Shell; `--check` only compares.
+
+    python tools/codegen.py [--check]
+
+One module per schema text: a typed dataclass per struct, and the text itself, from which the codec
+is compiled when a message is first used, so that running needs no file but the module.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from ledgerstone.protocol.notation import Field, MessageSpec, Schema, Struct, parse
+
+PACKAGE: Final = Path(__file__).resolve().parent.parent / "src" / "ledgerstone" / "protocol"
+SCHEMAS: Final = PACKAGE / "schemas"
+MESSAGES: Final = PACKAGE / "messages"
+
+TYPES: Final = {
+    "bool": "bool", "i8": "int", "i16": "int", "i32": "int", "i64": "int", "u16": "int",
+    "u32": "int", "f64": "float", "uuid": "bytes", "str": "str", "bytes": "bytes",
+}  # fmt: skip
+ZEROS: Final = {"bool": "False", "f64": "0.0", "uuid": "ZERO_UUID", "str": '""', "bytes": 'b""'}
+BASES: Final = {"request": "ApiMessage", "response": "ApiMessage", "record": "MetadataRecord"}
+
+
+def annotation(field: Field) -> str:
+    if field.type == "records":
+        return "Records"  # which has its own null
+    inner = field.type if field.struct is not None else TYPES[field.type]
+    text = f"list[{inner}]" if field.is_array else inner
+    return f"{text} | None" if field.ever_null or field.starts_absent else text
+
+
+def default(field: Field) -> str:
+    if field.default is not None:
+        return repr(field.default)
+    if field.ever_null or field.starts_absent or field.type == "records":
+        return "None"
+    if field.is_array:
+        return "field(default_factory=list)"
+    if field.struct is not None:
+        return f"field(default_factory={field.type})"
+    return ZEROS.get(field.type, "0")
+
+
+def struct_lines(struct: Struct, message: MessageSpec | None, schema: Schema) -> list[str]:
+    base = "" if message is None else f"({BASES.get(message.kind, 'Message')})"
+    lines = ["@dataclass(slots=True)", f"class {struct.name}{base}:"]
+    if message is not None and message.kind in ("request", "response"):
+        lines += [f"    api_key: ClassVar[int] = {message.number}"]
+        lines += [f'    name: ClassVar[str] = "{schema.api_name}"', ""]
+    elif message is not None and message.kind == "record":
+        lines += [f"    record_type: ClassVar[int] = {message.number}", ""]
+    lines += [f"    {each.name}: {annotation(each)} = {default(each)}" for each in struct.fields]
+    if len(lines) == 2:
+        lines.append("    pass")
+    return [*lines, "", ""]
+
+
+def classes(schema: Schema) -> list[str]:
+    lines: list[str] = []
+    written: set[str] = set()
+    for message in schema.messages:
+        for struct in message.structs():
+            if struct.name in written:
+                continue
+            written.add(struct.name)
+            is_message = struct is message.root
+            lines += struct_lines(struct, message if is_message else None, schema)
+    return lines
+
+
+def imports(body: str) -> list[str]:
+    helpers = ["dataclass"] + (["field"] if "field(" in body else [])
+    typing = (["ClassVar"] if "ClassVar" in body else []) + ["Final"]
+    words = ("ZERO_UUID", "ApiMessage", "Message", "MetadataRecord")
+    used = [word for word in words if f"({word})" in body or f"= {word}\n" in body]
+    lines = [f"from dataclasses import {', '.join(helpers)}"]
+    lines += [f"from typing import {', '.join(typing)}", ""]
+    lines.append(f"from ledgerstone.protocol.message import {', '.join(used)}")
+    if ": Records" in body:
+        lines.append("from ledgerstone.protocol.pieces import Records")
+    return [*lines, "", ""]
+
+
+def title(schema: Schema) -> str:
+    if schema.api_name is None:
+        return f"{Path(schema.file).stem.replace('_', ' ').capitalize()}."
+    return f"{schema.api_name}, api key {schema.api_key}."
+
+
+def docstring(first: str, source: str) -> list[str]:
+    return [f'"""{first} Pure.', "", f"Made from schemas/{source} by tools/codegen.py.", '"""', ""]
+
+
+def module(schema: Schema, text: str) -> str:
+    body = "\n".join(classes(schema))
+    kept = "\n".join(line for line in text.splitlines() if line and not line.startswith("#"))
+    lines = [*docstring(title(schema), schema.file), *imports(body), body]
+    return "\n".join([*lines, f'SCHEMA: Final = """\\\n{kept}\n"""', ""])
+
+
+def registry(schemas: list[Schema]) -> str:
+    """`messages/__init__.py`: the APIs there are, without importing any of their modules."""
+    apis = sorted((each.api_key, each) for each in schemas if each.api_key is not None)
+    lines = docstring("Every API: its key, its versions, the module of its messages.", "*.txt")
+    lines += ["from enum import IntEnum", "from typing import Final, NamedTuple", "", ""]
+    lines += ["class ApiKey(IntEnum):"]
+    lines += [f"    {snake(schema).upper()} = {key}" for key, schema in apis]
+    lines += ["", "", "class Api(NamedTuple):", "    name: str", "    module: str"]
+    lines += ["    first_version: int", "    last_version: int"]
+    lines += ["    flexible_from: int | None", "", "", "APIS: Final = {"]
+    lines += [f"    {key}: {api_entry(schema)}," for key, schema in apis]
+    return "\n".join([*lines, "}", ""])
+
+
+def snake(schema: Schema) -> str:
+    return Path(schema.file).stem
+
+
+def api_entry(schema: Schema) -> str:
+    request, response = schema.messages
+    shape = (*request.versions, request.flexible_from)
+    if shape != (*response.versions, response.flexible_from):
+        raise SystemExit(f"{schema.file}: request and response differ in their versions")
+    first, last, flexible_from = shape
+    return f'Api("{schema.api_name}", "{snake(schema)}", {first}, {last}, {flexible_from})'
+
+
+def generate(target: Path) -> None:
+    schemas: list[Schema] = []
+    for path in sorted(SCHEMAS.glob("*.txt")):
+        text = path.read_text(encoding="utf-8")
+        schema = parse(text, path.name)
+        schemas.append(schema)
+        (target / f"{path.stem}.py").write_text(module(schema, text), encoding="utf-8")
+    (target / "__init__.py").write_text(registry(schemas), encoding="utf-8")
+    ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
+    options = ["--isolated", "--quiet", "--line-length", "100", "--target-version", "py311"]
+    subprocess.run([ruff, "format", *options, str(target)], check=True)
+
+
+def differences(fresh: Path) -> list[str]:
+    wanted = {path.name: path.read_text(encoding="utf-8") for path in fresh.glob("*.py")}
+    present = {path.name: path.read_text(encoding="utf-8") for path in MESSAGES.glob("*.py")}
+    names = sorted({**wanted, **present})
+    return [name for name in names if wanted.get(name) != present.get(name)]
+
+
+def install(fresh: Path) -> None:
+    MESSAGES.mkdir(exist_ok=True)
+    for path in MESSAGES.glob("*.py"):
+        if not (fresh / path.name).exists():
+            path.unlink()
+    for path in fresh.glob("*.py"):
+        shutil.copyfile(path, MESSAGES / path.name)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as directory:
+        fresh = Path(directory)
+        generate(fresh)
+        changed = differences(fresh)
+        if "--check" not in sys.argv[1:]:
+            install(fresh)
+            print(f"codegen: {len(changed)} modules changed")
+            return 0
+    for name in changed:
+        print(f"{MESSAGES.name}/{name} is not what the schemas say: python tools/codegen.py")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
