@@ -1,0 +1,254 @@
+"""IncrementalAlterConfigs and AlterConfigs. Pure: image and request in, records and response out.
+
+Both come to the same question: may the resource have these settings afterwards? What changes is
+then written key by key. Each resource is judged by itself. Rules in README.md.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.broker_keys import BROKER_KEYS, Update
+from ledgerstone.config import Kind, format_value
+from ledgerstone.errors import (
+    ConfigError,
+    InvalidConfig,
+    InvalidRequest,
+    KafkaError,
+    UnknownTopicOrPartition,
+)
+from ledgerstone.metadata.decision import Decision, reason_of
+from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
+from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResponse,
+    AlterConfigsResult,
+)
+from ledgerstone.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResult,
+)
+from ledgerstone.protocol.messages.metadata_records import ConfigRecord
+from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
+
+
+class Operation(enum.IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def incremental_alter_configs(
+    image: MetadataImage, config: BrokerConfig, request: IncrementalAlterConfigsRequest
+) -> Decision[IncrementalAlterConfigsResponse]:
+    def settings_after(resource: IncrementalAlterConfigsResource) -> dict[str, str]:
+        return _after_operations(image, config, _key(resource), resource.configs)
+
+    outcomes, records = _alter(image, config, request.resources, settings_after)
+    results = [
+        IncrementalAlterConfigsResult(
+            error_code=0 if error is None else error.code,
+            error_message=None if error is None else reason_of(error),
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error in zip(request.resources, outcomes, strict=True)
+    ]
+    response = IncrementalAlterConfigsResponse(responses=results)
+    return Decision([] if request.validate_only else records, response)
+
+
+def alter_configs(
+    image: MetadataImage, config: BrokerConfig, request: AlterConfigsRequest
+) -> Decision[AlterConfigsResponse]:
+    """The older request, which replaces all settings of a resource by those it names."""
+    outcomes, records = _alter(image, config, request.resources, _as_given)
+    results = [
+        AlterConfigsResult(
+            error_code=0 if error is None else error.code,
+            error_message=None if error is None else reason_of(error),
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, error in zip(request.resources, outcomes, strict=True)
+    ]
+    response = AlterConfigsResponse(responses=results)
+    return Decision([] if request.validate_only else records, response)
+
+
+AnyResource = TypeVar("AnyResource", AlterConfigsResource, IncrementalAlterConfigsResource)
+
+
+def _key(resource: AlterConfigsResource | IncrementalAlterConfigsResource) -> ConfigResource:
+    return ConfigResource(resource.resource_type, resource.resource_name)
+
+
+def _alter(
+    image: MetadataImage,
+    config: BrokerConfig,
+    resources: Sequence[AnyResource],
+    settings_after: Callable[[AnyResource], dict[str, str]],
+) -> tuple[list[KafkaError | None], list[MetadataRecord]]:
+    """For each resource the reason it was refused or None, and the records of all that were not."""
+    times = Counter(map(_key, resources))
+    outcomes: list[KafkaError | None] = []
+    records: list[MetadataRecord] = []
+    for resource in resources:
+        key = _key(resource)
+        try:
+            if times[key] > 1:
+                raise InvalidRequest(f"{_label(key)} is named more than once")
+            # Existence first: whoever misspells a topic should not hear about its settings.
+            _check_resource(image, key)
+            _check_names([each.name for each in resource.configs])
+            after = settings_after(resource)
+            _check_settings(image, config, key, after)
+        except KafkaError as error:
+            outcomes.append(error)
+        else:
+            outcomes.append(None)
+            records += _change_records(key, image.config_of(key), after)
+    return outcomes, records
+
+
+def _label(key: ConfigResource) -> str:
+    if key == EVERY_BROKER:
+        return "the resource of all brokers"
+    known = key.resource_type in tuple(ResourceType)
+    kind = ResourceType(key.resource_type).name.lower() if known else f"type {key.resource_type}"
+    return f"{kind} {key.name!r}"
+
+
+def _check_resource(image: MetadataImage, key: ConfigResource) -> None:
+    match key.resource_type:
+        case ResourceType.TOPIC:
+            if key.name not in image.topics:
+                raise UnknownTopicOrPartition(f"there is no topic {key.name!r}")
+        case ResourceType.BROKER:
+            if key.name and key.name not in [str(broker_id) for broker_id in image.brokers]:
+                raise InvalidRequest(f"no broker has the id {key.name!r}")
+        case _:
+            raise InvalidRequest(f"{_label(key)}: only topics and brokers have settings")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name, times in Counter(names).items():
+        if not name:
+            raise InvalidRequest("a setting without a name")
+        if times > 1:
+            raise InvalidRequest(f"{name} is named more than once")
+
+
+def _check_settings(
+    image: MetadataImage, config: BrokerConfig, key: ConfigResource, after: Mapping[str, str]
+) -> None:
+    own_broker = image.broker_values(config.node_id, config.raw)
+    try:
+        if key.resource_type == ResourceType.TOPIC:
+            resolve_topic(after, own_broker)
+            return
+        for name, text in after.items():
+            _check_broker_setting(name, text, for_everyone=key == EVERY_BROKER)
+        # The new defaults must be something a topic can have.
+        resolve_topic({}, {**own_broker, **after})
+    except ConfigError as error:
+        raise InvalidConfig(str(error)) from error
+
+
+def _check_broker_setting(name: str, text: str, *, for_everyone: bool) -> None:
+    key = BROKER_KEYS.get(name)
+    if key is None:
+        raise ConfigError(name, text, "unknown broker config name")
+    if key.update is Update.READ_ONLY:
+        raise InvalidRequest(f"{name} cannot be changed while a broker runs")
+    if key.update is Update.PER_BROKER and for_everyone:
+        raise InvalidRequest(f"{name} is set for one broker, not for all")
+    key.parse(text)
+
+
+def _as_given(resource: AlterConfigsResource) -> dict[str, str]:
+    after: dict[str, str] = {}
+    for each in resource.configs:
+        if each.value is None:
+            raise InvalidRequest(f"{each.name}: a value is needed; leave the key out to unset it")
+        after[each.name] = each.value
+    return after
+
+
+def _after_operations(
+    image: MetadataImage,
+    config: BrokerConfig,
+    key: ConfigResource,
+    changes: Sequence[IncrementalAlterConfigsConfig],
+) -> dict[str, str]:
+    after = dict(image.config_of(key))
+    for change in changes:
+        operation = change.config_operation
+        if operation == Operation.DELETE:
+            after.pop(change.name, None)
+            continue
+        if change.value is None:
+            raise InvalidRequest(f"{change.name}: operation {operation} needs a value")
+        if operation == Operation.SET:
+            after[change.name] = change.value
+        elif operation in (Operation.APPEND, Operation.SUBTRACT):
+            present = _list_now(image, config, key, change.name)
+            after[change.name] = _list_after(present, change.value, operation)
+        else:
+            raise InvalidRequest(f"{change.name}: there is no operation {operation}")
+    return after
+
+
+def _list_now(
+    image: MetadataImage, config: BrokerConfig, key: ConfigResource, name: str
+) -> list[str]:
+    """The members a list has before the change, inherited ones included."""
+    is_topic = key.resource_type == ResourceType.TOPIC
+    declared = (TOPIC_KEYS if is_topic else BROKER_KEYS).get(name)
+    if declared is not None and declared.kind is not Kind.LIST:
+        raise InvalidConfig(f"{name} is no list: nothing can be appended or subtracted")
+    own = image.config_of(key).get(name)
+    if declared is None:
+        # Refused as unknown in a moment, with the same words as any other operation.
+        return []
+    if own is None and is_topic:
+        broker = image.broker_values(config.node_id, config.raw)
+        own = format_value(resolve_topic({}, broker)[name])
+    if own is None:
+        default = BROKER_KEYS[name].default_text or ""
+        own = image.broker_values(config.node_id, config.raw).get(name, default)
+    return _members(own)
+
+
+def _list_after(present: list[str], change: str, operation: int) -> str:
+    members = _members(change)
+    if operation == Operation.SUBTRACT:
+        return ",".join(member for member in present if member not in members)
+    return ",".join(dict.fromkeys([*present, *members]))
+
+
+def _members(text: str) -> list[str]:
+    return [member.strip() for member in text.split(",") if member.strip()]
+
+
+def _change_records(
+    key: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
+) -> list[ConfigRecord]:
+    return [
+        ConfigRecord(
+            resource_type=key.resource_type,
+            resource_name=key.name,
+            name=name,
+            value=after.get(name),
+        )
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]

@@ -1,0 +1,125 @@
+"""Settings as DescribeConfigs shows them: the value that holds, and where it comes from. Pure."""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.broker_keys import BROKER_KEYS, BrokerKey, Update
+from ledgerstone.config import ConfigKey, Kind, format_value
+from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
+from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
+
+
+class ConfigSource(enum.IntEnum):
+    """Where a value was set; the values are the wire's, and rise as the sources get weaker."""
+
+    TOPIC = 1
+    BROKER = 2
+    EVERY_BROKER = 3
+    STATIC = 4
+    DEFAULT = 5
+
+
+class ConfigSynonym(NamedTuple):
+    """One place that has a value for a key, under the name it has there."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigEntry:
+    name: str
+    value: str | None  # None where nothing is set, or where the value is a secret.
+    source: ConfigSource
+    read_only: bool
+    is_sensitive: bool
+    kind: Kind
+    doc: str
+    synonyms: tuple[ConfigSynonym, ...]  # The strongest first; the first is the value that holds.
+
+
+def topic_entries(
+    image: MetadataImage, config: BrokerConfig, overrides: Mapping[str, str]
+) -> list[ConfigEntry]:
+    """Every topic key of a topic that has `overrides` of its own."""
+    values = resolve_topic(overrides, image.broker_values(config.node_id, config.raw))
+    layers = _broker_layers(image, config)
+    entries = []
+    for name, key in TOPIC_KEYS.items():
+        synonyms = tuple(_topic_synonyms(key, overrides, layers))
+        entries.append(
+            ConfigEntry(
+                name=name,
+                value=format_value(values[name]),
+                source=synonyms[0].source,
+                read_only=False,
+                is_sensitive=False,
+                kind=key.kind,
+                doc=key.doc,
+                synonyms=synonyms,
+            )
+        )
+    return entries
+
+
+def broker_entries(image: MetadataImage, config: BrokerConfig) -> list[ConfigEntry]:
+    """Every broker key of the broker that has this config."""
+    layers = _broker_layers(image, config)
+    return [_broker_entry(key, layers) for key in BROKER_KEYS.values()]
+
+
+def every_broker_entries(image: MetadataImage) -> list[ConfigEntry]:
+    """What was set for all brokers at once; nothing else belongs to that resource."""
+    given = image.config_of(EVERY_BROKER)
+    layers = {ConfigSource.EVERY_BROKER: given}
+    return [_broker_entry(BROKER_KEYS[name], layers) for name in given if name in BROKER_KEYS]
+
+
+_Layers = Mapping[ConfigSource, Mapping[str, str]]
+
+
+def _broker_layers(image: MetadataImage, config: BrokerConfig) -> _Layers:
+    own = ConfigResource(ResourceType.BROKER, str(config.node_id))
+    return {
+        ConfigSource.BROKER: image.config_of(own),
+        ConfigSource.EVERY_BROKER: image.config_of(EVERY_BROKER),
+        ConfigSource.STATIC: config.raw,
+    }
+
+
+def _topic_synonyms(
+    key: ConfigKey, overrides: Mapping[str, str], layers: _Layers
+) -> Iterator[ConfigSynonym]:
+    if key.name in overrides:
+        yield ConfigSynonym(key.name, overrides[key.name], ConfigSource.TOPIC)
+    names = [synonym.name for synonym in key.synonyms]
+    for source, values in layers.items():
+        yield from (ConfigSynonym(name, values[name], source) for name in names if name in values)
+    for name in names:
+        text = BROKER_KEYS[name].default_text
+        if text is not None:
+            yield ConfigSynonym(name, text, ConfigSource.DEFAULT)
+
+
+def _broker_entry(key: BrokerKey, layers: _Layers) -> ConfigEntry:
+    synonyms = [
+        ConfigSynonym(key.name, None if key.is_sensitive else values[key.name], source)
+        for source, values in layers.items()
+        if key.name in values
+    ]
+    if key.default_text is not None:
+        synonyms.append(ConfigSynonym(key.name, key.default_text, ConfigSource.DEFAULT))
+    return ConfigEntry(
+        name=key.name,
+        value=synonyms[0].value if synonyms else None,
+        source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        read_only=key.update is Update.READ_ONLY,
+        is_sensitive=key.is_sensitive,
+        kind=key.kind,
+        doc=key.doc,
+        synonyms=tuple(synonyms),
+    )

@@ -1,0 +1,144 @@
+"""The cluster's metadata at one offset of its log, as immutable values. Pure.
+
+An image is never changed: `ledgerstone.metadata.replay` makes the next one, and the two share
+whatever the records in between did not touch. Contract in README.md.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledgerstone.uuid_text import UUID_BYTES, ZERO_UUID
+
+NO_LEADER: Final = -1
+
+
+class ResourceType(enum.IntEnum):
+    """What a setting belongs to; the values are the wire's."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    """Whose setting it is. A broker without a name stands for every broker."""
+
+    resource_type: int
+    name: str
+
+
+EVERY_BROKER: Final = ConfigResource(ResourceType.BROKER, "")
+
+
+class Endpoint(NamedTuple):
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+class SupportedFeature(NamedTuple):
+    name: str
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerImage:
+    """One registered broker. Its epoch is the offset of the record that registered it."""
+
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[SupportedFeature, ...] = ()
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[bytes, ...] = ()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead and be in sync."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def default_directory(self) -> bytes:
+        """Where a new replica goes: all zero leaves the choice to a broker that has several."""
+        return self.log_dirs[0] if len(self.log_dirs) == 1 else ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    replicas: tuple[int, ...]  # In order of preference.
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int  # Rises by one whenever a leader is named, the same one included.
+    partition_epoch: int  # Rises by one with every change.
+    leader_recovery_state: int = 0
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    directories: tuple[bytes, ...] = ()
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicImage:
+    name: str
+    topic_id: bytes
+    partitions: Mapping[int, PartitionImage]
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataImage:
+    cluster_id: str
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[bytes, str] = field(default_factory=dict)  # By topic id.
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def partition(self, topic: str, partition: int) -> PartitionImage | None:
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(partition)
+
+    def config_of(self, resource: ConfigResource) -> Mapping[str, str]:
+        """What was set for the resource itself; empty where nothing was."""
+        return self.configs.get(resource, {})
+
+    def topic_config(self, topic: str) -> Mapping[str, str]:
+        return self.config_of(ConfigResource(ResourceType.TOPIC, topic))
+
+    def broker_values(self, broker_id: int, static: Mapping[str, str]) -> dict[str, str]:
+        """A broker's settings as text: its own, before every broker's, before the static ones."""
+        own = ConfigResource(ResourceType.BROKER, str(broker_id))
+        return {**static, **self.config_of(EVERY_BROKER), **self.config_of(own)}
+
+    def check_invariants(self) -> None:
+        """For tests and simulations: what every image keeps, whatever was replayed into it."""
+        assert self.topic_names == {t.topic_id: name for name, t in self.topics.items()}
+        for name, topic in self.topics.items():
+            assert topic.name == name
+            assert len(topic.topic_id) == UUID_BYTES
+            assert sorted(topic.partitions) == list(range(len(topic.partitions))), name
+            for partition in topic.partitions.values():
+                assert all(broker in partition.replicas for broker in partition.isr), name
+                assert partition.leader == NO_LEADER or partition.leader in partition.isr, name
+        for resource, values in self.configs.items():
+            assert values, resource
+            is_topic = resource.resource_type == ResourceType.TOPIC
+            assert not is_topic or resource.name in self.topics, resource

@@ -1,0 +1,56 @@
+"""Which names a topic may have, and which topics are the cluster's own. Pure."""
+
+import re
+from typing import Final
+
+from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.errors import InvalidTopic
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequestConfig,
+    CreateTopicsRequestTopic,
+)
+
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+CLUSTER_METADATA: Final = "__cluster_metadata"
+INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+
+MAX_NAME_LENGTH: Final = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_topic_name(name: str) -> None:
+    """InvalidTopic says what is wrong with the name; directories and metrics are named after it."""
+    if not name:
+        raise InvalidTopic("a topic's name must not be empty")
+    if name in (".", ".."):
+        raise InvalidTopic(f"a topic's name must not be {name!r}")
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidTopic(
+            f"topic name {name[:40]!r}… has {len(name)} characters, at most {MAX_NAME_LENGTH}"
+        )
+    if _LEGAL.fullmatch(name) is None:
+        raise InvalidTopic(
+            f"topic name {name!r}: only ASCII letters, digits, '.', '_' and '-' are allowed"
+        )
+
+
+def collision_key(name: str) -> str:
+    """Equal for names that metrics cannot tell apart, since they turn dots into underscores."""
+    return name.replace(".", "_")
+
+
+def auto_created_topic(name: str, config: BrokerConfig) -> CreateTopicsRequestTopic:
+    """What is asked for when a topic comes into being because somebody used its name."""
+    if name != CONSUMER_OFFSETS:
+        return CreateTopicsRequestTopic(name=name, num_partitions=-1, replication_factor=-1)
+    return CreateTopicsRequestTopic(
+        name=name,
+        num_partitions=config.offsets_topic_num_partitions,
+        replication_factor=config.offsets_topic_replication_factor,
+        configs=[
+            CreateTopicsRequestConfig("cleanup.policy", "compact"),
+            CreateTopicsRequestConfig("compression.type", "producer"),
+            CreateTopicsRequestConfig("segment.bytes", str(config.offsets_topic_segment_bytes)),
+        ],
+    )

@@ -1,0 +1,261 @@
+"""IncrementalAlterConfigs and AlterConfigs: what they do, and every reason to refuse."""
+
+import pytest
+
+from ledgerstone.metadata.config_changes import Operation
+from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, ResourceType
+from ledgerstone.protocol.messages.alter_configs import (
+    AlterConfigsConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+)
+from ledgerstone.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
+from ledgerstone.protocol.messages.metadata_records import ConfigRecord
+from tests.unit.metadata.cluster import Cluster, a_topic
+
+SET, DELETE, APPEND, SUBTRACT = Operation
+TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
+
+Change = tuple[str, int, str | None]
+
+
+def _cluster(*overrides: str, configs: dict[str, str | None] | None = None) -> Cluster:
+    cluster = Cluster(*overrides)
+    cluster.create(a_topic("t", configs=configs))
+    return cluster
+
+
+def _resource(
+    *changes: Change, kind: int = TOPIC, name: str = "t"
+) -> IncrementalAlterConfigsResource:
+    configs = [IncrementalAlterConfigsConfig(*change) for change in changes]
+    return IncrementalAlterConfigsResource(kind, name, configs)
+
+
+def _alter(cluster: Cluster, *resources: IncrementalAlterConfigsResource) -> list[int]:
+    request = IncrementalAlterConfigsRequest(resources=list(resources))
+    response = cluster.carry_out(cluster.controller.incremental_alter_configs(request))
+    named = [(each.resource_type, each.resource_name) for each in response.responses]
+    assert named == [(each.resource_type, each.resource_name) for each in resources]
+    return [each.error_code for each in response.responses]
+
+
+# -- the four operations -------------------------------------------------------------------------
+
+
+def test_set_and_delete_touch_the_named_keys_only() -> None:
+    cluster = _cluster(configs={"retention.ms": "1", "segment.ms": "2"})
+
+    codes = _alter(cluster, _resource(("retention.ms", DELETE, None), ("flush.ms", SET, "3")))
+
+    assert codes == [0]
+    assert cluster.image.topic_config("t") == {"segment.ms": "2", "flush.ms": "3"}
+
+
+def test_append_starts_from_the_inherited_value_and_adds_each_member_once() -> None:
+    cluster = _cluster()
+
+    assert _alter(cluster, _resource(("cleanup.policy", APPEND, "compact,delete"))) == [0]
+
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "delete,compact"}
+
+
+def test_append_starts_from_the_default_of_the_broker() -> None:
+    cluster = _cluster("log.cleanup.policy=compact")
+
+    assert _alter(cluster, _resource(("cleanup.policy", APPEND, "delete"))) == [0]
+
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "compact,delete"}
+
+
+def test_subtract_takes_members_away() -> None:
+    cluster = _cluster(configs={"cleanup.policy": "compact,delete"})
+
+    assert _alter(cluster, _resource(("cleanup.policy", SUBTRACT, "delete"))) == [0]
+
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
+
+
+def test_lists_of_a_broker_can_be_appended_to_as_well() -> None:
+    cluster = _cluster()
+
+    change = _resource(("log.cleanup.policy", APPEND, "compact"), kind=BROKER, name="1")
+
+    assert _alter(cluster, change) == [0]
+    own = cluster.image.config_of(ConfigResource(BROKER, "1"))
+    assert own == {"log.cleanup.policy": "delete,compact"}
+
+
+def test_only_what_differs_is_written() -> None:
+    cluster = _cluster(configs={"retention.ms": "1"})
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            _resource(
+                ("retention.ms", SET, "1"), ("segment.ms", DELETE, None), ("flush.ms", SET, "2")
+            )
+        ]
+    )
+
+    decision = cluster.controller.incremental_alter_configs(request)
+
+    assert decision.records == [ConfigRecord(TOPIC, "t", "flush.ms", "2")]
+
+
+def test_validate_only_writes_nothing() -> None:
+    cluster = _cluster()
+    request = IncrementalAlterConfigsRequest(
+        resources=[_resource(("flush.ms", SET, "1")), _resource(name="x")], validate_only=True
+    )
+
+    decision = cluster.controller.incremental_alter_configs(request)
+
+    assert decision.records == []
+    assert [each.error_code for each in decision.response.responses] == [0, 3]
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("no.such.key", SET, "1"), 40),
+        (("no.such.key", APPEND, "1"), 40),
+        (("retention.ms", SET, "soon"), 40),
+        (("retention.ms", APPEND, "1"), 40),
+        (("retention.ms", SUBTRACT, "1"), 40),
+        (("cleanup.policy", APPEND, "shred"), 40),
+        (("min.compaction.lag.ms", SET, str(2**63 - 1)), 0),
+        (("retention.ms", SET, None), 42),
+        (("cleanup.policy", APPEND, None), 42),
+        (("retention.ms", 4, "1"), 42),
+        (("retention.ms", -1, "1"), 42),
+        (("", SET, "1"), 42),
+        (("no.such.key", DELETE, None), 0),
+    ],
+)
+def test_a_bad_change_is_refused_and_nothing_is_written(change: Change, code: int) -> None:
+    cluster = _cluster()
+    before = cluster.image
+
+    assert _alter(cluster, _resource(change)) == [code]
+
+    assert code == 0 or cluster.image.configs is before.configs
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    cluster = _cluster(configs={"max.compaction.lag.ms": "10"})
+
+    assert _alter(cluster, _resource(("min.compaction.lag.ms", SET, "11"))) == [40]
+
+
+def test_a_key_named_twice_is_refused() -> None:
+    changes = (("flush.ms", SET, "1"), ("flush.ms", DELETE, None))
+
+    assert _alter(_cluster(), _resource(*changes)) == [42]
+
+
+def test_a_resource_named_twice_is_refused_both_times_and_the_others_go_on() -> None:
+    cluster = _cluster()
+    once = _resource(("flush.ms", SET, "1"))
+    other = _resource(("log.flush.interval.ms", SET, "1"), kind=BROKER, name="")
+
+    assert _alter(cluster, once, other, once) == [42, 0, 42]
+
+    assert list(cluster.image.configs) == [EVERY_BROKER]
+
+
+def test_an_unknown_topic_is_said_before_anything_about_its_settings() -> None:
+    change = _resource(("offset.metadata.max.bytes", SET, "1"), name="x")
+
+    assert _alter(_cluster(), change) == [3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(TOPIC, ""), (BROKER, "2"), (BROKER, "one"), (BROKER, "01"), (8, "1"), (32, "g"), (99, "t")],
+)
+def test_only_topics_and_brokers_that_exist_have_settings(kind: int, name: str) -> None:
+    codes = _alter(_cluster(), _resource(("log.retention.ms", SET, "1"), kind=kind, name=name))
+
+    assert codes == [3 if kind == TOPIC else 42]
+
+
+# -- brokers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("", ("log.retention.ms", SET, "1"), 0),
+        ("1", ("log.retention.ms", SET, "1"), 0),
+        ("1", ("log.retention.ms", SET, "soon"), 40),
+        ("1", ("no.such.key", SET, "1"), 40),
+        ("1", ("node.id", SET, "2"), 42),
+        ("1", ("log.retention.hours", SET, "2"), 42),
+        ("1", ("sasl.kerberos.min.time.before.relogin", SET, "58000"), 0),
+        ("", ("sasl.kerberos.min.time.before.relogin", SET, "58000"), 42),
+        ("1", ("log.cleaner.min.compaction.lag.ms", SET, "1"), 0),
+    ],
+)
+def test_a_broker_takes_what_can_change_while_it_runs(name: str, change: Change, code: int) -> None:
+    assert _alter(_cluster(), _resource(change, kind=BROKER, name=name)) == [code]
+
+
+def test_broker_defaults_no_topic_could_have_are_refused() -> None:
+    cluster = _cluster("log.cleaner.max.compaction.lag.ms=10")
+
+    change = _resource(("log.cleaner.min.compaction.lag.ms", SET, "11"), kind=BROKER, name="")
+
+    assert _alter(cluster, change) == [40]
+
+
+# -- the older request ---------------------------------------------------------------------------
+
+
+def test_alter_configs_replaces_all_settings_of_the_resource() -> None:
+    cluster = _cluster(configs={"retention.ms": "1", "segment.ms": "2"})
+    resource = AlterConfigsResource(
+        TOPIC, "t", [AlterConfigsConfig("segment.ms", "2"), AlterConfigsConfig("flush.ms", "3")]
+    )
+
+    decision = cluster.controller.alter_configs(AlterConfigsRequest(resources=[resource]))
+    cluster.carry_out(decision)
+
+    assert cluster.image.topic_config("t") == {"segment.ms": "2", "flush.ms": "3"}
+    assert decision.records == [
+        ConfigRecord(TOPIC, "t", "retention.ms", None),
+        ConfigRecord(TOPIC, "t", "flush.ms", "3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "configs", "code"),
+    [
+        ("t", [AlterConfigsConfig("flush.ms", None)], 42),
+        ("t", [AlterConfigsConfig("flush.ms", "1"), AlterConfigsConfig("flush.ms", "2")], 42),
+        ("t", [AlterConfigsConfig("no.such.key", "1")], 40),
+        ("x", [], 3),
+        ("t", [], 0),
+    ],
+)
+def test_alter_configs_refuses_by_the_same_rules(
+    name: str, configs: list[AlterConfigsConfig], code: int
+) -> None:
+    request = AlterConfigsRequest(resources=[AlterConfigsResource(TOPIC, name, configs)])
+
+    decision = _cluster().controller.alter_configs(request)
+
+    assert [each.error_code for each in decision.response.responses] == [code]
+    assert decision.records == []
+
+
+def test_alter_configs_can_be_validated_only() -> None:
+    resource = AlterConfigsResource(TOPIC, "t", [AlterConfigsConfig("flush.ms", "3")])
+    request = AlterConfigsRequest(resources=[resource], validate_only=True)
+
+    assert _cluster().controller.alter_configs(request).records == []
