@@ -1,0 +1,99 @@
+"""What a classic group is at one moment: state, generation, protocol, members. Pure.
+
+No time and no answers here: `classic_group` moves it along the table below, records restore it.
+"""
+
+import enum
+from typing import Final
+
+from ledgerstone.coordinator.group_records import subscribed_topics
+from ledgerstone.coordinator.members import Roster, member_record, restored_member
+from ledgerstone.errors import InvariantViolation
+from ledgerstone.protocol.messages.group_records import GroupMetadataValue
+from ledgerstone.types import NO_TIMESTAMP
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+
+
+class State(enum.Enum):
+    """The value is the name that ListGroups and DescribeGroups show."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+TRANSITIONS: Final[dict[State, tuple[State, ...]]] = {
+    # The first member joined; or the group is being deleted.
+    State.EMPTY: (State.PREPARING_REBALANCE, State.DEAD),
+    # Everybody joined, or time was up; or nobody is left.
+    State.PREPARING_REBALANCE: (State.COMPLETING_REBALANCE, State.EMPTY),
+    # The leader brought the assignment; or the membership changed before it could.
+    State.COMPLETING_REBALANCE: (State.STABLE, State.PREPARING_REBALANCE),
+    # The membership, or what a member says about itself, changed.
+    State.STABLE: (State.PREPARING_REBALANCE,),
+    # The tombstones of a deletion could not be written.
+    State.DEAD: (State.EMPTY,),
+}
+
+
+class GroupState:
+    """One group's facts. Groups of another type (KIP-848) will have a class beside this one."""
+
+    group_type: Final = "classic"
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.state = State.EMPTY
+        # Wall time; the retention of an empty group's offsets starts here.
+        self.state_since_ms = NO_TIMESTAMP
+        self.generation_id = 0
+        # None for a group that only ever kept offsets.
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.roster = Roster()
+
+    def move_to(self, state: State) -> None:
+        if state not in TRANSITIONS[self.state]:
+            raise InvariantViolation(f"{self.group_id!r}: {self.state} -> {state}")
+        self.state = state
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def subscribed_topics(self) -> dict[str, None] | None:
+        """Topics the members consume; None if that cannot be known."""
+        if not self.uses_consumer_protocol:
+            return None
+        topics: dict[str, None] = {}
+        for member in self.roster:
+            subscription = subscribed_topics(member.metadata(self.protocol_name) or b"")
+            if subscription is None:
+                return None
+            topics.update(dict.fromkeys(subscription))
+        return topics
+
+    def metadata_value(self) -> GroupMetadataValue:
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=self.protocol_name,
+            leader=self.roster.leader_id,
+            current_state_timestamp=self.state_since_ms,
+            members=[member_record(member, self.protocol_name) for member in self.roster],
+        )
+
+    def restore(self, value: GroupMetadataValue) -> None:
+        self.state = State.STABLE if value.members else State.EMPTY
+        self.state_since_ms = value.current_state_timestamp
+        self.generation_id = value.generation
+        self.protocol_type = value.protocol_type or None
+        self.protocol_name = (value.protocol or "") if value.members else None
+        self.roster = Roster()
+        for record in value.members:
+            self.roster.add(restored_member(record, value.protocol))
+        if value.leader in self.roster.members:
+            self.roster.leader_id = value.leader

@@ -1,0 +1,107 @@
+"""The groups and committed offsets of one shard, changed by replayed records. Pure.
+
+A group is here as soon as it has a member, an id handed out, or an offset, and goes with its
+tombstone. Rules are in README.md.
+"""
+
+from ledgerstone.coordinator.classic_group import ClassicGroup
+from ledgerstone.coordinator.expiry import expired_offsets
+from ledgerstone.coordinator.group_records import GroupEntry, OffsetEntry, offset_tombstone
+from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.offsets import OffsetStore
+from ledgerstone.coordinator.timers import Timers
+from ledgerstone.coordinator.turn import GroupConfig, Turn
+from ledgerstone.errors import GroupIdNotFound, InvalidGroupId, NonEmptyGroup, UnknownMemberId
+
+
+class GroupTable:
+    def __init__(self, config: GroupConfig) -> None:
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = OffsetStore()
+        self.timers = Timers()
+        self.is_loaded = False
+        self._config = config
+
+    # -- finding ------------------------------------------------------------------------------
+
+    def existing(self, group_id: str) -> ClassicGroup:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"{group_id!r} is not known")
+        return group
+
+    def with_members(self, group_id: str) -> ClassicGroup:
+        check_group_id(group_id)
+        group = self.groups.get(group_id)
+        if group is None:
+            raise UnknownMemberId(f"{group_id!r} has no members")
+        return group
+
+    def for_join(self, group_id: str, member_id: str) -> ClassicGroup:
+        """Perhaps a group that is not in the table yet: a refused join must leave none behind."""
+        if member_id or group_id in self.groups:
+            return self.with_members(group_id)
+        return ClassicGroup(group_id, self._config, self.timers)
+
+    # -- replaying ----------------------------------------------------------------------------
+
+    def replay_offset(self, entry: OffsetEntry) -> None:
+        if entry.committed is None:
+            self.offsets.remove(entry.group_id, entry.topic_partition)
+        else:
+            self.offsets.put(entry.group_id, entry.topic_partition, entry.committed)
+            self._ensure(entry.group_id)
+
+    def replay_group(self, entry: GroupEntry) -> None:
+        if entry.value is None:
+            self._remove(entry.group_id)
+        elif not self.is_loaded:
+            self._ensure(entry.group_id).restore(entry.value)
+        # Once loaded, memory is ahead of the log: the record is the echo of a generation that is
+        # already here, and members may have joined or left since.
+
+    def _ensure(self, group_id: str) -> ClassicGroup:
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = ClassicGroup(group_id, self._config, self.timers)
+        return group
+
+    def _remove(self, group_id: str) -> None:
+        group = self.groups.get(group_id)
+        if group is None or (self.is_loaded and group.state is not State.DEAD):
+            return
+        del self.groups[group_id]
+        if group_id in self.offsets:
+            # A commit came between the decision and the tombstone; offsets need a group.
+            self._ensure(group_id)
+
+    # -- deleting -----------------------------------------------------------------------------
+
+    def delete(self, group_id: str, turn: Turn) -> None:
+        group = self.existing(group_id)
+        if group.state is State.DEAD:
+            raise GroupIdNotFound(f"{group_id!r} is being deleted already")
+        if group.state is not State.EMPTY:
+            raise NonEmptyGroup(f"{group_id!r} has {len(group.roster)} members")
+        for topic_partition, _ in self.offsets.offsets_of(group_id):
+            turn.write(offset_tombstone(group_id, topic_partition))
+        group.bury(turn)
+
+    def expire_offsets(self, turn: Turn) -> None:
+        """Deletes what has outlived its retention, and groups that have nothing left."""
+        retention_ms = self._config.offsets_retention_ms
+        for group in self.groups.values():
+            expired = expired_offsets(
+                group, self.offsets, now_ms=turn.now.wall_ms, retention_ms=retention_ms
+            )
+            for topic_partition in expired:
+                turn.write(offset_tombstone(group.group_id, topic_partition))
+            is_unused = group.state is State.EMPTY and not group.roster.pending_ids
+            if is_unused and len(expired) == self.offsets.count_of(group.group_id):
+                group.bury(turn)
+
+
+def check_group_id(group_id: str) -> None:
+    # The empty id stays usable for offsets, because old clients without a group use it.
+    if not group_id:
+        raise InvalidGroupId("the group id is empty")
