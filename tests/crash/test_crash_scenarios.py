@@ -1,4 +1,4 @@
-"""Single crashes worth a sentence of their own: what a sweep has found once, told from the start."""
+"""Single crashes worth a sentence of their own: found once by a sweep, told from the start."""
 
 import errno
 from dataclasses import replace
@@ -8,7 +8,14 @@ import pytest
 from ledgerstone.errors import LogStorageError
 from ledgerstone.records.batch import read_header
 from ledgerstone.storage.checkpoints import OffsetCheckpoint
-from ledgerstone.storage.filenames import FOLLOWS, RECOVERY_POINT_CHECKPOINT, Kind, file_name
+from ledgerstone.storage.filenames import (
+    FOLLOWS,
+    HIGH_WATERMARK_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    SWAP,
+    Kind,
+    file_name,
+)
 from tests.kit.log_checks import batches_of, check_log
 from tests.kit.logs import T0, TP, batch
 from tests.kit.machines import DATA, SMALL, Machine
@@ -63,6 +70,18 @@ def test_a_segment_after_a_hole_that_replication_left_stays() -> None:
     machine.start()
 
     assert base_offsets(machine) == [0, 1, 2, 3, 9]
+
+
+def test_a_hole_that_replication_left_hides_no_loss_of_the_batches_below_it() -> None:
+    machine = started()
+    machine.append_keys(*"abcd")
+    machine.log.append_as_follower(bytes(batch(("far", "v"), base_offset=9, leader_epoch=0)))
+    lose_last_batch(machine, 0)
+
+    machine.kill()
+    machine.start()
+
+    assert base_offsets(machine) == [0, 1, 2]
 
 
 def test_a_segment_after_a_hole_that_compaction_left_stays() -> None:
@@ -172,6 +191,84 @@ def test_rolling_an_empty_log_never_lets_go_of_its_end() -> None:
 
     assert machine.fs.operation_count == before
     assert machine.log.segments.bases() == [50]
+
+
+def test_a_log_that_starts_anew_knows_nothing_of_the_old_one() -> None:
+    machine = started()
+    machine.append_keys("a", leader_epoch=3)
+    machine.append_txn(5, 0, "x")
+    machine.stop()
+    machine.start()
+
+    machine.start_anew_at(40)
+
+    assert machine.log.epochs.entries() == []
+    assert machine.log.producers.entries() == []
+    assert machine.log.last_stable_offset == 40
+
+
+def test_segments_that_recovery_deleted_stay_deleted() -> None:
+    machine = started()
+    machine.append_keys(*"abcdef")
+    machine.fs.fsync_dir(f"{DATA}/{TP}")
+    lose_last_batch(machine, 0)
+    machine.kill()
+    machine.start()
+
+    machine.lose_power("none")
+
+    assert not machine.fs.exists(path_of(4))
+
+
+def test_an_index_that_was_rebuilt_below_the_recovery_point_is_durable() -> None:
+    machine = started()
+    machine.append_keys(*"abcdef")
+    machine.stop()
+    machine.fs.unlink(path_of(0, Kind.INDEX))
+    machine.fs.fsync_dir(f"{DATA}/{TP}")
+    machine.start()
+    machine.log.flush()
+    machine.fs.fsync_dir(f"{DATA}/{TP}")
+
+    machine.lose_power("none")
+    machine.start()
+
+    assert machine.log_dir.recoveries[TP].segments_scanned == 1
+    check_log(machine.log)
+    first = machine.log.segments.first
+    assert first.offset_index.entry_count > 0
+
+
+def test_a_log_that_ends_below_its_checkpoints_lowers_them_before_it_grows() -> None:
+    machine = started()
+    machine.append_keys(*"abc")
+    machine.flush()
+    machine.log.advance_high_watermark(3)
+    machine.log_dir.checkpoint()
+    lose_last_batch(machine, 0)
+    machine.kill()
+
+    machine.start()
+
+    for name in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
+        assert OffsetCheckpoint(machine.fs, f"{DATA}/{name}").read() == {TP: 2}
+
+
+def test_an_emptied_segment_takes_over_from_its_source_with_all_its_files() -> None:
+    """A swap that is decided but not done, where nothing was left of the source."""
+    machine = started()
+    machine.append_txn(5, 0, "x")
+    machine.append_marker(5, commit=False)
+    machine.log.roll()
+    machine.stop()
+    for kind in (Kind.LOG, Kind.INDEX, Kind.TIME_INDEX):
+        machine.fs.open(path_of(0, kind, SWAP), create=True).close()
+
+    machine.start()
+
+    assert base_offsets(machine) == []
+    assert not machine.fs.exists(path_of(0, Kind.TXN_INDEX))
+    assert machine.log.log_end_offset == 2
 
 
 # -- errors ---------------------------------------------------------------------------------------

@@ -13,7 +13,10 @@ import pytest
 
 from ledgerstone.errors import LogStorageError, StorageError
 from ledgerstone.sim.filesystem import SimFilesystem
-from tests.crash.test_every_operation import (
+from tests.kit.log_checks import batches_of
+from tests.kit.machines import Machine
+from tests.kit.sweeps import Work, rehearse
+from tests.kit.workloads import (
     append_everything,
     append_plainly,
     delete_by_size_and_time,
@@ -29,8 +32,6 @@ from tests.crash.test_every_operation import (
     truncate_fully,
     with_keys_to_clean,
 )
-from tests.kit.log_checks import batches_of
-from tests.kit.machines import Machine, Work, rehearse
 
 TOLD = (LogStorageError, StorageError, OSError)
 

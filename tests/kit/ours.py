@@ -1,10 +1,11 @@
 """Our own decoders on the files of a partition, in the words of Kafka's dump tool."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
+from pathlib import PurePath
 
 from golden.kafka_tools import (
+    DUMPED_SUFFIXES,
     DumpedAbortedTxn,
     DumpedBatch,
     DumpedIndexEntry,
@@ -12,7 +13,6 @@ from golden.kafka_tools import (
     DumpedRecord,
     DumpedTimeIndexEntry,
     FileDump,
-    dumped_files,
 )
 from ledgerstone.records.batch import BatchHeader, iter_headers, verify_crc
 from ledgerstone.records.control import ControlRecord, read_control_record
@@ -22,12 +22,19 @@ from ledgerstone.storage.producer_snapshot import SnapshotEntry, decode_snapshot
 from ledgerstone.types import INT32_MAX
 
 
-def read_files(directory: Path) -> dict[str, FileDump]:
-    return {path.name: read_file(path) for path in dumped_files(directory)}
+def read_files(files: Mapping[str, bytes]) -> dict[str, FileDump]:
+    """Those of the files, by name, that the dump tool reads too."""
+    suffixes = {name: PurePath(name).suffix for name in files}
+    return {
+        name: _read_file(name, files[name])
+        for name, suffix in suffixes.items()
+        if suffix in DUMPED_SUFFIXES
+    }
 
 
-def read_file(path: Path) -> FileDump:
-    data, name, base_offset = path.read_bytes(), path.name, int(path.stem)
+def _read_file(name: str, data: bytes) -> FileDump:
+    path = PurePath(name)
+    base_offset = int(path.stem)
     match path.suffix:
         case ".log":
             batches = list(_batches(data))
@@ -52,7 +59,7 @@ def read_file(path: Path) -> FileDump:
                 aborted_txns=[DumpedAbortedTxn(version=0, **txn._asdict()) for txn in aborted],
             )
         case _:
-            return FileDump(name=name, producers=[_producer(e) for e in decode_snapshot(data)])
+            return FileDump(name=name, producers=[dumped_producer(e) for e in decode_snapshot(data)])
 
 
 def _batches(data: bytes) -> Iterator[DumpedBatch]:
@@ -110,7 +117,7 @@ def _kind(header: BatchHeader) -> str:
     return "LogAppendTime" if header.timestamp_type else "CreateTime"
 
 
-def _producer(entry: SnapshotEntry) -> DumpedProducer:
+def dumped_producer(entry: SnapshotEntry) -> DumpedProducer:
     first = entry.current_txn_first_offset
     known = entry.last_offset >= 0
     return DumpedProducer(

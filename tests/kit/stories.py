@@ -132,14 +132,16 @@ def change_leaders(scribe: Scribe) -> None:
             scribe.roll()
 
 
-def compact_twice(codec: Codec) -> Story:
+def compact(codec: Codec, *, passes: int) -> Story:
+    """The first pass leaves tombstones and a marker with a horizon, and a producer's last batch
+    without records; the second drops the tombstones and empties the marker. No pass leaves the
+    work to somebody else."""
+
     def story(scribe: Scribe) -> None:
-        """Tombstones and markers that wait, producers that fell silent, batches with holes."""
-        silent = Writer(3000, 0, 0)
-        scribe.put(pair(scribe.now_ms, "a", "1"), pair(scribe.now_ms, "b", "1"), codec=codec)
-        scribe.put(*[pair(scribe.now_ms, k, "silent") for k in "ab"], codec=codec, by=silent)
-        txn = Writer(3001, 0, 0, True)
-        scribe.put(*[pair(scribe.now_ms, k, "txn") for k in "abcx"], codec=codec, by=txn)
+        silent, txn = Writer(3000, 0, 0), Writer(3001, 0, 0, True)
+        scribe.put(*[pair(scribe.now_ms, key, "1") for key in "ab"], codec=codec)
+        scribe.put(*[pair(scribe.now_ms, key, "silent") for key in "ab"], codec=codec, by=silent)
+        scribe.put(*[pair(scribe.now_ms, key, "txn") for key in "abcx"], codec=codec, by=txn)
         scribe.end_txn(txn, commit=True)
         marker = scribe.model.end_offset - 1
         for _ in range(2):
@@ -147,16 +149,21 @@ def compact_twice(codec: Codec) -> Story:
             scribe.put(*plain(scribe.now_ms, "kept", 9), pair(scribe.now_ms, "c", "2"), codec=codec)
             scribe.put(pair(scribe.now_ms, "a", "2"), pair(scribe.now_ms, "d", None), codec=codec)
             scribe.roll()
-        scribe.put(*[pair(scribe.now_ms, k, None) for k in "xb"], *plain(scribe.now_ms, "last"))
+        gone = [pair(scribe.now_ms, key, None) for key in "xb"]
+        scribe.put(*gone, *plain(scribe.now_ms, "last"), codec=codec)
+        scribe.put(pair(scribe.now_ms, "only", None), codec=codec)
         scribe.roll()
         scribe.put(pair(scribe.now_ms, "a", "3"), codec=codec)
-        horizon_ms = scribe.now_ms + 86_400_000
+        if passes == 0:
+            return
+        horizon_ms = scribe.now_ms + 24 * HOUR_MS
         scribe.compact(slice(0, 1), delete_horizon_ms=horizon_ms, stamp=[marker])
         scribe.compact(slice(1, 3), delete_horizon_ms=horizon_ms + 1)
         scribe.put(*[pair(scribe.now_ms, f"kept-{n}", "new") for n in range(4)], codec=codec)
-        scribe.roll()
-        scribe.put(*plain(scribe.now_ms, "kept", 2), pair(scribe.now_ms, "d", None), codec=codec)
-        scribe.compact(slice(0, 2), horizon_passed=True, empty=[marker])
+        if passes == 2:
+            scribe.roll()
+            scribe.put(*plain(scribe.now_ms, "kept", 2), codec=codec)
+            scribe.compact(slice(0, 2), horizon_passed=True, empty=[marker])
 
     return story
 
@@ -236,9 +243,10 @@ def live_at_random(seed: int) -> Story:
     def story(scribe: Scribe) -> None:
         random = Random(seed)
         sequences: dict[int, int] = {}
+        cuts = 0
         for step in range(60):
             scribe.clock.advance(ms=random.choice((0, 0, 1, 900)))
-            end = scribe.model.end_offset
+            start, end = scribe.model.start_offset, scribe.model.end_offset
             match random.randrange(30):
                 case 0:
                     scribe.roll()
@@ -246,32 +254,35 @@ def live_at_random(seed: int) -> Story:
                     scribe.reopen()
                 case 2:
                     scribe.crash(torn=random.randbytes(random.choice((0, 1, 60, 500))))
-                case 3 if end > scribe.model.start_offset + 8:
+                case 3 if end > start + 8:
                     scribe.truncate(end - random.randrange(1, 8))
-                    scribe.leader_epoch += 1
+                    scribe.leader_epoch = 1
                     sequences.clear()
-                case 4 if end > scribe.model.start_offset:
-                    scribe.delete_before(random.randrange(scribe.model.start_offset, end))
+                    cuts += 1
+                case 4 if end > start:
+                    scribe.delete_before(random.randrange(start, end))
                 case _:
-                    _put_at_random(scribe, random, sequences, step)
+                    codec = random.choice(list(Codec))
+                    records = plain(scribe.now_ms, f"step {step}", random.randint(1, 20))
+                    records = random.choice([odd_records(scribe.now_ms), records])
+                    # After a truncation producers start over in a new epoch, as real ones would.
+                    producer_id = random.choice((-1, 8000, 8001, 8002))
+                    by = Writer(producer_id, cuts, sequences.get(producer_id, 0))
+                    _put_at_random(scribe, random, records, codec, by)
+                    sequences[producer_id] = by.base_sequence + len(records)
 
     return story
 
 
-def _put_at_random(scribe: Scribe, random: Random, sequences: dict[int, int], step: int) -> None:
-    codec = random.choice(list(Codec))
-    records = random.choice(
-        [odd_records(scribe.now_ms), plain(scribe.now_ms, f"step {step}", random.randint(1, 20))]
-    )
-    producer_id = random.choice((-1, 8000, 8001, 8002))
-    if producer_id < 0:
+def _put_at_random(
+    scribe: Scribe, random: Random, records: list[RecordParts], codec: Codec, by: Writer
+) -> None:
+    if by.producer_id < 0:
         scribe.put(*records, codec=codec)
-        return
-    # After a truncation a producer starts over in a new epoch, as a real one would.
-    epoch = scribe.leader_epoch
-    transactional = producer_id == 8002
-    by = Writer(producer_id, epoch, sequences.get(producer_id, 0), transactional)
-    scribe.put(*records, codec=codec, by=by)
-    sequences[producer_id] = by.base_sequence + len(records)
-    if transactional and random.random() < 0.6:
-        scribe.end_txn(by, commit=random.random() < 0.5)
+    elif by.producer_id < 8002:
+        scribe.put(*records, codec=codec, by=by)
+    else:
+        by = by._replace(transactional=True)
+        scribe.put(*records, codec=codec, by=by)
+        if random.random() < 0.6:
+            scribe.end_txn(by, commit=random.random() < 0.5)

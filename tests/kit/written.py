@@ -167,11 +167,14 @@ class LogModel:
             epoch = batch.partition_leader_epoch
             if not self.epochs or epoch > self.epochs[-1][0]:
                 self.epochs.append((epoch, batch.base_offset))
-            self.active.add(batch, self.config)
-            aborted = self._remember(batch)
-            if aborted is not None:
-                self.active.add_aborted(aborted)
-            self.end_offset = batch.last_offset + 1
+            self._account(batch)
+
+    def _account(self, batch: DumpedBatch) -> None:
+        self.active.add(batch, self.config)
+        aborted = self._remember(batch)
+        if aborted is not None:
+            self.active.add_aborted(aborted)
+        self.end_offset = batch.last_offset + 1
 
     def roll(self, at_offset: int | None = None) -> None:
         base_offset = self.end_offset if at_offset is None else at_offset
@@ -206,6 +209,16 @@ class LogModel:
             rescanned.add(batch, self.config)
         rescanned.add_time_entry()
         return rescanned
+
+    def rescanned(self) -> "LogModel":
+        """What is found by somebody who has nothing but the batches."""
+        scan = LogModel(self.config, segments=[])
+        for segment in self.segments:
+            scan.segments.append(SegmentModel(segment.base_offset))
+            for batch in segment.batches:
+                scan._account(batch)
+            scan.active.add_time_entry()
+        return scan
 
     def _load(self) -> None:
         """Files are all that a start knows: a log that was cut inside a batch ends before it."""

@@ -5,7 +5,7 @@ offsets that were the ends when it started, so it ends even on a topic that is b
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -84,34 +84,20 @@ def consume(
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Read records. Tombstones are shown as TOMBSTONE."""
-    if sum((from_beginning, offset is not None, from_time is not None)) > 1:
-        raise typer.BadParameter("only one of --from-beginning, --offset and --from")
     if until_end and follow:
         raise typer.BadParameter("--until-end and --follow exclude each other")
-    has_start = from_beginning or offset is not None or from_time is not None or group is not None
-    at = LATEST
-    if from_beginning or (group is not None and from_time is None):
-        at = EARLIEST  # a group that has committed nothing must not miss a delete
-    elif from_time is not None:
-        at = parse_time(from_time, SystemClock().now_ms())
-    isolation_level = READ_UNCOMMITTED if uncommitted else READ_COMMITTED
+    start = _Start.of(from_beginning, offset, from_time, group)
     with connect(bootstrap) as client:
         partitions = _partitions(client, topic, partition)
-        start = offsets_at(client, partitions, at)
-        if offset is not None:
-            start = dict.fromkeys(partitions, offset)
-        if group is not None and not from_beginning and offset is None and from_time is None:
-            committed = committed_offsets(client, group, partitions)
-            start |= {each: committed[each].offset for each in partitions if each in committed}
+        isolation_level = READ_UNCOMMITTED if uncommitted else READ_COMMITTED
         ends = None
-        if until_end or (has_start and not follow):
-            listed = list_offsets(
-                client, dict.fromkeys(partitions, LATEST), isolation_level=isolation_level
-            )
+        if until_end or (start.is_given and not follow):
+            latest = dict.fromkeys(partitions, LATEST)
+            listed = list_offsets(client, latest, isolation_level=isolation_level)
             ends = {each: listed[each].offset for each in partitions}
         fetcher = Fetcher(client, FetchConfig(isolation_level=isolation_level))
         reader = _Reader(
-            consumer=Consumer(fetcher, start),
+            consumer=Consumer(fetcher, start.positions(client, partitions)),
             ends=ends,
             key=None if key is None else parse_bytes(key),
             max_records=max_records,
@@ -119,6 +105,40 @@ def consume(
             full=full,
         )
         _run(client, reader, group)
+
+
+class _Start(NamedTuple):
+    """Where to begin: where a group is, at an offset, or at a time."""
+
+    group: str | None
+    offset: int | None
+    at: int  # a time, EARLIEST or LATEST; for a group, where it has committed nothing
+    is_given: bool
+
+    @classmethod
+    def of(
+        cls, from_beginning: bool, offset: int | None, from_time: str | None, group: str | None
+    ) -> "_Start":
+        if sum((from_beginning, offset is not None, from_time is not None)) > 1:
+            raise typer.BadParameter("only one of --from-beginning, --offset and --from")
+        if from_time is not None:
+            at = parse_time(from_time, SystemClock().now_ms())
+            return cls(None, None, at, is_given=True)
+        if from_beginning or offset is not None:
+            return cls(None, offset, EARLIEST, is_given=True)
+        # A group that has committed nothing begins at the start, so that it misses no delete.
+        return cls(group, None, LATEST if group is None else EARLIEST, is_given=group is not None)
+
+    def positions(
+        self, client: Client, partitions: list[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        if self.offset is not None:
+            return dict.fromkeys(partitions, self.offset)
+        positions = offsets_at(client, partitions, self.at)
+        if self.group is not None:
+            committed = committed_offsets(client, self.group, partitions)
+            positions |= {each: committed[each].offset for each in partitions if each in committed}
+        return positions
 
 
 def _partitions(client: Client, topic: str, numbers: list[int] | None) -> list[TopicPartition]:
@@ -158,9 +178,9 @@ class _Reader:
 
     def step(self) -> None:
         for consumed in self._consumer.poll():
+            self._show(consumed)
             if self._left == 0:
                 break
-            self._show(consumed)
         else:
             self.seen |= self._consumer.positions
         self._drop_finished()

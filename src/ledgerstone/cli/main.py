@@ -12,7 +12,8 @@ from typing import Annotated, Final
 import typer
 
 from ledgerstone import __version__
-from ledgerstone.cli import dump, up
+from ledgerstone.cli.lazy import LazyGroup
+from ledgerstone.cli.output import OutputClosed, printable
 from ledgerstone.errors import InvariantViolation, LedgerstoneError
 
 # What a shell reports for a program that ended because nobody read its output any more.
@@ -20,14 +21,13 @@ BROKEN_PIPE_EXIT: Final = 128 + 13
 
 app = typer.Typer(
     name="ledgerstone",
+    cls=LazyGroup,
     help="A Kafka-compatible log whose deletes are visible, bounded in time and provable.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("dump")(dump.dump)
-app.command("up")(up.up)
 
 
 def _show_version(asked: bool) -> None:
@@ -48,6 +48,13 @@ def _options(
     """A Kafka-compatible log whose deletes are visible, bounded in time and provable."""
 
 
+def _is_closed_output(error: Exception) -> bool:
+    # `dump` has a class of its own, which is not worth loading before something was raised.
+    from ledgerstone.cli import dump
+
+    return isinstance(error, OutputClosed | dump.OutputClosed)
+
+
 def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A key may hold characters that this terminal's encoding does not have.
@@ -57,9 +64,11 @@ def main() -> None:
     except InvariantViolation:
         raise
     except LedgerstoneError as error:
-        sys.stderr.write(f"ledgerstone: {dump.printable(str(error))}\n")
+        sys.stderr.write(f"ledgerstone: {printable(str(error))}\n")
         sys.exit(1)
-    except dump.OutputClosed:
+    except Exception as error:
+        if not _is_closed_output(error):
+            raise
         # The interpreter flushes stdout once more when it ends, and would complain then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE_EXIT)

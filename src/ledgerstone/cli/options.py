@@ -1,4 +1,4 @@
-"""Options that commands share, how their words are read, and the client they connect with. Shell."""
+"""Options that commands share, how their words are read, and the client they use. Shell."""
 
 import re
 from datetime import UTC, datetime

@@ -6,7 +6,7 @@ they are not, the field's name ends in `_hex` and says so.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -90,7 +90,7 @@ def write_json(fields: Mapping[str, object]) -> None:
     write_line(json.dumps(fields))
 
 
-def write_rows(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, as_json: bool) -> None:
+def write_rows(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, as_json: bool) -> None:
     """A table, or an object per row whose fields are the columns."""
     if as_json:
         for row in rows:
@@ -100,14 +100,12 @@ def write_rows(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, as_jso
     flush()
 
 
-def _write_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+def _write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     titles = [column.upper().replace("_", "-") for column in columns]
     shown = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
-    kept = list(rows) if isinstance(rows, Sequence) else []
     widths = [max(map(len, column)) for column in zip(titles, *shown, strict=True)]
     numeric = [
-        bool(kept) and all(isinstance(row[index], int | None) for row in kept)
-        for index in range(len(columns))
+        any(isinstance(row[index], int) for row in rows) for index in range(len(columns))
     ]
     for line in [titles, *shown]:
         cells = [

@@ -5,8 +5,8 @@ values it is meant for. A tombstone is a null value and is only ever made by --t
 """
 
 import sys
-from collections.abc import Iterator
-from typing import Annotated, Final
+from collections.abc import Callable, Iterator
+from typing import Annotated, Final, TypeVar
 
 import typer
 
@@ -29,6 +29,8 @@ from ledgerstone.system import SystemClock
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "0": 0, "1": 1}
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _READ_BYTES: Final = 1 << 20
+
+T = TypeVar("T")
 
 
 def produce(
@@ -107,7 +109,7 @@ def _check_usage(
         raise typer.BadParameter("--key-separator is for lines of stdin, without --key and --value")
 
 
-def _one_of[T](name: str, text: str, choices: dict[str, T]) -> T:
+def _one_of(name: str, text: str, choices: dict[str, T]) -> T:
     if text not in choices:
         raise typer.BadParameter(f"--{name} {text!r} is not one of {', '.join(choices)}")
     return choices[text]
@@ -117,7 +119,9 @@ def _from_stdin(model: NewRecord, key_separator: str | None) -> Iterator[list[Ne
     """The lines that are there, as they come: few at a terminal, many from a file."""
     separator = None if key_separator is None else key_separator.encode()
     rest = b""
-    while data := sys.stdin.buffer.read1(_READ_BYTES):
+    # Unlike read, read1 returns with what is there; typeshed does not know that stdin has it.
+    read1: Callable[[int], bytes] = sys.stdin.buffer.read1  # type: ignore[union-attr]
+    while data := read1(_READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
         if lines:
             yield [_from_line(model, line, separator) for line in lines]

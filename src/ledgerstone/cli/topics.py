@@ -28,7 +28,7 @@ from ledgerstone.client.configs import (
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
 from ledgerstone.errors import KafkaError
 from ledgerstone.types import TopicPartition
-from ledgerstone.uuid_text import format_uuid
+from ledgerstone.uuid_text import uuid_to_text
 
 app = new_app("List, create, describe, alter and delete topics.")
 
@@ -124,7 +124,7 @@ def describe(
             for entry in describe_configs(client, Resource(ResourceType.TOPIC, topic))
             if all_configs or entry.source is not ConfigSource.DEFAULT_CONFIG
         ]
-    topic_id = format_uuid(info.topic_id)
+    topic_id = uuid_to_text(info.topic_id)
     if as_json:
         _write_described(info.name, topic_id, rows, configs)
     else:
@@ -143,12 +143,19 @@ def _write_described(
         {
             "topic": name,
             "topic_id": topic_id,
-            "partitions": [dict(zip(_PARTITION_COLUMNS, row, strict=True)) for row in rows],
+            "partitions": [_partition_json(row) for row in rows],
             "configs": {
                 entry.name: {"value": entry.value, "source": entry.source.name} for entry in configs
             },
         }
     )
+
+
+def _partition_json(row: tuple[Cell, ...]) -> dict[str, object]:
+    fields: dict[str, object] = dict(zip(_PARTITION_COLUMNS, row, strict=True))
+    for name in ("replicas", "isr"):
+        fields[name] = [int(node) for node in str(fields[name]).split(",") if node]
+    return fields
 
 
 def _partition_rows(client: Client, info: TopicInfo) -> list[tuple[Cell, ...]]:

@@ -1,14 +1,15 @@
-"""Which segments began while the one before them was not synced. Grade D. Rules in README.md.
+"""Where a segment ended that was not synced when the next one began. Grade D. Rules in README.md.
 
 After power loss a sealed segment may have lost its tail while its successor is whole: the kernel
 writes back as it likes. A hole between segments alone proves nothing, because compaction and
-replication leave holes too. So a roll that finds unsynced batches behind it first makes an empty
-file `N.log.follows`; it says that segment N counts only if the one before it ends at N.
+replication leave holes too. So a roll that leaves unsynced batches behind first makes an empty
+file `N.log.follows`, N being one past the last of them: what follows counts only if they are there.
 
 Nothing here is synced. A directory keeps the order of its changes, so the mark is there whenever
-the segment is; and it goes once a flush has passed N.
+the new segment is; and it goes once a flush has passed N.
 """
 
+from bisect import insort
 from collections.abc import Iterable
 
 from ledgerstone.fs import Filesystem, join
@@ -16,31 +17,30 @@ from ledgerstone.storage.filenames import FOLLOWS, Kind, file_name
 
 
 class Follows:
-    __slots__ = ("_bases", "_directory", "_fs")
+    """Invariant: `_ends` is ascending, and each has its file."""
 
-    def __init__(self, fs: Filesystem, directory: str, bases: Iterable[int] = ()) -> None:
+    __slots__ = ("_directory", "_ends", "_fs")
+
+    def __init__(self, fs: Filesystem, directory: str, ends: Iterable[int] = ()) -> None:
         self._fs = fs
         self._directory = directory
-        self._bases = sorted(bases)
+        self._ends = sorted(ends)
 
-    def __contains__(self, base_offset: int) -> bool:
-        return base_offset in self._bases
+    def add(self, end_offset: int) -> None:
+        if end_offset not in self._ends:
+            self._fs.open(self._path(end_offset), create=True).close()
+            insort(self._ends, end_offset)
 
-    def __len__(self) -> int:
-        return len(self._bases)
-
-    def add(self, base_offset: int) -> None:
-        if base_offset not in self._bases:
-            self._fs.open(self._path(base_offset), create=True).close()
-            self._bases.append(base_offset)
+    def newest_in(self, start_offset: int, end_offset: int) -> int | None:
+        return max((end for end in self._ends if start_offset <= end < end_offset), default=None)
 
     def remove_where(self, *, at_most: int | None = None, above: int | None = None) -> None:
-        for base_offset in list(self._bases):
-            low = at_most is not None and base_offset <= at_most
-            high = above is not None and base_offset > above
+        for end_offset in list(self._ends):
+            low = at_most is not None and end_offset <= at_most
+            high = above is not None and end_offset > above
             if low or high:
-                self._fs.unlink(self._path(base_offset))
-                self._bases.remove(base_offset)
+                self._fs.unlink(self._path(end_offset))
+                self._ends.remove(end_offset)
 
-    def _path(self, base_offset: int) -> str:
-        return join(self._directory, file_name(base_offset, Kind.LOG, FOLLOWS))
+    def _path(self, end_offset: int) -> str:
+        return join(self._directory, file_name(end_offset, Kind.LOG, FOLLOWS))

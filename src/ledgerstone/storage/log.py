@@ -22,6 +22,8 @@ from ledgerstone.errors import (
 from ledgerstone.fs import Filesystem
 from ledgerstone.records.batch import BatchHeader, stamp_offset_and_epoch
 from ledgerstone.records.control import read_control_record
+from ledgerstone.records.kernels import inspect_records
+from ledgerstone.records.record import plain_inspect_records
 from ledgerstone.records.validation import Origin, check_replicated, validate_produced
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
 from ledgerstone.storage.deleted_files import DeletedFiles
@@ -143,7 +145,9 @@ class PartitionLog:
         self._check_writable()
         now_ms = self.clock.now_ms()
         rules = self.config.append_rules
-        batch = validate_produced(data, rules, now_ms=now_ms, origin=origin)
+        # Our own coordinators write small batches now and then: not worth loading the kernels for.
+        inspect = inspect_records if origin is Origin.CLIENT else plain_inspect_records
+        batch = validate_produced(data, rules, now_ms=now_ms, origin=origin, inspect=inspect)
         header = batch.header
         known = self._check_producer(header, batch.data, origin)
         if known is not None:
@@ -210,8 +214,10 @@ class PartitionLog:
                 aborted = apply_batch(self.producers, header, view[at : at + header.size])
                 if aborted is not None:
                     segment.add_aborted_txn(aborted)
-        except (LogStorageError, OSError) as error:
-            # Whether before the write or after it: another try would find half of this one.
+        except OSError as error:
+            # Before the write or after it something was half done. A write that failed and was
+            # taken back is a LogStorageError and passes: the log is as it was, and a full disk
+            # may have room again.
             self.fail(f"append failed: {error}")
             raise LogStorageError(f"{self.topic_partition}: append failed: {error}") from error
         self.log_end_offset = last.next_offset
@@ -286,8 +292,9 @@ class PartitionLog:
         if self.recovery_point >= self.log_end_offset:
             # No flush comes back to it: what sealing wrote must be durable on its own.
             active.flush()
-        if self.recovery_point < base_offset == active.next_offset():
-            self.follows.add(base_offset)
+        end_offset = active.next_offset()
+        if active.size > 0 and self.recovery_point < end_offset:
+            self.follows.add(end_offset)
         segment = new_segment(self, base_offset)
         self.segments.add(segment)
         self._names_made += 1

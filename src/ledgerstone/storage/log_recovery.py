@@ -68,8 +68,8 @@ def _recover_unflushed(log: PartitionLog, unflushed: list[Segment], recovery: Re
 
 def _tail_is_missing(log: PartitionLog, before: Segment, segment: Segment) -> bool:
     """The segment before lost whole batches, so that not even a torn one shows it."""
-    base_offset = segment.base_offset
-    return base_offset in log.follows and before.next_offset() != base_offset
+    end_offset = log.follows.newest_in(before.base_offset + 1, segment.base_offset + 1)
+    return end_offset is not None and before.next_offset() < end_offset
 
 
 def recover_segment(log: PartitionLog, segment: Segment, producers: ProducerStateTable) -> int:

@@ -30,6 +30,15 @@ class BatchMeta(NamedTuple):
     offset_delta: int
     timestamp: int
 
+    @classmethod
+    def of(cls, header: BatchHeader) -> Self:
+        return cls(
+            header.last_sequence,
+            header.last_offset,
+            header.last_offset_delta,
+            header.max_timestamp,
+        )
+
     @property
     def first_sequence(self) -> int:
         return (self.last_sequence - self.offset_delta) & INT32_MAX
@@ -77,6 +86,15 @@ class ProducerEntry:
             del self.batches[0]
         self.batches.append(batch)
         self.last_timestamp = batch.timestamp
+
+    def remember_earlier(self, header: BatchHeader) -> None:
+        """Learns of the batch before the oldest one known; any other is not its business."""
+        if header.producer_epoch != self.epoch or not 0 < len(self.batches) < REMEMBERED_BATCHES:
+            return
+        oldest = self.batches[0]
+        continues = increment_sequence(header.last_sequence, 1) == oldest.first_sequence
+        if continues and header.last_offset < oldest.first_offset:
+            self.batches.insert(0, BatchMeta.of(header))
 
     def check_epoch(self, epoch: int) -> None:
         if epoch < self.epoch:

@@ -4,6 +4,8 @@ What a batch means for its producer is decided in producer_state; this module on
 batches to it, reading a control record's bytes where the header does not say enough.
 """
 
+from typing import Final
+
 from ledgerstone.records.batch import BatchHeader
 from ledgerstone.records.control import ControlType, read_control_record
 from ledgerstone.storage.batch_scan import scan_headers
@@ -12,6 +14,8 @@ from ledgerstone.storage.producer_state import CompletedTxn, ProducerStateTable
 from ledgerstone.storage.segments import Segments
 from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import Buffer
+
+LOOK_BACK_BYTES: Final = 1 << 20
 
 
 def apply_batch(
@@ -69,8 +73,31 @@ def reload_producers(
     if newest is not None:
         position, entries = newest
         producers.load(entries, position)
+        if entries:
+            _remember_earlier_batches(producers, segments, position)
     replay_range(producers, segments, max(position, start_offset), end_offset)
     producers.map_end_offset = end_offset
+
+
+def _remember_earlier_batches(
+    producers: ProducerStateTable, segments: Segments, end_offset: int
+) -> None:
+    """A snapshot keeps one batch per producer; the log still has the ones before it.
+
+    Differs from Kafka: a retry of any of the last five batches is a duplicate after a restart too,
+    as long as it lies in the last LOOK_BACK_BYTES."""
+    left = LOOK_BACK_BYTES
+    for segment in reversed([each for each in segments if each.base_offset < end_offset]):
+        if left <= 0:
+            return
+        found = segment.find(end_offset) if segment.size else None
+        end = segment.size if found is None else found.position
+        start = segment.offset_index.floor_position(max(0, end - left))
+        headers = [header for _, header in scan_headers(segment.file, start, end)]
+        for header in reversed(headers):
+            if header.has_producer_id:
+                producers.remember_earlier(header)
+        left -= end - start
 
 
 def replay_range(

@@ -1,7 +1,7 @@
 """The format of a `.snapshot` file: what a partition remembers of its producers. Pure.
 
 Contract and byte table in README.md. Memory knows the last five batches of a producer, a snapshot
-only the newest: after a restart a duplicate of an older one is out of order instead of a duplicate.
+only the newest; `producer_replay` finds the others in the log where it still has them.
 """
 
 import struct

@@ -131,14 +131,7 @@ class ProducerStateTable:
             return
         entry = self._entry_of(header.producer_id)
         entry.enter_epoch(header.producer_epoch)
-        entry.add_batch(
-            BatchMeta(
-                header.last_sequence,
-                header.last_offset,
-                header.last_offset_delta,
-                header.max_timestamp,
-            )
-        )
+        entry.add_batch(BatchMeta.of(header))
         if header.is_transactional and entry.current_txn_first_offset is None:
             entry.current_txn_first_offset = header.base_offset
             self._ongoing[header.base_offset] = header.producer_id
@@ -214,6 +207,12 @@ class ProducerStateTable:
         self._unreplicated = {}
         self.map_end_offset = end_offset
         self._refresh_first_unstable_offset()
+
+    def remember_earlier(self, header: BatchHeader) -> None:
+        """A batch from before the snapshot that was loaded; call from the newest back."""
+        entry = self._producers.get(header.producer_id)
+        if entry is not None and not header.is_control:
+            entry.remember_earlier(header)
 
     def check_invariants(self) -> None:
         for producer_id, entry in self._producers.items():

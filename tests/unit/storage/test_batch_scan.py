@@ -4,8 +4,10 @@ import pytest
 
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.fs import File
-from ledgerstone.records.batch import HEADER_SIZE
+from ledgerstone.records.batch import HEADER_SIZE, read_header
+from ledgerstone.records.builder import empty_batch
 from ledgerstone.storage.batch_scan import scan_batches, scan_headers
+from ledgerstone.types import Buffer
 from tests.kit.logs import World
 from tests.kit.scenario import disk, put, stored
 
@@ -17,7 +19,7 @@ def batches() -> list[bytearray]:
     return [stored(n, "k" * size) for n, size in enumerate(SIZES)]
 
 
-def file_of(content: bytes) -> File:
+def file_of(content: Buffer) -> File:
     fs = disk(World())
     put(fs, "/log", content)
     return fs.open("/log")
@@ -34,6 +36,20 @@ def test_headers_and_batches_are_those_that_were_written() -> None:
     assert [header.base_offset for _, header in headers] == list(range(len(SIZES)))
     assert [(at, header) for at, header, _ in found] == headers
     assert [data for _, _, data in found] == written
+
+
+@pytest.mark.parametrize("last", ["empty", "larger than the window"])
+def test_last_batch_is_found_whatever_its_size(last: str) -> None:
+    batch = stored(1, "k" * 1_500_000)
+    if last == "empty":
+        batch = bytearray(empty_batch(read_header(stored(1, "a"))))
+    content = stored(0, "a") + batch
+    file = file_of(content)
+
+    headers = [header.base_offset for _, header in scan_headers(file, 0, len(content))]
+    whole = [header.base_offset for _, header, _ in scan_batches(file, 0, len(content))]
+
+    assert headers == whole == [0, 1]
 
 
 def test_walk_begins_in_the_middle_when_told_to() -> None:

@@ -1,5 +1,6 @@
 """Appending: what a leader stamps and refuses, what a follower takes as it is, what is flushed."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from ledgerstone.errors import (
     InvalidRecord,
     InvalidTimestamp,
     KafkaError,
+    LogStorageError,
     MessageTooLarge,
     OffsetOutOfRange,
     RecordListTooLarge,
 )
 from ledgerstone.records.batch import Codec, TimestampType
 from ledgerstone.records.builder import build_batch
+from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.log_config import LogConfig
 from tests.kit.logs import T0, World, all_records, batch, offsets
 from tests.kit.scenario import (
@@ -261,3 +264,18 @@ def test_batch_of_thousands_of_records_comes_back_whole() -> None:
 
     assert [(r.timestamp, r.key, r.value, r.headers) for r in all_records(reopened)] == records
     assert reopened.log_end_offset == 5000
+
+
+def test_log_goes_on_once_a_full_disk_has_room_again() -> None:
+    world = World()
+    log = world.open()
+    log.append_as_leader(batch(("a", "1")), leader_epoch=0)
+    assert isinstance(world.fs, SimFilesystem)
+    world.fs.fail_matching("pwrite", "*.log", errno.ENOSPC, torn=True)
+
+    with pytest.raises(LogStorageError):
+        log.append_as_leader(batch(("a", "2")), leader_epoch=0)
+    result = log.append_as_leader(batch(("a", "3")), leader_epoch=0)
+
+    assert result.first_offset == 1
+    assert [record.value for record in all_records(world.open())] == [b"1", b"3"]

@@ -184,3 +184,23 @@ def test_emptied_marker_opens_no_transaction() -> None:
     assert log.log_end_offset == 1
     assert log.first_unstable_offset is None
     log.check_invariants()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_all_five_batches_are_still_known_after_a_restart(clean: bool) -> None:
+    world = World()
+    config = LogConfig(segment_bytes=200, index_interval_bytes=0)
+    log = world.open(config)
+    sent = [log.append_as_leader(sent_by(7, sequence), leader_epoch=0) for sequence in range(6)]
+    log.flush()
+    if clean:
+        log.close()
+
+    reopened = world.open(config, clean=clean, recovery_point=log.recovery_point)
+
+    again = [reopened.append_as_leader(sent_by(7, n), leader_epoch=0) for n in range(1, 6)]
+    assert all(result.duplicate for result in again)
+    assert [result.first_offset for result in again] == [each.first_offset for each in sent[1:]]
+    with pytest.raises(OutOfOrderSequence):
+        reopened.append_as_leader(sent_by(7, 0), leader_epoch=0)
+    reopened.check_invariants()

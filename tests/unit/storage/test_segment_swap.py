@@ -119,6 +119,20 @@ def test_half_of_the_originals_deleted_is_finished_too() -> None:
     assert offsets(all_records(log)) == KEPT
 
 
+def test_original_that_begins_where_the_swapped_segment_ends_survives() -> None:
+    """Scenario 75."""
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 9)
+    log.close()
+    cleaned_copy(world, log, 0, keep=[5])
+    all_swapped(world)
+
+    reopened = killed(world).open(SMALL)
+
+    assert offsets(all_records(reopened)) == [5, 6, 7, 8]
+
+
 def test_older_original_after_a_cleaned_segment_that_lost_its_tail_survives() -> None:
     """Scenario 75. The swapped segment ends at 2, so the original at 3 is not in its range."""
     world = World()

@@ -10,7 +10,7 @@ import importlib
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ledgerstone.records.kernels.loader import LoadReport, kernel, load
+from ledgerstone.records.kernels.loader import LoadReport, ensure_compiled, kernel, load
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.record import RecordsFacts
 from ledgerstone.types import Buffer
@@ -27,6 +27,7 @@ __all__ = [
     "LoadReport",
     "Outcome",
     "Rewritten",
+    "ensure_compiled",
     "hash_keys",
     "inspect_records",
     "load",

@@ -73,6 +73,16 @@ def load() -> LoadReport:
     return _LOADER.library().report
 
 
+def ensure_compiled() -> None:
+    """Compiles now if nothing is cached, without loading: LLVM alone is 45 MB of a process.
+
+    Only the sources are compared. A cache taken to another processor is noticed when loading."""
+    pattern = f"kernels-{source_fingerprint()}-*.o"
+    directory = cache.cache_directory()
+    if not directory.is_dir() or not any(directory.glob(pattern)):
+        load()
+
+
 def kernel(symbol: str) -> Kernel:
     """The compiled function; it takes addresses and numbers as abi.py declares them."""
     return _LOADER.library().kernels[symbol]
@@ -90,7 +100,7 @@ def load_library() -> Library:
         _LOG.warning("kernels not cached reason=%s", refusal)
         image, compiled, path = build_object(), True, None
     else:
-        path = directory / f"kernels-{fingerprint(llvm)}.o"
+        path = directory / f"kernels-{source_fingerprint()}-{machine_fingerprint(llvm)}.o"
         image, compiled = cached_or_built(path)
     owners, addresses = _link(llvm, image)
     seconds = time.perf_counter() - started
@@ -114,18 +124,11 @@ def cached_or_built(path: pathlib.Path) -> tuple[bytes, bool]:
         return image, True
 
 
-def fingerprint(llvm: Any) -> str:  # noqa: ANN401 - llvmlite has no types
-    """Everything the machine code depends on: a change in any of it is another file."""
+def source_fingerprint() -> str:
+    """What the machine code says, whatever the machine: our sources, and who compiles them."""
     digest = hashlib.sha256()
-    facts = (
-        importlib.metadata.version("numba"),
-        importlib.metadata.version("llvmlite"),
-        llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
-    )
-    for fact in facts:
-        digest.update(fact.encode() + b"\0")
+    for package_name in ("numba", "llvmlite"):
+        digest.update(importlib.metadata.version(package_name).encode() + b"\0")
     package = importlib.resources.files(__package__)
     sources = [package / "abi.py", package / "build.py"]
     sources += sorted(
@@ -134,7 +137,19 @@ def fingerprint(llvm: Any) -> str:  # noqa: ANN401 - llvmlite has no types
     )
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()[:24]
+
+
+def machine_fingerprint(llvm: Any) -> str:  # noqa: ANN401 - llvmlite has no types
+    """What the machine code is for: another processor gets a file of its own."""
+    digest = hashlib.sha256()
+    for fact in (
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+    ):
+        digest.update(fact.encode() + b"\0")
+    return digest.hexdigest()[:8]
 
 
 def build_object() -> bytes:

@@ -1,0 +1,1 @@
+"""One hosted partition: who leads it, how far it is replicated, who is fetching from it."""

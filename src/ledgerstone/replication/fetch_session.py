@@ -1,0 +1,188 @@
+"""Incremental fetch sessions (KIP-227): a wide consumer names only what changed. Pure.
+
+A request either stands alone, opens a session, or continues one. `FetchSessions.resolve` turns each
+into the full list of partitions to read; `FetchContext.answer` then says which partitions the
+reply must name. Differs from Kafka: nothing is evicted for a privileged follower yet.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledgerstone.clock import Dice
+from ledgerstone.errors import (
+    FetchSessionIdNotFound,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpoch,
+)
+from ledgerstone.types import INT32_MAX
+
+NO_SESSION: Final = 0
+FINAL_EPOCH: Final = -1
+INITIAL_EPOCH: Final = 0
+EVICTABLE_AFTER_MS: Final = 120_000
+
+
+class PartitionKey(NamedTuple):
+    """`topic` is a name, or 16 bytes of topic id for versions that use ids."""
+
+    topic: str | bytes
+    partition: int
+
+
+@dataclass(slots=True)
+class FetchWish:
+    """What a reader asked of one partition, and what it was told last."""
+
+    key: PartitionKey
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    told_high_watermark: int = -1
+    told_log_start_offset: int = -1
+
+
+class Told(NamedTuple):
+    """What a reply is about to say of one partition."""
+
+    key: PartitionKey
+    has_records: bool
+    error_code: int
+    high_watermark: int
+    log_start_offset: int
+    must_tell: bool = False  # a diverging epoch, a preferred replica
+
+
+@dataclass(slots=True)
+class FetchSession:
+    session_id: int
+    uses_topic_ids: bool
+    epoch: int
+    last_used_ms: int
+    wishes: "OrderedDict[PartitionKey, FetchWish]" = field(default_factory=OrderedDict)
+
+
+@dataclass(slots=True)
+class FetchContext:
+    """One request, resolved."""
+
+    wishes: list[FetchWish]
+    session: FetchSession | None = None
+    incremental: bool = False
+
+    @property
+    def session_id(self) -> int:
+        return NO_SESSION if self.session is None else self.session.session_id
+
+    def answer(self, told: Sequence[Told]) -> list[PartitionKey]:
+        """The partitions the reply names; what they are told is remembered for the next one."""
+        if self.session is None:
+            return [one.key for one in told]
+        named = []
+        for one in told:
+            wish = self.session.wishes.get(one.key)
+            if wish is None:
+                continue
+            if not self.incremental or _is_news(wish, one):
+                named.append(one.key)
+            # After an error the next good answer must be sent whatever it says.
+            failed = one.error_code != 0
+            wish.told_high_watermark = -1 if failed else one.high_watermark
+            wish.told_log_start_offset = -1 if failed else one.log_start_offset
+            if one.has_records:
+                # Who got data goes to the end of the line, so that all get their turn.
+                self.session.wishes.move_to_end(one.key)
+        return named
+
+
+def _is_news(wish: FetchWish, told: Told) -> bool:
+    return (
+        told.has_records
+        or told.must_tell
+        or told.error_code != 0
+        or told.high_watermark != wish.told_high_watermark
+        or told.log_start_offset != wish.told_log_start_offset
+    )
+
+
+class FetchSessions:
+    """All sessions of one broker; the least recently used goes when there are too many."""
+
+    def __init__(self, dice: Dice, max_slots: int) -> None:
+        self._dice = dice
+        self._max_slots = max_slots
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def resolve(
+        self,
+        *,
+        session_id: int,
+        epoch: int,
+        wishes: Sequence[FetchWish],
+        forgotten: Sequence[PartitionKey],
+        uses_topic_ids: bool,
+        now_ms: int,
+    ) -> FetchContext:
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            # A full request ends the session it names.
+            self._sessions.pop(session_id, None)
+            if epoch == FINAL_EPOCH or not wishes:
+                return FetchContext(list(wishes))
+            session = self._open(wishes, uses_topic_ids, now_ms)
+            return FetchContext(list(wishes), session)
+        session_or_none = self._sessions.get(session_id)
+        if session_or_none is None:
+            raise FetchSessionIdNotFound(f"fetch session {session_id} is not known")
+        session = session_or_none
+        if session.epoch != epoch:
+            raise InvalidFetchSessionEpoch(
+                f"fetch session {session_id} expects epoch {session.epoch}, not {epoch}"
+            )
+        if session.uses_topic_ids != uses_topic_ids:
+            raise FetchSessionTopicIdError(f"fetch session {session_id} changed its topic naming")
+        _merge(session, wishes, forgotten)
+        session.epoch = 1 if epoch == INT32_MAX else epoch + 1
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session_id)
+        if not session.wishes:
+            del self._sessions[session_id]
+            return FetchContext([])
+        return FetchContext(list(session.wishes.values()), session, incremental=True)
+
+    def _open(
+        self, wishes: Sequence[FetchWish], uses_topic_ids: bool, now_ms: int
+    ) -> FetchSession | None:
+        if len(self._sessions) >= self._max_slots:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
+                # No room: the reader is served without a session.
+                return None
+            del self._sessions[oldest.session_id]
+        session = FetchSession(self._new_id(), uses_topic_ids, 1, now_ms)
+        session.wishes.update((wish.key, wish) for wish in wishes)
+        self._sessions[session.session_id] = session
+        return session
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = 1 + self._dice.below(INT32_MAX)
+            if session_id not in self._sessions:
+                return session_id
+
+
+def _merge(
+    session: FetchSession, wishes: Sequence[FetchWish], forgotten: Sequence[PartitionKey]
+) -> None:
+    for wish in wishes:
+        known = session.wishes.get(wish.key)
+        if known is not None:
+            wish.told_high_watermark = known.told_high_watermark
+            wish.told_log_start_offset = known.told_log_start_offset
+        session.wishes[wish.key] = wish
+    for key in forgotten:
+        session.wishes.pop(key, None)

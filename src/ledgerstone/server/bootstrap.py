@@ -1,0 +1,189 @@
+"""From a configuration to a running broker, and back down in order. Grade S.
+
+Start: take the log directory, replay the metadata, register and unfence this broker, open the logs,
+load the groups, listen. Stop: no new connections, flush and close the logs, the clean marker last.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ledgerstone.broker_config import BrokerConfig, Listener
+from ledgerstone.clock import Clock, Dice
+from ledgerstone.errors import ConfigError
+from ledgerstone.fs import Filesystem
+from ledgerstone.metadata.broker_life import Registration
+from ledgerstone.metadata.controller import Controller
+from ledgerstone.metadata.image import Endpoint
+from ledgerstone.metadata.records import bootstrap_records
+from ledgerstone.records.kernels import ensure_compiled
+from ledgerstone.replication.fetch_session import FetchSessions
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.dispatch import HANDLED, dispatch
+from ledgerstone.server.groups import Groups
+from ledgerstone.server.housekeeping import Housekeeping
+from ledgerstone.server.http import HttpServer
+from ledgerstone.server.metadata_log import MetadataLog
+from ledgerstone.server.monitor import routes
+from ledgerstone.server.runtime import Runtime
+from ledgerstone.storage.log_dir import LogDir, open_log_dir
+from ledgerstone.uuid_text import random_uuid
+
+_LOG: Final = logging.getLogger(__name__)
+_PLAINTEXT: Final = 0
+_BACKLOG: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a broker is given of the world."""
+
+    fs: Filesystem
+    clock: Clock
+    dice: Dice
+
+
+def open_broker(config: BrokerConfig, world: World, advertised: Sequence[Listener]) -> Broker:
+    """Everything but sockets: a broker that could serve. `advertised` has the real ports."""
+    log_dir = open_log_dir(
+        world.fs, world.clock, world.dice, config.log_dirs[0], node_id=config.node_id
+    )
+    try:
+        return _compose(config, world, advertised, log_dir)
+    except BaseException:
+        log_dir.lock.release()
+        raise
+
+
+def _compose(
+    config: BrokerConfig, world: World, advertised: Sequence[Listener], log_dir: LogDir
+) -> Broker:
+    metadata_log = MetadataLog(log_dir)
+    controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
+    controller.replay(record for _, record in metadata_log.replay())
+    if not controller.image.features:
+        _commit(metadata_log, controller, bootstrap_records())
+    _register(config, world, advertised, log_dir, metadata_log, controller)
+    partitions = HostedPartitions(log_dir, config.node_id, config.raw)
+    partitions.load(controller.image)
+    now_ms = world.clock.monotonic_ms()
+    slots = config.max_incremental_fetch_session_cache_slots
+    broker = Broker(
+        config=config,
+        clock=world.clock,
+        dice=world.dice,
+        dispatch=dispatch,
+        handled=HANDLED,
+        log_dir=log_dir,
+        metadata_log=metadata_log,
+        image=controller.image,
+        controller=controller,
+        partitions=partitions,
+        groups=Groups(config, world.dice),
+        fetch_sessions=FetchSessions(world.dice, slots),
+        housekeeping=Housekeeping.from_config(config, now_ms),
+    )
+    broker.groups.load(broker)
+    return broker
+
+
+def _commit(metadata_log: MetadataLog, controller: Controller, records: list) -> None:  # type: ignore[type-arg]
+    if records:
+        metadata_log.commit(records)
+        controller.replay(records)
+
+
+def _register(
+    config: BrokerConfig,
+    world: World,
+    advertised: Sequence[Listener],
+    log_dir: LogDir,
+    metadata_log: MetadataLog,
+    controller: Controller,
+) -> None:
+    registration = Registration(
+        broker_id=config.node_id,
+        incarnation_id=random_uuid(world.dice),
+        endpoints=[Endpoint(each.name, each.host, each.port, _PLAINTEXT) for each in advertised],
+        rack=config.broker_rack,
+        log_dirs=[log_dir.meta.directory_id] if log_dir.meta.directory_id else [],
+        stopped_cleanly=log_dir.remembered.clean,
+    )
+    epoch = metadata_log.log.log_end_offset
+    _commit(metadata_log, controller, controller.register_broker(registration, broker_epoch=epoch))
+    unfenced = controller.unfence_broker(config.node_id, broker_epoch=epoch)
+    _commit(metadata_log, controller, unfenced)
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningBroker:
+    broker: Broker
+    runtime: Runtime
+    http: HttpServer | None
+    bootstrap: str
+    http_address: str | None
+
+    async def stop(self) -> None:
+        """The order matters: nobody may be answered from a log that is already closed."""
+        await self.runtime.stop()
+        if self.http is not None:
+            await self.http.stop()
+        epoch = self.broker.image.brokers[self.broker.config.node_id].broker_epoch
+        self.broker.log_dir.close(broker_epoch=epoch)
+        _LOG.info("broker stopped node_id=%d", self.broker.config.node_id)
+
+
+async def start_broker(config: BrokerConfig, world: World) -> RunningBroker:
+    """Listens before the logs are opened, so that a port in use costs nothing."""
+    # Now rather than under the first produced batch: the very first time it takes some seconds.
+    ensure_compiled()
+    sockets = [_listen(listener) for listener in config.listeners]
+    try:
+        advertised = _with_real_ports(config, sockets)
+        broker = open_broker(config, world, advertised)
+    except BaseException:
+        for sock in sockets:
+            sock.close()
+        raise
+    runtime = Runtime(broker, asyncio.get_running_loop())
+    runtime.start(sockets)
+    http, http_address = None, None
+    if config.ledgerstone_http_listener is not None:
+        http = HttpServer(routes(broker))
+        listener = config.ledgerstone_http_listener
+        host, port = await http.start(listener.host, listener.port)
+        http_address = f"http://{host}:{port}"
+    address = f"{advertised[0].host}:{advertised[0].port}"
+    _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
+    return RunningBroker(
+        broker=broker, runtime=runtime, http=http, bootstrap=address, http_address=http_address
+    )
+
+
+def _listen(listener: Listener) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((listener.host, listener.port))
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise ConfigError("listeners", str(listener), f"cannot listen: {error}") from error
+    return sock
+
+
+def _with_real_ports(config: BrokerConfig, sockets: Sequence[socket.socket]) -> list[Listener]:
+    """What clients are told; where the port was 0, the one the system chose."""
+    ports = {
+        listener.name: sock.getsockname()[1]
+        for listener, sock in zip(config.listeners, sockets, strict=True)
+    }
+    return [
+        listener if listener.port else listener._replace(port=ports[listener.name])
+        for listener in config.advertised_listeners
+    ]

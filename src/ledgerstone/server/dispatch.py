@@ -1,0 +1,97 @@
+"""From an api key to its handler. Grade D, through the handlers.
+
+The table is the list of what this broker can do: ApiVersions offers exactly these keys. A handler
+answers errors of the protocol in the response, where each API has its own place for them; whatever
+else a handler raises closes the connection, because nothing sensible can be said.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ledgerstone.protocol.api import ApiKey
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.handlers import (
+    alter_configs,
+    alter_partition_reassignments,
+    alter_replica_log_dirs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    describe_log_dirs,
+    describe_producers,
+    describe_quorum,
+    describe_topic_partitions,
+    elect_leaders,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    incremental_alter_configs,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_config_resources,
+    list_groups,
+    list_offsets,
+    list_partition_reassignments,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    sync_group,
+)
+from ledgerstone.server.request import Answer, Request
+
+# The message's class follows from the key; that it fits the handler is what the table says.
+Handler = Callable[[Broker, Request, Any], Answer]
+
+HANDLERS: Final[dict[int, Handler]] = {
+    ApiKey.PRODUCE: produce.handle,
+    ApiKey.FETCH: fetch.handle,
+    ApiKey.LIST_OFFSETS: list_offsets.handle,
+    ApiKey.METADATA: metadata.handle,
+    ApiKey.FIND_COORDINATOR: find_coordinator.handle,
+    ApiKey.API_VERSIONS: api_versions.handle,
+    ApiKey.CREATE_TOPICS: create_topics.handle,
+    ApiKey.DELETE_TOPICS: delete_topics.handle,
+    ApiKey.DELETE_RECORDS: delete_records.handle,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+    ApiKey.ALTER_CONFIGS: alter_configs.handle,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs.handle,
+    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
+    ApiKey.CREATE_PARTITIONS: create_partitions.handle,
+    ApiKey.ELECT_LEADERS: elect_leaders.handle,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.handle,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments.handle,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments.handle,
+    ApiKey.DESCRIBE_QUORUM: describe_quorum.handle,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
+    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.handle,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
+    ApiKey.DELETE_GROUPS: delete_groups.handle,
+    ApiKey.DESCRIBE_GROUPS: describe_groups.handle,
+    ApiKey.HEARTBEAT: heartbeat.handle,
+    ApiKey.JOIN_GROUP: join_group.handle,
+    ApiKey.LEAVE_GROUP: leave_group.handle,
+    ApiKey.LIST_GROUPS: list_groups.handle,
+    ApiKey.OFFSET_COMMIT: offset_commit.handle,
+    ApiKey.OFFSET_DELETE: offset_delete.handle,
+    ApiKey.OFFSET_FETCH: offset_fetch.handle,
+    ApiKey.SYNC_GROUP: sync_group.handle,
+}
+HANDLED: Final = frozenset(HANDLERS)
+
+
+def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
+    return HANDLERS[request.api_key](broker, request, message)

@@ -1,0 +1,165 @@
+"""The group coordinators of this broker: one shard for each partition of __consumer_offsets.
+
+Grade D. The shards decide; this module appends what they want remembered, replays it once it is
+committed (at once, with one replica), and sends the answers. A start rebuilds them by replay.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.clock import Dice
+from ledgerstone.coordinator.partitioning import partition_for
+from ledgerstone.coordinator.shard import GroupShard
+from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext
+from ledgerstone.errors import KafkaError, LogStorageError, StorageError
+from ledgerstone.metadata.delta import Delta
+from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.records.batch import iter_headers
+from ledgerstone.records.builder import build_batch
+from ledgerstone.records.record import iter_records
+from ledgerstone.records.validation import Origin
+from ledgerstone.server.request import Request
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_reader import read
+from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.server.broker import Broker
+
+_READ_BYTES: Final = 4 << 20
+_STORAGE_ERROR: Final = LogStorageError.code
+
+Call = Callable[[GroupShard, RequestContext, Now], Outcome]
+
+
+class Groups:
+    def __init__(self, config: BrokerConfig, dice: Dice) -> None:
+        self._dice = dice
+        self._config = GroupConfig(
+            group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+            group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+            group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            group_max_size=config.group_max_size,
+            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        )
+        self._shards: dict[int, GroupShard] = {}
+        # When each shard wants its next tick. Kept, because every event of the broker asks.
+        self._deadlines: dict[int, int] = {}
+
+    def load(self, broker: "Broker") -> None:
+        """Replays every partition of the offsets topic; does nothing before it exists."""
+        topic = broker.image.topics.get(CONSUMER_OFFSETS)
+        for number in () if topic is None else sorted(topic.partitions):
+            if number in self._shards:
+                continue
+            shard = GroupShard(self._config, self._dice)
+            partition = broker.partitions.get(TopicPartition(CONSUMER_OFFSETS, number))
+            for key, value in _records(partition.log):
+                shard.replay(key, value)
+            self._shards[number] = shard
+            self._settle(broker, number, shard.loaded(_now(broker)))
+
+    def ensure_topic(self, broker: "Broker") -> None:
+        """The offsets topic comes into being when the first group asks for its coordinator."""
+        if CONSUMER_OFFSETS not in broker.image.topics:
+            decision = broker.controller.auto_create_topics([CONSUMER_OFFSETS])
+            broker.commit_metadata(decision.records)
+        self.load(broker)
+
+    def number_for(self, broker: "Broker", group_id: str) -> int:
+        self.ensure_topic(broker)
+        return partition_for(group_id, len(self._shards))
+
+    def shard_numbers(self, broker: "Broker") -> list[int]:
+        self.ensure_topic(broker)
+        return sorted(self._shards)
+
+    def call(
+        self, broker: "Broker", request: Request, number: int, call: Call
+    ) -> ApiMessage | None:
+        """Runs one call of a shard; its answer to this request, or None if that comes later."""
+        context = RequestContext(
+            token=request,
+            api_version=request.api_version,
+            client_id=request.client_id or "",
+            client_host=f"/{request.client_host}",
+        )
+        outcome = call(self._shards[number], context, _now(broker))
+        return self._settle(broker, number, outcome, request)
+
+    def tick(self, broker: "Broker") -> None:
+        now = _now(broker)
+        due = [number for number, due_ms in self._deadlines.items() if due_ms <= now.monotonic_ms]
+        for number in due:
+            self._settle(broker, number, self._shards[number].tick(now))
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        return min(self._deadlines.values(), default=None)
+
+    def metadata_changed(self, broker: "Broker", delta: Delta) -> None:
+        """Offsets of a deleted topic mean nothing any more."""
+        for topic in delta.topics_deleted:
+            for number, shard in self._shards.items():
+                self._settle(broker, number, shard.topic_deleted(topic.name, _now(broker)))
+
+    def check_invariants(self) -> None:
+        for shard in self._shards.values():
+            shard.check_invariants()
+
+    def _settle(
+        self, broker: "Broker", number: int, outcome: Outcome, asking: Request | None = None
+    ) -> ApiMessage | None:
+        """Records first, then answers: nobody is told what could still be lost."""
+        shard = self._shards[number]
+        if outcome.records:
+            try:
+                self._append(broker, number, outcome)
+            except (KafkaError, StorageError, OSError) as error:
+                topic_partition = TopicPartition(CONSUMER_OFFSETS, number)
+                broker.log_failed(topic_partition, error)
+                code = error.code if isinstance(error, KafkaError) else _STORAGE_ERROR
+                outcome = shard.append_failed(outcome, code, _now(broker))
+            else:
+                for record in outcome.records:
+                    shard.replay(record.key, record.value)
+        due_ms = shard.next_deadline_ms
+        if due_ms is None:
+            self._deadlines.pop(number, None)
+        else:
+            self._deadlines[number] = due_ms
+        own = None
+        for token, response in outcome.answers:
+            if token is asking:
+                own = response
+            else:
+                assert isinstance(token, Request)
+                broker.answer(token, response)
+        return own
+
+    def _append(self, broker: "Broker", number: int, outcome: Outcome) -> None:
+        topic_partition = TopicPartition(CONSUMER_OFFSETS, number)
+        now_ms = broker.clock.now_ms()
+        batch = build_batch([(now_ms, key, value, ()) for key, value in outcome.records])
+        broker.partitions.get(topic_partition).append(batch, acks=-1, origin=Origin.COORDINATOR)
+        broker.appended(topic_partition, len(batch))
+
+
+def _now(broker: "Broker") -> Now:
+    return Now(broker.clock.now_ms(), broker.clock.monotonic_ms())
+
+
+def _records(log: PartitionLog) -> Iterator[tuple[bytes, bytes | None]]:
+    offset = log.log_start_offset
+    while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
+        batches = piece.read()
+        for position, header in iter_headers(batches):
+            if not header.is_control:
+                for record in iter_records(batches, position):
+                    if record.key is not None:
+                        yield record.key, record.value
+            offset = header.next_offset

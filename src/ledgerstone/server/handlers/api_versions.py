@@ -1,0 +1,44 @@
+"""ApiVersions (18). Grade D.
+
+Behaviour: what this broker handles, and its features. A version we do not know is answered in the
+layout of version 0 by the connection itself. From version 3 the client names its software; a name
+that is not one is refused with INVALID_REQUEST.
+Versions: 0-4.
+Differs from Kafka: only APIs with a handler are offered.
+"""
+
+import re
+from typing import Final
+
+from ledgerstone.metadata.records import METADATA_VERSION, METADATA_VERSION_FEATURE
+from ledgerstone.protocol.api import advertised
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeature,
+    SupportedFeature,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_FIRST_VERSION_WITH_SOFTWARE: Final = 3
+
+
+def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Answer:
+    response = ApiVersionsResponse(api_keys=advertised(broker.handled))
+    names = (message.client_software_name, message.client_software_version)
+    if request.api_version >= _FIRST_VERSION_WITH_SOFTWARE:
+        if not all(_SOFTWARE.fullmatch(name) for name in names):
+            response.error_code = ErrorCode.INVALID_REQUEST
+            return response
+        response.supported_features = [
+            SupportedFeature(METADATA_VERSION_FEATURE, 1, METADATA_VERSION)
+        ]
+        response.finalized_features = [
+            FinalizedFeature(name, level, level)
+            for name, level in sorted(broker.image.features.items())
+        ]
+        response.finalized_features_epoch = broker.metadata_log.log.log_end_offset - 1
+    return response

@@ -1,0 +1,16 @@
+"""CreatePartitions (37). Grade D.
+
+Behaviour: raises the number of partitions of a topic; it never falls.
+The rules are the controller's: metadata/README.md.
+Versions: 0-3.
+"""
+
+from ledgerstone.protocol.messages.create_partitions import CreatePartitionsRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: CreatePartitionsRequest) -> Answer:
+    decision = broker.controller.create_partitions(message)
+    broker.commit_metadata(decision.records)
+    return decision.response

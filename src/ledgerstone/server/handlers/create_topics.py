@@ -1,0 +1,16 @@
+"""CreateTopics (19). Grade D.
+
+Behaviour: topics are created one by one; each has its own error. validate_only changes nothing.
+The rules are the controller's: metadata/README.md.
+Versions: 2-7.
+"""
+
+from ledgerstone.protocol.messages.create_topics import CreateTopicsRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: CreateTopicsRequest) -> Answer:
+    decision = broker.controller.create_topics(message)
+    broker.commit_metadata(decision.records)
+    return decision.response

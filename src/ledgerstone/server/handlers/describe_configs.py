@@ -1,0 +1,91 @@
+"""DescribeConfigs (32). Grade D.
+
+Behaviour: every setting of a topic or of this broker: value, where it comes from, what else has a
+value for it, documentation if asked for. A broker resource must name this broker, or none for what
+was set for all.
+Versions: 1-4.
+"""
+
+from ledgerstone.errors import ConfigError, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from ledgerstone.metadata.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    every_broker_entries,
+    topic_entries,
+)
+from ledgerstone.metadata.decision import reason_of
+from ledgerstone.metadata.image import ResourceType
+from ledgerstone.metadata.topic_names import check_topic_name
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.describe_configs import (
+    DescribeConfigsConfig,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: DescribeConfigsRequest) -> Answer:
+    return DescribeConfigsResponse(
+        results=[_describe(broker, message, resource) for resource in message.resources]
+    )
+
+
+def _describe(
+    broker: Broker, message: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        entries = _entries(broker, resource)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, reason_of(error)
+        return result
+    except ConfigError as error:
+        result.error_code, result.error_message = ErrorCode.INVALID_CONFIG, str(error)
+        return result
+    wanted = frozenset(resource.configuration_keys or ())
+    result.configs = [
+        _config(entry, message)
+        for entry in entries
+        # Kafka takes an empty list for all keys, like null.
+        if not wanted or entry.name in wanted
+    ]
+    return result
+
+
+def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    name = resource.resource_name
+    if resource.resource_type == ResourceType.TOPIC:
+        check_topic_name(name)
+        if name not in broker.image.topics:
+            raise UnknownTopicOrPartition(f"topic {name} does not exist")
+        return topic_entries(broker.image, broker.config, broker.image.topic_config(name))
+    if resource.resource_type == ResourceType.BROKER:
+        if not name:
+            return every_broker_entries(broker.image)
+        if name != str(broker.config.node_id):
+            raise InvalidRequest(f"broker {name!r} is not this one, {broker.config.node_id}")
+        return broker_entries(broker.image, broker.config)
+    if resource.resource_type in (ResourceType.BROKER_LOGGER, ResourceType.GROUP):
+        return []
+    raise InvalidRequest(f"resource type {resource.resource_type} has no settings here")
+
+
+def _config(entry: ConfigEntry, message: DescribeConfigsRequest) -> DescribeConfigsConfig:
+    synonyms = entry.synonyms if message.include_synonyms else ()
+    return DescribeConfigsConfig(
+        name=entry.name,
+        value=None if entry.is_sensitive else entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[DescribeConfigsSynonym(*synonym) for synonym in synonyms],
+        config_type=entry.kind.value,
+        documentation=entry.doc if message.include_documentation else None,
+    )

@@ -1,0 +1,54 @@
+"""DescribeProducers (61). Grade D.
+
+Behaviour: the producers a partition remembers, with their open transactions.
+Versions: 0.
+"""
+
+from ledgerstone.errors import KafkaError
+from ledgerstone.protocol.messages.describe_producers import (
+    DescribeProducersActiveProducer,
+    DescribeProducersPartition,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeProducersResponseTopic,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+from ledgerstone.types import TopicPartition
+
+
+def handle(broker: Broker, request: Request, message: DescribeProducersRequest) -> Answer:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponseTopic(
+                name=topic.name,
+                partitions=[
+                    _describe(broker, TopicPartition(topic.name, number))
+                    for number in topic.partition_indexes
+                ],
+            )
+            for topic in message.topics
+        ]
+    )
+
+
+def _describe(broker: Broker, topic_partition: TopicPartition) -> DescribeProducersPartition:
+    answer = DescribeProducersPartition(partition_index=topic_partition.partition)
+    try:
+        partition = broker.partitions.get(topic_partition)
+        partition.check_leader()
+    except KafkaError as error:
+        answer.error_code, answer.error_message = error.code, str(error)
+        return answer
+    answer.active_producers = [
+        DescribeProducersActiveProducer(
+            producer_id=entry.producer_id,
+            producer_epoch=entry.producer_epoch,
+            last_sequence=entry.last_sequence,
+            last_timestamp=entry.timestamp,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=entry.current_txn_first_offset,
+        )
+        for entry in partition.log.producers.entries()
+    ]
+    return answer

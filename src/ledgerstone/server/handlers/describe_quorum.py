@@ -1,0 +1,59 @@
+"""DescribeQuorum (55). Grade D.
+
+Behaviour: the metadata quorum as it is: one voter, which leads it.
+Versions: 0-2.
+"""
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.describe_quorum import (
+    DescribeQuorumListener,
+    DescribeQuorumNode,
+    DescribeQuorumReplica,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartition,
+    DescribeQuorumResponseTopic,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.metadata_log import METADATA_PARTITION
+from ledgerstone.server.request import Answer, Request
+from ledgerstone.types import TopicPartition
+
+
+def handle(broker: Broker, request: Request, message: DescribeQuorumRequest) -> Answer:
+    response = DescribeQuorumResponse()
+    for topic in message.topics:
+        response.topics.append(
+            DescribeQuorumResponseTopic(
+                topic_name=topic.topic_name,
+                partitions=[
+                    _describe(broker, TopicPartition(topic.topic_name, asked.partition_index))
+                    for asked in topic.partitions
+                ],
+            )
+        )
+    node_id = broker.config.node_id
+    listener = DescribeQuorumListener("PLAINTEXT", *broker.address_of(node_id))
+    response.nodes = [DescribeQuorumNode(node_id=node_id, listeners=[listener])]
+    return response
+
+
+def _describe(broker: Broker, topic_partition: TopicPartition) -> DescribeQuorumResponsePartition:
+    answer = DescribeQuorumResponsePartition(partition_index=topic_partition.partition)
+    if topic_partition != METADATA_PARTITION:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return answer
+    metadata_log = broker.metadata_log
+    now_ms = broker.clock.now_ms()
+    answer.leader_id = broker.config.node_id
+    answer.leader_epoch = metadata_log.leader_epoch
+    answer.high_watermark = metadata_log.log.high_watermark
+    answer.current_voters = [
+        DescribeQuorumReplica(
+            replica_id=broker.config.node_id,
+            log_end_offset=metadata_log.log.log_end_offset,
+            last_fetch_timestamp=now_ms,
+            last_caught_up_timestamp=now_ms,
+        )
+    ]
+    return answer

@@ -1,0 +1,16 @@
+"""ElectLeaders (43). Grade D.
+
+Behaviour: makes the preferred replica lead, or any live one if asked to be unclean.
+The rules are the controller's: metadata/README.md.
+Versions: 0-2.
+"""
+
+from ledgerstone.protocol.messages.elect_leaders import ElectLeadersRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: ElectLeadersRequest) -> Answer:
+    decision = broker.controller.elect_leaders(message)
+    broker.commit_metadata(decision.records)
+    return decision.response

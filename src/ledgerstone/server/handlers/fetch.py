@@ -1,0 +1,200 @@
+"""Fetch (1). Grade D.
+
+Behaviour: partitions are read in the order asked for; the first with data always gives at least one
+whole batch, later ones obey what is left of the limits. Answers at once with enough bytes, an
+error or no time to wait; else parks until a partition grows or max_wait passes. Records leave as
+slices of files. Sessions (KIP-227) are kept; leader epochs and diverging epochs are checked.
+Versions: 4-17, topic ids from 13.
+Differs from Kafka: a slice ends with a whole batch; no replica is preferred over the leader.
+"""
+
+from functools import partial
+
+from ledgerstone.errors import KafkaError, OffsetOutOfRange
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.fetch import (
+    FetchAbortedTransaction,
+    FetchDivergingEpoch,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+)
+from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey, Told
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Parked, Request
+from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.types import TopicPartition
+
+_FIRST_VERSION_WITH_TOPIC_IDS = 13
+
+
+def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
+    try:
+        context = _resolve(broker, request, message)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    answers, size = _read_all(broker, message, context)
+    failed = any(answer.error_code or answer.diverging_epoch for _, answer in answers)
+    if not context.wishes or failed or message.max_wait_ms <= 0 or size >= message.min_bytes:
+        return _respond(context, answers)
+    keys = [key for wish in context.wishes if (key := _named(broker, wish.key)) is not None]
+    return Parked(
+        attempt=partial(_attempt, broker, message, context),
+        deadline_ms=broker.clock.monotonic_ms() + message.max_wait_ms,
+        keys=tuple(dict.fromkeys(keys)),
+    )
+
+
+def _attempt(
+    broker: Broker, message: FetchRequest, context: FetchContext, time_is_up: bool
+) -> FetchResponse | None:
+    answers, size = _read_all(broker, message, context)
+    failed = any(answer.error_code for _, answer in answers)
+    if time_is_up or failed or size >= message.min_bytes:
+        return _respond(context, answers)
+    return None
+
+
+def _resolve(broker: Broker, request: Request, message: FetchRequest) -> FetchContext:
+    by_id = request.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    wishes: dict[PartitionKey, FetchWish] = {}
+    for topic in message.topics:
+        for asked in topic.partitions:
+            key = PartitionKey(topic.topic_id if by_id else topic.topic, asked.partition)
+            # Of a partition named twice the last wish holds, as in Kafka.
+            wishes[key] = FetchWish(
+                key,
+                asked.fetch_offset,
+                asked.partition_max_bytes,
+                asked.current_leader_epoch,
+                asked.last_fetched_epoch,
+            )
+    forgotten = [
+        PartitionKey(topic.topic_id if by_id else topic.topic, number)
+        for topic in message.forgotten_topics_data
+        for number in topic.partitions
+    ]
+    return broker.fetch_sessions.resolve(
+        session_id=message.session_id,
+        epoch=message.session_epoch,
+        wishes=list(wishes.values()),
+        forgotten=forgotten,
+        uses_topic_ids=by_id,
+        now_ms=broker.clock.monotonic_ms(),
+    )
+
+
+def _named(broker: Broker, key: PartitionKey) -> TopicPartition | None:
+    if isinstance(key.topic, str):
+        return TopicPartition(key.topic, key.partition)
+    name = broker.topic_name(key.topic)
+    return None if name is None else TopicPartition(name, key.partition)
+
+
+def _read_all(
+    broker: Broker, message: FetchRequest, context: FetchContext
+) -> tuple[list[tuple[PartitionKey, FetchPartitionResponse]], int]:
+    isolation = Isolation.TXN_COMMITTED if message.isolation_level else Isolation.HIGH_WATERMARK
+    left = min(message.max_bytes, broker.config.fetch_max_bytes)
+    total = 0
+    answers = []
+    for wish in context.wishes:
+        answer = FetchPartitionResponse(partition_index=wish.key.partition, high_watermark=-1)
+        try:
+            size = _read_one(broker, wish, answer, isolation, left, first=total == 0)
+        except KafkaError as error:
+            answer.error_code = error.code
+            size = 0
+        except OSError as error:
+            broker.log_failed(_named(broker, wish.key), error)
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            size = 0
+        total += size
+        left = max(0, left - size)
+        answers.append((wish.key, answer))
+    return answers, total
+
+
+def _read_one(
+    broker: Broker,
+    wish: FetchWish,
+    answer: FetchPartitionResponse,
+    isolation: Isolation,
+    left: int,
+    *,
+    first: bool,
+) -> int:
+    partition = broker.partition_of(wish.key.topic, wish.key.partition)
+    partition.check_leader(wish.current_leader_epoch)
+    log = partition.log
+    answer.log_start_offset = log.log_start_offset
+    answer.high_watermark = log.high_watermark
+    answer.last_stable_offset = log.last_stable_offset
+    diverging = _diverging_epoch(partition, wish)
+    if diverging is not None:
+        answer.diverging_epoch = diverging
+        return 0
+    result = read(
+        log,
+        wish.fetch_offset,
+        max_bytes=min(wish.max_bytes, left),
+        isolation=isolation,
+        min_one_batch=first,
+    )
+    size = 0 if result.slice is None else result.slice.size
+    answer.records = result.slice if size else b""
+    if isolation is Isolation.TXN_COMMITTED:
+        answer.aborted_transactions = [
+            FetchAbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in result.aborted
+        ]
+    return size
+
+
+def _diverging_epoch(partition: Partition, wish: FetchWish) -> FetchDivergingEpoch | None:
+    """Where the reader's log and ours parted, if its last epoch ended elsewhere here."""
+    if wish.last_fetched_epoch < 0:
+        return None
+    log = partition.log
+    if wish.fetch_offset < log.log_start_offset:
+        raise OffsetOutOfRange(f"{wish.fetch_offset} lies below {log.log_start_offset}")
+    epoch, end_offset = log.epochs.end_offset_for(wish.last_fetched_epoch, log.log_end_offset)
+    if end_offset < 0:
+        raise OffsetOutOfRange(f"leader epoch {wish.last_fetched_epoch} is not known here")
+    if epoch < wish.last_fetched_epoch or end_offset < wish.fetch_offset:
+        return FetchDivergingEpoch(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _respond(
+    context: FetchContext, answers: list[tuple[PartitionKey, FetchPartitionResponse]]
+) -> FetchResponse:
+    told = [
+        Told(
+            key,
+            bool(answer.records),
+            answer.error_code,
+            answer.high_watermark,
+            answer.log_start_offset,
+            must_tell=answer.diverging_epoch is not None,
+        )
+        for key, answer in answers
+    ]
+    named = set(context.answer(told))
+    response = FetchResponse(session_id=context.session_id)
+    topics: dict[str | bytes, FetchTopicResponse] = {}
+    for key, answer in answers:
+        if key not in named:
+            continue
+        topic = topics.get(key.topic)
+        if topic is None:
+            topic = topics[key.topic] = FetchTopicResponse()
+            if isinstance(key.topic, str):
+                topic.topic = key.topic
+            else:
+                topic.topic_id = key.topic
+            response.responses.append(topic)
+        topic.partitions.append(answer)
+    return response

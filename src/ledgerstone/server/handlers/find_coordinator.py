@@ -1,0 +1,54 @@
+"""FindCoordinator (10). Grade D, because it creates the offsets topic on first use.
+
+Behaviour: the leader of the group's partition of __consumer_offsets. Transactional ids and share
+groups have no coordinator yet: COORDINATOR_NOT_AVAILABLE.
+Versions: 0-6, several keys at once from 4.
+"""
+
+from typing import Final
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.find_coordinator import (
+    FindCoordinatorCoordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+_FIRST_VERSION_WITH_KEYS: Final = 4
+
+
+def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> Answer:
+    if request.api_version >= _FIRST_VERSION_WITH_KEYS:
+        found = [_find(broker, message.key_type, key) for key in message.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    only = _find(broker, message.key_type, message.key)
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _find(broker: Broker, key_type: int, key: str) -> FindCoordinatorCoordinator:
+    found = FindCoordinatorCoordinator(key=key, node_id=-1, port=-1)
+    if key_type not in (GROUP, TRANSACTION):
+        found.error_code = ErrorCode.INVALID_REQUEST
+        found.error_message = f"coordinator type {key_type} is not known here"
+        return found
+    if key_type == TRANSACTION:
+        found.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        found.error_message = "transactions are not served yet"
+        return found
+    if not key:
+        found.error_code = ErrorCode.INVALID_GROUP_ID
+        return found
+    broker.groups.ensure_topic(broker)
+    found.node_id = broker.config.node_id
+    found.host, found.port = broker.address_of(found.node_id)
+    return found

@@ -1,0 +1,21 @@
+"""Heartbeat (12). Grade D.
+
+Behaviour: keeps a member's session alive and tells it when to join again.
+The rules are the coordinator's: coordinator/README.md.
+Versions: 0-4.
+"""
+
+from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: HeartbeatRequest) -> Answer:
+    number = broker.groups.number_for(broker, message.group_id)
+    answer = broker.groups.call(
+        broker,
+        request,
+        number,
+        lambda shard, context, now: shard.handle_heartbeat(message, context, now),
+    )
+    return ANSWERED_LATER if answer is None else answer

@@ -1,0 +1,24 @@
+"""InitProducerId (22). Grade D.
+
+Behaviour: a fresh producer id with epoch 0 for an idempotent producer; ids are drawn from the
+controller in blocks, so that a restart never hands one out twice. Whatever id the request names: as
+in Kafka, an idempotent producer raises its epoch by itself, and a new id is what it comes for. A
+transactional id has no coordinator yet.
+Versions: 0-5.
+"""
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: InitProducerIdRequest) -> Answer:
+    if message.transactional_id is not None:
+        empty = message.transactional_id == ""
+        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return InitProducerIdResponse(error_code=code)
+    return InitProducerIdResponse(producer_id=broker.next_producer_id(), producer_epoch=0)

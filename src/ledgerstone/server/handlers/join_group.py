@@ -1,0 +1,21 @@
+"""JoinGroup (11). Grade D.
+
+Behaviour: parks until the group's join phase ends.
+The rules are the coordinator's: coordinator/README.md.
+Versions: 0-9.
+"""
+
+from ledgerstone.protocol.messages.join_group import JoinGroupRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: JoinGroupRequest) -> Answer:
+    number = broker.groups.number_for(broker, message.group_id)
+    answer = broker.groups.call(
+        broker,
+        request,
+        number,
+        lambda shard, context, now: shard.handle_join_group(message, context, now),
+    )
+    return ANSWERED_LATER if answer is None else answer

@@ -1,0 +1,21 @@
+"""LeaveGroup (13). Grade D.
+
+Behaviour: removes members; several at once from version 3.
+The rules are the coordinator's: coordinator/README.md.
+Versions: 0-5.
+"""
+
+from ledgerstone.protocol.messages.leave_group import LeaveGroupRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: LeaveGroupRequest) -> Answer:
+    number = broker.groups.number_for(broker, message.group_id)
+    answer = broker.groups.call(
+        broker,
+        request,
+        number,
+        lambda shard, context, now: shard.handle_leave_group(message, context, now),
+    )
+    return ANSWERED_LATER if answer is None else answer

@@ -1,0 +1,119 @@
+"""Metadata (3). Grade D, because it may create topics.
+
+Behaviour: brokers, controller and topics with their partitions; null topics (an empty list in
+version 0) means all. A topic that does not exist is created if the client and the broker allow it,
+and answered with LEADER_NOT_AVAILABLE the first time, as Kafka does, unless it is ready at once.
+Versions: 0-13; by topic id from 10.
+Differs from Kafka: with one node a created topic is ready at once and answered so.
+"""
+
+from typing import Final
+
+from ledgerstone.errors import InvalidTopic
+from ledgerstone.metadata.image import TopicImage
+from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ZERO_UUID
+from ledgerstone.protocol.messages.metadata import (
+    MetadataBroker,
+    MetadataPartition,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+_FIRST_VERSION_WITH_AUTO_CREATION_FLAG: Final = 4
+_FIRST_VERSION_WITH_NULL_NAMES: Final = 12
+# Bits are the codes of ACL operations. Nobody is refused anything yet, so everything is allowed:
+# read, write, create, delete, alter, describe, describe and alter configs.
+ALL_TOPIC_OPERATIONS: Final = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+# Create, alter, describe, cluster action, describe and alter configs, idempotent write.
+ALL_CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+
+
+def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer:
+    image = broker.image
+    wants_all = message.topics is None or (request.api_version == 0 and not message.topics)
+    if wants_all:
+        topics = [_describe(topic) for topic in image.topics.values()]
+    else:
+        assert message.topics is not None
+        _create_missing(broker, request, message)
+        topics = [_lookup(broker, wanted, request.api_version) for wanted in message.topics]
+    response = MetadataResponse(
+        brokers=[
+            MetadataBroker(node_id, *broker.address_of(node_id), rack=each.rack)
+            for node_id, each in broker.image.brokers.items()
+            if not each.fenced
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=broker.config.node_id,
+        topics=topics,
+    )
+    if message.include_topic_authorized_operations:
+        for topic in topics:
+            topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+    if message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+    return response
+
+
+def _create_missing(broker: Broker, request: Request, message: MetadataRequest) -> None:
+    allowed = (
+        message.allow_auto_topic_creation
+        or request.api_version < _FIRST_VERSION_WITH_AUTO_CREATION_FLAG
+    )
+    if not allowed or not broker.config.auto_create_topics_enable:
+        return
+    missing = [
+        topic.name
+        for topic in message.topics or ()
+        if topic.name and topic.name not in broker.image.topics
+    ]
+    if missing:
+        broker.commit_metadata(broker.controller.auto_create_topics(missing).records)
+
+
+def _lookup(
+    broker: Broker, wanted: MetadataRequestTopic, api_version: int
+) -> MetadataResponseTopic:
+    image = broker.image
+    if wanted.topic_id != ZERO_UUID:
+        found = image.topic_by_id(wanted.topic_id)
+        if found is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+            # Null only from version 12 on, and then only where the request had it.
+            name = wanted.name if api_version >= _FIRST_VERSION_WITH_NULL_NAMES else ""
+            return MetadataResponseTopic(error, name, wanted.topic_id)
+        return _describe(found)
+    name = wanted.name or ""
+    found = image.topics.get(name)
+    if found is not None:
+        return _describe(found)
+    try:
+        check_topic_name(name)
+    except InvalidTopic:
+        return MetadataResponseTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
+    return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+
+
+def _describe(topic: TopicImage) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            MetadataPartition(
+                error_code=0 if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=number,
+                leader_id=state.leader,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=list(state.replicas),
+                isr_nodes=list(state.isr),
+            )
+            for number, state in topic.partitions.items()
+        ],
+    )

@@ -1,0 +1,21 @@
+"""SyncGroup (14). Grade D.
+
+Behaviour: parks until the leader has sent the assignment.
+The rules are the coordinator's: coordinator/README.md.
+Versions: 0-5.
+"""
+
+from ledgerstone.protocol.messages.sync_group import SyncGroupRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+
+
+def handle(broker: Broker, request: Request, message: SyncGroupRequest) -> Answer:
+    number = broker.groups.number_for(broker, message.group_id)
+    answer = broker.groups.call(
+        broker,
+        request,
+        number,
+        lambda shard, context, now: shard.handle_sync_group(message, context, now),
+    )
+    return ANSWERED_LATER if answer is None else answer

@@ -1,0 +1,125 @@
+"""What the broker does by the clock: retention, flushing, checkpoints, removal of deleted files.
+
+Grade D. Each job has a period and the time it is due next, in monotonic time; `tick` runs what is
+due. Only fsync takes time, so only that leaves as an effect.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.server.effects import Effect, Flush
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_shrink import delete_old_segments
+from ledgerstone.types import INT64_MAX, TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.server.broker import Broker
+
+_LOG: Final = logging.getLogger(__name__)
+
+# How often rolled segments and flush.ms are looked at, and deleted files unlinked.
+FLUSH_CHECK_MS: Final = 1000
+UNLINK_CHECK_MS: Final = 1000
+
+
+@dataclass(slots=True)
+class _Job:
+    period_ms: int
+    run: Callable[["Broker"], Iterable[Effect] | None]
+    due_ms: int = 0
+
+
+@dataclass(slots=True)
+class Housekeeping:
+    jobs: list[_Job]
+    # Partitions whose fsync is under way: one at a time each.
+    flushing: dict[TopicPartition, None] = field(default_factory=dict)
+
+    @classmethod
+    def from_config(cls, config: BrokerConfig, now_ms: int) -> "Housekeeping":
+        keeper = cls([])
+        first_ms = now_ms + config.log_initial_task_delay_ms
+        for period_ms, run, due_ms in (
+            (config.log_retention_check_interval_ms, _retain, first_ms),
+            (config.log_flush_offset_checkpoint_interval_ms, _checkpoint_recovery, first_ms),
+            (config.log_flush_start_offset_checkpoint_interval_ms, _checkpoint_starts, first_ms),
+            (config.replica_high_watermark_checkpoint_interval_ms, _checkpoint_hw, first_ms),
+            (config.producer_id_expiration_check_interval_ms, _expire_producers, first_ms),
+            (FLUSH_CHECK_MS, keeper.flush_due, now_ms + FLUSH_CHECK_MS),
+            (UNLINK_CHECK_MS, _unlink, now_ms + UNLINK_CHECK_MS),
+        ):
+            keeper.jobs.append(_Job(period_ms, run, due_ms))
+        return keeper
+
+    @property
+    def next_deadline_ms(self) -> int:
+        return min(job.due_ms for job in self.jobs)
+
+    def tick(self, broker: "Broker") -> Iterator[Effect]:
+        now_ms = broker.clock.monotonic_ms()
+        for job in self.jobs:
+            if job.due_ms <= now_ms:
+                job.due_ms = now_ms + job.period_ms
+                yield from job.run(broker) or ()
+
+    def flush_due(self, broker: "Broker") -> Iterator[Effect]:
+        """Sealed segments are synced soon after they rolled; flush.ms bounds the rest."""
+        for partition in broker.partitions:
+            log = partition.log
+            if partition.topic_partition in self.flushing or log.failure is not None:
+                continue
+            plan = log.plan_flush(_flush_target(log))
+            if plan is not None:
+                self.flushing[partition.topic_partition] = None
+                yield Flush(partition.topic_partition, partition.topic_id, plan)
+
+    def flushed(self, topic_partition: TopicPartition) -> None:
+        self.flushing.pop(topic_partition, None)
+
+
+def _flush_target(log: PartitionLog) -> int:
+    flush_ms = log.config.flush_ms
+    if flush_ms < INT64_MAX and log.clock.now_ms() - log.last_flush_ms >= flush_ms:
+        return log.log_end_offset
+    return log.segments.active.base_offset
+
+
+def _retain(broker: "Broker") -> None:
+    """Compacted topics too lose segments below their start; the cleaner does the rest of them."""
+    for partition in list(broker.partitions):
+        if partition.log.failure is not None:
+            continue
+        for deletion in delete_old_segments(partition.log):
+            _LOG.info(
+                "segments deleted partition=%s segments=%d bytes=%d log_start_offset=%d reason=%s",
+                partition.topic_partition,
+                deletion.segments,
+                deletion.size_bytes,
+                deletion.log_start_offset,
+                deletion.reason.value,
+            )
+
+
+def _checkpoint_recovery(broker: "Broker") -> None:
+    broker.log_dir.checkpoint_recovery_points()
+
+
+def _checkpoint_starts(broker: "Broker") -> None:
+    broker.log_dir.checkpoint_log_start_offsets()
+
+
+def _checkpoint_hw(broker: "Broker") -> None:
+    broker.log_dir.checkpoint_high_watermarks()
+
+
+def _expire_producers(broker: "Broker") -> None:
+    now_ms, expiration_ms = broker.clock.now_ms(), broker.config.producer_id_expiration_ms
+    for partition in broker.partitions:
+        partition.log.producers.remove_expired(now_ms, expiration_ms)
+
+
+def _unlink(broker: "Broker") -> None:
+    broker.log_dir.unlink_due()

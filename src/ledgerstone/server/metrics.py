@@ -1,0 +1,113 @@
+"""What the broker counts, and how Prometheus reads it. Pure.
+
+Names are those the JMX exporter gives Apache Kafka's own beans, so that existing dashboards work;
+what Kafka has no name for begins with `ledgerstone_`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Sample(NamedTuple):
+    name: str
+    kind: str  # counter or gauge
+    help: str
+    value: float
+    labels: Labels = ()
+
+
+@dataclass(slots=True)
+class Counters:
+    """Totals since start; only ever raised, by the broker's one thread."""
+
+    requests: dict[str, int] = field(default_factory=dict)
+    request_errors: dict[tuple[str, int], int] = field(default_factory=dict)
+    bytes_in: dict[str, int] = field(default_factory=dict)
+    bytes_out: dict[str, int] = field(default_factory=dict)
+    batches_in: dict[str, int] = field(default_factory=dict)
+    rejected_batches: int = 0
+    connections_accepted: int = 0
+    connections_refused: int = 0
+    keyless_records_refused: int = 0
+
+    def samples(self) -> Iterable[Sample]:
+        yield from _by_label(
+            "kafka_network_requestmetrics_requests_total", "request", self.requests,
+            "Requests served, by API.",
+        )  # fmt: skip
+        for (request, code), count in sorted(self.request_errors.items()):
+            labels = (("request", request), ("error", str(code)))
+            yield Sample(
+                "kafka_network_requestmetrics_errors_total", "counter",
+                "Error codes answered, by API.", count, labels,
+            )  # fmt: skip
+        yield from _by_label(
+            "kafka_server_brokertopicmetrics_bytesin_total", "topic", self.bytes_in,
+            "Bytes of record batches appended.",
+        )  # fmt: skip
+        yield from _by_label(
+            "kafka_server_brokertopicmetrics_bytesout_total", "topic", self.bytes_out,
+            "Bytes of record batches sent to consumers.",
+        )  # fmt: skip
+        yield from _by_label(
+            "ledgerstone_batches_in_total", "topic", self.batches_in, "Record batches appended."
+        )
+        for name, value, text in (
+            ("ledgerstone_rejected_batches_total", self.rejected_batches, "Batches refused."),
+            (
+                "kafka_server_brokertopicmetrics_nokeycompactedtopicrecords_total",
+                self.keyless_records_refused,
+                "Batches refused because a compacted topic got a record without a key.",
+            ),
+            (
+                "ledgerstone_connections_accepted_total",
+                self.connections_accepted,
+                "Connections accepted.",
+            ),
+            (
+                "ledgerstone_connections_refused_total",
+                self.connections_refused,
+                "Connections closed at once because there were too many.",
+            ),
+        ):
+            yield Sample(name, "counter", text, value)
+
+
+def _by_label(name: str, label: str, values: Mapping[str, int], text: str) -> Iterable[Sample]:
+    for key, value in sorted(values.items()):
+        yield Sample(name, "counter", text, value, ((label, key),))
+
+
+def add(counts: dict[str, int], key: str, amount: int = 1) -> None:
+    counts[key] = counts.get(key, 0) + amount
+
+
+def exposition(samples: Iterable[Sample]) -> str:
+    """Prometheus text format: samples of one name stand together under their HELP and TYPE."""
+    by_name: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_name.setdefault(sample.name, []).append(sample)
+    lines = []
+    for name, group in by_name.items():
+        lines.append(f"# HELP {name} {group[0].help}")
+        lines.append(f"# TYPE {name} {group[0].kind}")
+        lines += [f"{name}{_labels(sample.labels)} {_number(sample.value)}" for sample in group]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Labels) -> str:
+    if not labels:
+        return ""
+    escaped = (
+        '{}="{}"'.format(key, value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
+        for key, value in labels
+    )
+    return "{" + ",".join(escaped) + "}"
+
+
+def _number(value: float) -> str:
+    # :g would round a byte count to six digits.
+    return str(int(value)) if float(value).is_integer() else repr(float(value))

@@ -1,0 +1,93 @@
+"""Requests that wait: for an offset, for others, or for their time to run out. Pure.
+
+A parked request names the partitions whose growth may complete it and a deadline. Whoever grows a
+partition wakes it; `expire` takes those whose time has come. Each request leaves exactly once.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.server.request import Parked, Request
+from ledgerstone.types import TopicPartition
+
+# Called with whether time is up; None means: keep waiting (never when time is up).
+Attempt = Callable[[bool], ApiMessage | None]
+
+
+@dataclass(slots=True)
+class Waiting:
+    request: Request
+    attempt: Attempt
+    keys: tuple[TopicPartition, ...]
+
+
+@dataclass(slots=True)
+class Purgatory:
+    _by_key: dict[TopicPartition, dict[int, Waiting]] = field(default_factory=dict)
+    _deadlines: list[tuple[int, int]] = field(default_factory=list)
+    _all: dict[int, Waiting] = field(default_factory=dict)
+    _next_number: int = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def requests(self) -> Iterator[Request]:
+        return (waiting.request for waiting in self._all.values())
+
+    def park(self, request: Request, parked: Parked) -> None:
+        number = self._next_number
+        self._next_number += 1
+        waiting = Waiting(request, parked.attempt, tuple(parked.keys))
+        self._all[number] = waiting
+        for key in waiting.keys:
+            self._by_key.setdefault(key, {})[number] = waiting
+        heapq.heappush(self._deadlines, (parked.deadline_ms, number))
+
+    def wake(self, key: TopicPartition) -> list[tuple[Request, ApiMessage]]:
+        """Tries every request that waits for this partition; returns those that are done."""
+        waiting = self._by_key.get(key)
+        if not waiting:
+            return []
+        return self._attempt_all(list(waiting), time_is_up=False)
+
+    def expire(self, now_ms: int) -> list[tuple[Request, ApiMessage]]:
+        due: list[int] = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            due.append(heapq.heappop(self._deadlines)[1])
+        return self._attempt_all(due, time_is_up=True)
+
+    def _attempt_all(
+        self, numbers: list[int], *, time_is_up: bool
+    ) -> list[tuple[Request, ApiMessage]]:
+        answers = []
+        for number in numbers:
+            waiting = self._all.get(number)
+            if waiting is None:
+                continue
+            response = waiting.attempt(time_is_up)
+            if response is not None:
+                self._remove(number, waiting)
+                answers.append((waiting.request, response))
+        return answers
+
+    def forget(self, connection: int) -> None:
+        """The connection is gone: nobody waits for its answers any more."""
+        for number, waiting in list(self._all.items()):
+            if waiting.request.connection == connection:
+                self._remove(number, waiting)
+
+    def _remove(self, number: int, waiting: Waiting) -> None:
+        del self._all[number]
+        for key in waiting.keys:
+            others = self._by_key[key]
+            del others[number]
+            if not others:
+                del self._by_key[key]
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        while self._deadlines and self._deadlines[0][1] not in self._all:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None

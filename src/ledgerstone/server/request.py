@@ -1,0 +1,48 @@
+"""A request as handlers see it, and the ways a handler may answer. Pure."""
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One decoded request. Identity is what tells two of them apart: it is its own token."""
+
+    connection: int
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    client_host: str
+    received_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """Not now: `attempt` is tried when one of `keys` grows, and a last time at the deadline."""
+
+    attempt: Callable[[bool], ApiMessage | None]
+    deadline_ms: int
+    keys: Iterable[TopicPartition] = field(default=())
+
+
+class Later(enum.Enum):
+    """Another machine holds the request and answers in its own time, through `Broker.answer`."""
+
+    ANSWERED_LATER = "the request is its own token"
+
+
+ANSWERED_LATER: Final = Later.ANSWERED_LATER
+
+
+class Disconnect(Exception):
+    """The protocol has no way to say no here: the connection is closed."""
+
+
+# None: the request is finished and nothing is sent.
+Answer = ApiMessage | Parked | Later | None

@@ -1,0 +1,304 @@
+"""The broker on sockets: asyncio as an adapter. Grade S; the only place that knows a loop.
+
+Raw non-blocking sockets on add_reader and add_writer. Bytes arrive in one receive buffer that all
+connections share (an idle connection owns none), answers leave at once where the socket takes
+them, file slices with sendfile. Back-pressure: a connection whose answer has not left yet is not
+read, so nobody can make the broker hold more than one answer for them.
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from ledgerstone.fs import FileSlice
+from ledgerstone.protocol.pieces import Piece
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.effects import Close, Effect, Flush, Send
+
+_LOG: Final = logging.getLogger(__name__)
+
+RECEIVE_BYTES: Final = 1 << 20
+ACCEPTS_PER_TURN: Final = 64
+# Accepting stops for this long when the process has no descriptor left.
+ACCEPT_PAUSE_S: Final = 0.2
+SENDFILE_BYTES: Final = 1 << 22
+_WOULD_BLOCK: Final = (BlockingIOError, InterruptedError)
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    number: int
+    sock: socket.socket
+    unsent: deque[Piece] = field(default_factory=deque)
+    reading: bool = False
+    writing: bool = False
+    closing: bool = False
+
+
+class Runtime:
+    """Owns the sockets and performs effects. `start`, then `stop`."""
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._listeners: list[socket.socket] = []
+        self._connections: dict[int, _Connection] = {}
+        self._next_number = 1
+        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushes: set[asyncio.Future[None]] = set()
+
+    # -- start and stop -----------------------------------------------------------------------
+
+    def start(self, listeners: Iterable[socket.socket]) -> None:
+        for listener in listeners:
+            listener.setblocking(False)
+            self._listeners.append(listener)
+            self._loop.add_reader(listener, self._accept, listener)
+        self._reschedule()
+
+    async def stop(self) -> None:
+        """No new connections; what is being flushed finishes; connections close."""
+        for listener in self._listeners:
+            self._loop.remove_reader(listener)
+            listener.close()
+        if self._flushes:
+            await asyncio.wait(self._flushes)
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self._connections.values()):
+            self._drop(connection)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    # -- connections --------------------------------------------------------------------------
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                sock, peer = listener.accept()
+            except _WOULD_BLOCK:
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
+                    _LOG.warning("accept paused reason=%s", error)
+                    self._loop.remove_reader(listener)
+                    self._loop.call_later(ACCEPT_PAUSE_S, self._resume_accept, listener)
+                return
+            self._adopt(sock, peer)
+
+    def _resume_accept(self, listener: socket.socket) -> None:
+        if listener.fileno() >= 0:
+            self._loop.add_reader(listener, self._accept, listener)
+
+    def _adopt(self, sock: socket.socket, peer: object) -> None:
+        sock.setblocking(False)
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            # Set here: asyncio does so only for sockets it made itself.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        number = self._next_number
+        self._next_number += 1
+        connection = _Connection(number, sock)
+        self._connections[number] = connection
+        host = peer[0] if isinstance(peer, tuple) else "local"
+        self._perform(self._broker.connected(number, host))
+        if number in self._connections:
+            self._watch(connection)
+
+    def _watch(self, connection: _Connection) -> None:
+        """Reads while nothing waits to be sent, writes while something does."""
+        wants_read = (
+            not connection.unsent
+            and not connection.closing
+            and self._broker.wants_read(connection.number)
+        )
+        if wants_read != connection.reading:
+            connection.reading = wants_read
+            if wants_read:
+                self._loop.add_reader(connection.sock, self._readable, connection)
+            else:
+                self._loop.remove_reader(connection.sock)
+        wants_write = bool(connection.unsent)
+        if wants_write != connection.writing:
+            connection.writing = wants_write
+            if wants_write:
+                self._loop.add_writer(connection.sock, self._writable, connection)
+            else:
+                self._loop.remove_writer(connection.sock)
+
+    def _readable(self, connection: _Connection) -> None:
+        try:
+            count = connection.sock.recv_into(self._buffer)
+        except _WOULD_BLOCK:
+            return
+        except OSError:
+            count = 0
+        if count == 0:
+            self._drop(connection)
+            return
+        received = self._buffer[:count]
+        self._perform_for(connection, lambda number: self._broker.receive(number, received))
+        self._settle(connection)
+
+    def _writable(self, connection: _Connection) -> None:
+        # The socket has room again, so the peer is reading: slow is not idle.
+        self._broker.taking(connection.number)
+        self._send_unsent(connection)
+        self._settle(connection)
+
+    def _settle(self, connection: _Connection) -> None:
+        """Serves what was received ahead as long as answers leave; then watches the socket."""
+        number = connection.number
+        while (
+            number in self._connections
+            and not connection.unsent
+            and self._broker.has_backlog(number)
+        ):
+            self._perform_for(connection, self._broker.sent)
+        if number in self._connections:
+            self._watch(connection)
+        self._reschedule()
+
+    def _perform_for(self, connection: _Connection, ask: Callable[[int], list[Effect]]) -> None:
+        """A border: a fault of ours costs the connection that met it, and nobody else."""
+        try:
+            effects = ask(connection.number)
+        except Exception:  # noqa: BLE001
+            _LOG.exception("request failed connection=%d", connection.number)
+            self._drop(connection)
+            return
+        self._perform(effects)
+
+    def _send_unsent(self, connection: _Connection) -> None:
+        try:
+            while connection.unsent:
+                if not self._send_one(connection, connection.unsent[0]):
+                    return
+        except _WOULD_BLOCK:
+            return
+        except OSError as error:
+            _LOG.debug("connection lost connection=%d reason=%s", connection.number, error)
+            self._drop(connection)
+            return
+        if connection.closing:
+            self._drop(connection)
+
+    def _send_one(self, connection: _Connection, piece: Piece) -> bool:
+        """Sends what the socket takes of the first piece; False when it took only a part."""
+        unsent = connection.unsent
+        if isinstance(piece, FileSlice):
+            sent = self._send_slice(connection.sock, piece)
+            if sent < piece.size:
+                unsent[0] = FileSlice(piece.file, piece.position + sent, piece.size - sent)
+                return sent > 0
+            unsent.popleft()
+            return True
+        assert isinstance(piece, bytes | bytearray | memoryview)
+        view = memoryview(piece)
+        sent = connection.sock.send(view)
+        if sent < len(view):
+            unsent[0] = view[sent:]
+            return False
+        unsent.popleft()
+        return True
+
+    def _send_slice(self, sock: socket.socket, piece: FileSlice) -> int:
+        descriptor = piece.file.fileno()
+        size = min(piece.size, SENDFILE_BYTES)
+        if descriptor < 0:
+            return sock.send(piece.file.pread(size, piece.position))
+        sent = os.sendfile(sock.fileno(), descriptor, piece.position, size)
+        if sent == 0:
+            # The file ends before the slice does: the reader must not take less for all.
+            raise OSError(errno.EIO, "a log file is shorter than the slice promised from it")
+        return sent
+
+    def _drop(self, connection: _Connection) -> None:
+        if self._connections.pop(connection.number, None) is None:
+            return
+        if connection.reading:
+            self._loop.remove_reader(connection.sock)
+        if connection.writing:
+            self._loop.remove_writer(connection.sock)
+        connection.sock.close()
+        self._perform(self._broker.disconnected(connection.number))
+
+    # -- effects ------------------------------------------------------------------------------
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send():
+                    self._send(effect)
+                case Close():
+                    self._close(effect)
+                case Flush():
+                    self._flush(effect)
+                case _:
+                    assert_never(effect)
+
+    def _send(self, effect: Send) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is None or connection.closing:
+            return
+        connection.unsent.extend(effect.pieces)
+        self._send_unsent(connection)
+        if connection.number not in self._connections:
+            return
+        self._watch(connection)
+        if not connection.unsent and self._broker.has_backlog(connection.number):
+            # Answered from another connection's turn, with more waiting behind it.
+            self._loop.call_soon(self._settle, connection)
+
+    def _close(self, effect: Close) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is None:
+            return
+        _LOG.info("connection closed connection=%d reason=%s", effect.connection, effect.reason)
+        connection.closing = True
+        if connection.unsent and not effect.at_once:
+            self._watch(connection)
+        else:
+            self._drop(connection)
+
+    def _flush(self, effect: Flush) -> None:
+        future = asyncio.ensure_future(self._perform_flush(effect))
+        self._flushes.add(future)
+        future.add_done_callback(self._flushes.discard)
+
+    async def _perform_flush(self, effect: Flush) -> None:
+        failure: OSError | None = None
+        try:
+            await self._loop.run_in_executor(None, effect.plan.perform)
+        except OSError as error:
+            failure = error
+        self._perform(self._broker.completed(effect, failure))
+        self._reschedule()
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def _reschedule(self) -> None:
+        """One timer, for the broker's next deadline; moved only when that comes earlier."""
+        delay_s = max(self._broker.next_deadline_ms - self._broker.clock.monotonic_ms(), 0) / 1000
+        due = self._loop.time() + delay_s
+        if self._timer is not None:
+            if not self._timer.cancelled() and self._timer.when() <= due + 0.0005:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        try:
+            self._perform(self._broker.tick())
+        except Exception:  # noqa: BLE001 - a border: without a next tick nothing ever times out
+            _LOG.exception("tick failed")
+        self._reschedule()

@@ -1,0 +1,270 @@
+"""A whole broker without sockets: a simulated disk, a virtual clock, and frames made by our codec.
+
+Effects are performed at once and in order, as the runtime does: what is sent lands in the
+connection it is for, a flush is synced and reported back, a close is followed by `disconnected`.
+Time passes only through `advance` and `jump`. Same seed, same calls, same effects and same disk.
+"""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ledgerstone.broker_config import BrokerConfig, Listener
+from ledgerstone.protocol.api import OFFERED
+from ledgerstone.protocol.codec import decode_response, encode_request
+from ledgerstone.protocol.framing import FrameReader, frame_prefix
+from ledgerstone.protocol.headers import (
+    RequestHeader,
+    encode_request_header,
+    peek_correlation_id,
+    response_body_position,
+)
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.pieces import Piece
+from ledgerstone.server.bootstrap import World, open_broker
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.effects import Close, Effect, Flush, Send
+from ledgerstone.sim.clock import VirtualClock
+from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.filesystem import SimFilesystem
+from ledgerstone.sim.platter import PowerLoss
+from ledgerstone.types import INT32_MAX
+from tests.kit.logs import T0
+
+DATA = "/data"
+ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
+# Few partitions for the offsets, because each is a log to make; rebalances that wait for nobody.
+SETTINGS = {
+    "log.dirs": DATA,
+    "offsets.topic.num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+R = TypeVar("R", bound=ApiMessage)
+
+
+def frame_of(
+    message: ApiMessage, version: int, correlation_id: int = 0, client_id: str | None = "test"
+) -> bytes:
+    """A request as it travels, with its size in front."""
+    header = RequestHeader(message.api_key, version, correlation_id, client_id)
+    body = b"".join(_bytes_of(piece) for piece in encode_request(message, version))
+    content = encode_request_header(header) + body
+    return frame_prefix(len(content)) + content
+
+
+def newest_version(message: ApiMessage) -> int:
+    return OFFERED[message.api_key].last
+
+
+def _bytes_of(piece: Piece) -> bytes:
+    if isinstance(piece, bytes | bytearray | memoryview):
+        return bytes(piece)
+    read: Any = piece  # a file slice, the only thing that is sent by reference
+    content: bytes = read.read()
+    return content
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """One connection. What it was answered waits in `answers` until somebody takes it."""
+
+    machine: "InProcess"
+    number: int
+    closed: str | None = None
+    answers: list[tuple[int, ApiMessage]] = field(default_factory=list)
+    received_bytes: int = 0
+    _asked: list[tuple[int, int, int]] = field(default_factory=list)
+    _next_correlation_id: int = 0
+    _reader: FrameReader = field(default_factory=lambda: FrameReader(INT32_MAX))
+
+    def ask(self, message: ApiMessage, kind: type[R], version: int | None = None) -> R:
+        """Sends a request and takes its answer, which must be there at once."""
+        self.send(message, version)
+        return self.take(kind)
+
+    def send(
+        self, message: ApiMessage, version: int | None = None, *, expects_answer: bool = True
+    ) -> int:
+        """Sends a request; returns its correlation id."""
+        correlation_id, data = self.frame(message, version, expects_answer=expects_answer)
+        self.feed(data)
+        return correlation_id
+
+    def frame(
+        self, message: ApiMessage, version: int | None = None, *, expects_answer: bool = True
+    ) -> tuple[int, bytes]:
+        """A request that is counted but not sent yet: feed it whole, in parts, or with others."""
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        number = newest_version(message) if version is None else version
+        if expects_answer:
+            self._asked.append((correlation_id, message.api_key, number))
+        return correlation_id, frame_of(message, number, correlation_id)
+
+    def feed(self, data: bytes) -> None:
+        # The runtime's buffer is writable, shared, and overwritten after the call.
+        buffer = bytearray(data)
+        self.machine.perform(self.machine.broker.receive(self.number, memoryview(buffer)))
+        buffer[:] = b"\xee" * len(buffer)
+        self.machine.serve_backlog(self.number)
+
+    def take(self, kind: type[R]) -> R:
+        assert self.closed is None, f"closed: {self.closed}"
+        assert self.answers, "no answer yet"
+        _, message = self.answers.pop(0)
+        assert isinstance(message, kind), message
+        return message
+
+    @property
+    def is_waiting(self) -> bool:
+        """Nothing to take, and still connected."""
+        return not self.answers and self.closed is None
+
+    def leave(self) -> None:
+        self.closed = "left"
+        self.machine.perform(self.machine.broker.disconnected(self.number))
+
+    def deliver(self, pieces: Iterable[Piece]) -> bytes:
+        data = b"".join(map(_bytes_of, pieces))
+        self.received_bytes += len(data)
+        for frame in self._reader.feed(data):
+            self.answers.append(self._decoded(frame))
+        return data
+
+    def _decoded(self, frame: memoryview) -> tuple[int, ApiMessage]:
+        correlation_id, api_key, version = self._asked.pop(0)
+        assert peek_correlation_id(frame) == correlation_id, "answered out of order"
+        position = response_body_position(api_key, version, frame)
+        return correlation_id, decode_response(api_key, version, frame, position)
+
+
+class RawClient(Client):
+    """Sends what is no request; keeps frames as they come, since nobody knows what they answer."""
+
+    def _decoded(self, frame: memoryview) -> tuple[int, ApiMessage]:
+        return peek_correlation_id(frame), ApiMessage()
+
+
+class InProcess:
+    """`settings` are broker keys. The disk and the clock outlive the broker; see `kill`."""
+
+    def __init__(self, seed: int = 0, settings: dict[str, str] | None = None) -> None:
+        self.clock = VirtualClock(start_ms=T0)
+        self.dice = SeededDice(f"{seed}/broker")
+        self.fs = SimFilesystem(dice=SeededDice(f"{seed}/disk"), clock=self.clock)
+        self.config = BrokerConfig.from_raw({**SETTINGS, **(settings or {})})
+        self.clients: dict[int, Client] = {}
+        # One line an effect, for comparing runs.
+        self.trace: list[str] = []
+        # Flushes are performed at once unless a test wants to hold them back.
+        self.held_flushes: list[Flush] | None = None
+        self._next_number = 1
+        self.broker: Broker
+        self.start()
+
+    # -- life cycle ---------------------------------------------------------------------------
+
+    def start(self) -> None:
+        world = World(fs=self.fs, clock=self.clock, dice=self.dice)
+        self.broker = open_broker(self.config, world, [ADDRESS])
+
+    def stop(self) -> None:
+        """As the runtime stops it: connections first, the clean marker last."""
+        for client in list(self.clients.values()):
+            client.leave()
+        self.clients.clear()
+        self.broker.log_dir.close()
+
+    def kill(self) -> None:
+        """The process dies and a new one starts on the same page cache."""
+        self.clients.clear()
+        self.fs.kill()
+        self.fs.clear_faults()
+        self.start()
+
+    def lose_power(self, mode: PowerLoss = "none") -> None:
+        self.clients.clear()
+        self.fs.power_loss(mode)
+        self.fs.clear_faults()
+        self.start()
+
+    # -- clients ------------------------------------------------------------------------------
+
+    def connect(self, host: str = "10.0.0.1") -> Client:
+        return self._connect(Client(self, self._next_number), host)
+
+    def connect_raw(self, host: str = "10.0.0.1") -> RawClient:
+        client = RawClient(self, self._next_number)
+        self._connect(client, host)
+        return client
+
+    def _connect(self, client: Client, host: str) -> Client:
+        self._next_number += 1
+        self.clients[client.number] = client
+        self.perform(self.broker.connected(client.number, host))
+        return client
+
+    # -- effects ------------------------------------------------------------------------------
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send(number, pieces):
+                    data = self.clients[number].deliver(pieces)
+                    self.trace.append(f"send {number} {len(data)} {zlib.crc32(data):08x}")
+                case Close(number, reason):
+                    self._close(number, reason)
+                case Flush():
+                    self.trace.append(f"flush {effect.topic_partition} {effect.plan.up_to}")
+                    if self.held_flushes is None:
+                        self.flush(effect)
+                    else:
+                        self.held_flushes.append(effect)
+
+    def _close(self, number: int, reason: str) -> None:
+        self.trace.append(f"close {number} {reason}")
+        client = self.clients.pop(number)
+        client.closed = reason
+        self.perform(self.broker.disconnected(number))
+
+    def flush(self, effect: Flush) -> None:
+        failure: OSError | None = None
+        try:
+            effect.plan.perform()
+        except OSError as error:
+            failure = error
+        self.perform(self.broker.completed(effect, failure))
+
+    def serve_backlog(self, number: int) -> None:
+        """The socket takes everything at once, so what came ahead is served on."""
+        while number in self.clients and self.broker.has_backlog(number):
+            self.perform(self.broker.sent(number))
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def advance(self, ms: int) -> None:
+        """Lets time pass, ticking whenever the broker asked to be; for minutes, not days."""
+        until_ms = self.clock.monotonic_ms() + ms
+        while (due_ms := self.broker.next_deadline_ms) <= until_ms:
+            self.clock.advance(ms=max(0, due_ms - self.clock.monotonic_ms()))
+            self.tick()
+        self.clock.advance(ms=until_ms - self.clock.monotonic_ms())
+
+    def jump(self, *, hours: int = 0, days: int = 0) -> None:
+        """A long time at once, as when a machine was asleep."""
+        self.clock.advance(hours=hours, days=days)
+        self.tick()
+
+    def tick(self) -> None:
+        self.perform(self.broker.tick())
+        for number in list(self.clients):
+            self.serve_backlog(number)
+
+    # -- what must always hold ----------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        for partition in self.broker.partitions:
+            partition.log.check_invariants()
+        self.broker.check_invariants()
