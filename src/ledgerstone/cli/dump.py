@@ -18,16 +18,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ledgerstone.storage.dump import (
-    BatchFacts,
-    DumpOptions,
-    Fact,
-    LogTotals,
-    PartitionFacts,
-    RecordFacts,
-    dump_path,
-)
+from ledgerstone.storage.dump import Fact, PartitionFacts, dump_path
 from ledgerstone.storage.dump_files import FileFacts, Problem
+from ledgerstone.storage.dump_log import BatchFacts, DumpOptions, LogTotals, RecordFacts
 from ledgerstone.system import OsFile, OsFilesystem
 from ledgerstone.types import (
     INT64_MAX,

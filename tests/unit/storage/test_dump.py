@@ -14,21 +14,13 @@ from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFile, SimFilesystem
-from ledgerstone.storage import dump, offset_index, time_index
+from ledgerstone.storage import dump_log, offset_index, time_index
 from ledgerstone.storage.checkpoints import (
     LeaderEpochCheckpoint,
     OffsetCheckpoint,
     PartitionMetadata,
 )
-from ledgerstone.storage.dump import (
-    BatchFacts,
-    DumpOptions,
-    Fact,
-    LogTotals,
-    PartitionFacts,
-    RecordFacts,
-    dump_path,
-)
+from ledgerstone.storage.dump import Fact, PartitionFacts, dump_path
 from ledgerstone.storage.dump_files import (
     AbortedTxnFacts,
     CheckpointFacts,
@@ -44,6 +36,7 @@ from ledgerstone.storage.dump_files import (
     TimeIndexEntry,
     TopicIdFacts,
 )
+from ledgerstone.storage.dump_log import BatchFacts, DumpOptions, LogTotals, RecordFacts
 from ledgerstone.storage.leader_epochs import EpochEntry
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir_files import (
@@ -175,7 +168,7 @@ def test_large_logs_give_the_same_facts_through_the_kernels(
     fs = disk_with({LOG: b"".join([three_batches()[0], faulty, three_batches()[2]])})
     plain = dumped(fs, LOG)
 
-    monkeypatch.setattr(dump, "KERNEL_FILE_BYTES", 0)
+    monkeypatch.setattr(dump_log, "KERNEL_FILE_BYTES", 0)
 
     assert dumped(fs, LOG) == plain
     assert len(only(Problem, plain)) == 1

@@ -1,0 +1,548 @@
+"""`ledgerstone topics, produce, consume, groups, configs` as a user meets them."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from ledgerstone.cli import lazy, options
+from ledgerstone.cli.main import main
+from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.session import SessionConfig
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    CreateTopicsResponseTopic,
+)
+from ledgerstone.protocol.messages.describe_configs import (
+    DescribeConfigsConfig,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from ledgerstone.protocol.messages.describe_groups import (
+    DescribeGroupsGroup,
+    DescribeGroupsMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from ledgerstone.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResponseTopic,
+    DescribeLogDirsResult,
+)
+from ledgerstone.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResult,
+)
+from ledgerstone.protocol.messages.list_groups import (
+    ListGroupsGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from ledgerstone.protocol.messages.produce import (
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResponse,
+)
+from ledgerstone.records.builder import build_batch
+from ledgerstone.records.record import Record, iter_records
+from ledgerstone.types import TopicPartition
+from tests.unit.client.fake_cluster import FakeCluster
+
+T = 1_700_000_000_000
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Result(NamedTuple):
+    exit_code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lines]
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    made = FakeCluster()
+    made.topic("t", [1, 1])
+
+    def client_of(_: list[Endpoint], config: SessionConfig) -> object:
+        return made.client(config)
+
+    monkeypatch.setattr(options, "Client", client_of)
+    return made
+
+
+@pytest.fixture
+def run(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    def run_command(*arguments: str, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["ledgerstone", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return Result(int(stopped.value.code or 0), *capsys.readouterr())
+
+    return run_command
+
+
+def fill(cluster: FakeCluster, partition: TopicPartition, *values: bytes | None) -> None:
+    for value in values:
+        batch = build_batch([(T, b"k", value, (("h", b"x"),))])
+        cluster.logs[partition].append(batch)
+
+
+def records_in(cluster: FakeCluster) -> list[Record]:
+    return [r for log in cluster.logs.values() for b in log.batches for r in iter_records(b)]
+
+
+# -- every command --------------------------------------------------------------------------------
+
+
+def test_help_loads_no_command() -> None:
+    program = (
+        "import sys; sys.argv = ['ledgerstone', '--help']\n"
+        "from ledgerstone.cli.main import main\n"
+        "try: main()\n"
+        "finally: print([m for m in sys.modules if 'ledgerstone.client' in m or m in "
+        "('rich.console', 'numpy', 'ledgerstone.storage', 'asyncio')])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"
+    for name in lazy.COMMANDS:
+        assert f"  {name} " in done.stdout
+
+
+@pytest.mark.parametrize("name", list(lazy.COMMANDS))
+def test_every_command_has_help_that_begins_with_what_it_does(run: Run, name: str) -> None:
+    result = run(name, "--help")
+
+    assert result.exit_code == 0
+    assert "--help" in result.out
+
+
+def test_broker_that_is_not_there_is_one_line_and_exit_code_1(
+    run: Run, cluster: FakeCluster
+) -> None:
+    cluster.down.append(cluster.nodes[1])
+
+    result = run("topics", "list")
+
+    assert (result.exit_code, result.out) == (1, "")
+    assert result.err == (
+        "ledgerstone: no broker at node1:9092: node1:9092: [Errno 111] Connection refused\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("produce", "t", "--tombstone"),
+        ("produce", "t", "-k", "a", "-v", "b", "--tombstone"),
+        ("produce", "t", "-v", "a", "--acks", "2"),
+        ("produce", "t", "-v", "a", "--compression", "rar"),
+        ("produce", "t", "-v", "0xzz"),
+        ("produce", "t", "-v", "a", "-H", "novalue"),
+        ("produce", "t", "--key-separator", ""),
+        ("consume", "t", "-b", "--offset", "3"),
+        ("consume", "t", "--until-end", "--follow"),
+        ("consume", "t", "--from", "yesterday"),
+        ("consume", "t", "-b", "--bootstrap", "a:b:c"),
+        ("groups", "reset-offsets", "g", "-t", "t"),
+        ("groups", "reset-offsets", "g", "-t", "t", "--to-latest", "--to-offset", "3"),
+        ("configs", "get", "planet", "x"),
+        ("configs", "set", "topic", "t", "novalue"),
+        ("configs", "get", "broker", "one"),
+        ("topics", "create", "t", "--compacted", "-c", "cleanup.policy=delete"),
+        ("topics", "alter", "t", "-p", "0"),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_asks_no_broker(
+    run: Run, cluster: FakeCluster, arguments: tuple[str, ...]
+) -> None:
+    result = run(*arguments)
+
+    assert result.exit_code == 2
+    assert result.err
+    assert cluster.requests == []
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoints"),
+    [
+        ("a:1", [("a", 1)]),
+        ("a", [("a", 9092)]),
+        ("a:1, b:2", [("a", 1), ("b", 2)]),
+        ("[::1]:5", [("::1", 5)]),
+    ],
+)
+def test_bootstrap_is_a_list_of_hosts_and_ports(
+    text: str, endpoints: list[tuple[str, int]]
+) -> None:
+    assert options.parse_bootstrap(text) == endpoints
+
+
+@pytest.mark.parametrize(
+    ("text", "time_ms"),
+    [
+        ("1700000000000", T),
+        ("2h", T - 7_200_000),
+        ("2023-11-14T22:13:20Z", T),
+        ("2023-11-14T22:13:20", T),
+        ("2023-11-14T23:13:20+01:00", T),
+    ],
+)
+def test_time_can_be_given_in_several_ways(text: str, time_ms: int) -> None:
+    assert options.parse_time(text, T) == time_ms
+
+
+# -- topics ---------------------------------------------------------------------------------------
+
+
+def test_topics_are_listed(run: Run) -> None:
+    result = run("topics", "list")
+
+    assert result.lines == ["TOPIC  PARTITIONS  REPLICATION", "t               2            1"]
+
+
+def test_topics_are_listed_as_json(run: Run) -> None:
+    result = run("topics", "list", "--json")
+
+    assert result.objects == [{"topic": "t", "partitions": 2, "replication": 1}]
+
+
+def test_compacted_topic_is_created(run: Run, cluster: FakeCluster) -> None:
+    topic = CreateTopicsResponseTopic(name="n")
+    cluster.once(CreateTopicsRequest, CreateTopicsResponse(topics=[topic]))
+
+    result = run("topics", "create", "n", "-p", "4", "--compacted", "-c", "segment.ms=9")
+
+    assert (result.exit_code, result.out) == (0, "created topic n\n")
+    request = cluster.requests[-1][1]
+    assert isinstance(request, CreateTopicsRequest)
+    configs = {each.name: each.value for each in request.topics[0].configs}
+    assert configs == {"cleanup.policy": "compact", "segment.ms": "9"}
+
+
+def test_refused_topic_is_exit_code_1_with_the_reason(run: Run, cluster: FakeCluster) -> None:
+    topic = CreateTopicsResponseTopic(name="n", error_code=37, error_message="-3 \x1b[31m")
+    cluster.once(CreateTopicsRequest, CreateTopicsResponse(topics=[topic]))
+
+    result = run("topics", "create", "n", "-p", "-3")
+
+    assert result.exit_code == 1
+    assert result.err == "ledgerstone: topic n: INVALID_PARTITIONS: -3 \\x1b[31m\n"
+
+
+def test_topic_is_described(run: Run, cluster: FakeCluster) -> None:
+    fill(cluster, P0, b"a", b"b")
+    logs = [DescribeLogDirsPartition(partition_index=0, partition_size=158)]
+    topic = DescribeLogDirsResponseTopic(name="t", partitions=logs)
+    log_dir = DescribeLogDirsResult(log_dir="d", topics=[topic])
+    cluster.once(DescribeLogDirsRequest, DescribeLogDirsResponse(results=[log_dir]))
+    config = DescribeConfigsConfig(name="cleanup.policy", value="compact", config_source=1)
+    default = DescribeConfigsConfig(name="segment.ms", value="1", config_source=5)
+    found = DescribeConfigsResult(configs=[config, default])
+    cluster.once(DescribeConfigsRequest, DescribeConfigsResponse(results=[found]))
+
+    (result,) = run("topics", "describe", "t", "--json").objects
+
+    first, second = result["partitions"]
+    assert (first["leader"], first["isr"], first["end_offset"], first["bytes"]) == (1, [1], 2, 158)
+    assert (second["start_offset"], second["end_offset"], second["bytes"]) == (0, 0, None)
+    assert result["configs"] == {
+        "cleanup.policy": {"value": "compact", "source": "DYNAMIC_TOPIC_CONFIG"}
+    }
+
+
+def test_unknown_topic_is_exit_code_1(run: Run) -> None:
+    result = run("topics", "describe", "nope")
+
+    assert result.exit_code == 1
+    assert result.err == "ledgerstone: topic nope: UNKNOWN_TOPIC_OR_PARTITION\n"
+
+
+# -- produce --------------------------------------------------------------------------------------
+
+
+def test_record_from_arguments(run: Run, cluster: FakeCluster) -> None:
+    result = run("produce", "t", "-k", "abc", "-v", "0x00ff", "-H", "a=b", "--timestamp", str(T))
+
+    assert (result.exit_code, result.out) == (0, "t-1 offset=0\n")
+    assert records_in(cluster) == [Record(0, T, b"abc", b"\x00\xff", (("a", b"b"),))]
+
+
+def test_tombstone_from_arguments(run: Run, cluster: FakeCluster) -> None:
+    (result,) = run("produce", "t", "-k", "abc", "--tombstone", "--json").objects
+
+    assert (result["partition"], result["offset"]) == (1, 0)
+    assert records_in(cluster)[0].value is None
+
+
+def test_every_line_of_stdin_is_a_record(run: Run, cluster: FakeCluster) -> None:
+    result = run("produce", "t", "-p", "0", stdin=b"one\r\n\nnull\nlast")
+
+    assert len(result.lines) == 4
+    assert [r.value for r in records_in(cluster)] == [b"one", b"", b"null", b"last"]
+
+
+def test_lines_with_keys(run: Run, cluster: FakeCluster) -> None:
+    result = run("produce", "t", "--key-separator", "::", "-p", "0", "-q", stdin=b"a::1\nb::2::3\n")
+
+    assert result.out == "2 records written\n"
+    assert [(r.key, r.value) for r in records_in(cluster)] == [(b"a", b"1"), (b"b", b"2::3")]
+
+
+def test_line_without_the_separator_is_wrong_usage(run: Run) -> None:
+    result = run("produce", "t", "--key-separator", ":", stdin=b"a:1\nnothing\n")
+
+    assert result.exit_code == 2
+    assert "nothing" in result.err
+
+
+def test_refused_record_is_exit_code_1(run: Run, cluster: FakeCluster) -> None:
+    answer = ProducePartitionResponse(index=0, error_code=87, error_message="no key")
+    topic = ProduceTopicResponse("t", partition_responses=[answer])
+    cluster.once(ProduceRequest, ProduceResponse(responses=[topic]))
+
+    result = run("produce", "t", "-p", "0", "-v", "x")
+
+    assert (result.exit_code, result.out) == (1, "")
+    assert result.err == "ledgerstone: Produce t-0: INVALID_RECORD: no key\n"
+
+
+# -- consume --------------------------------------------------------------------------------------
+
+
+def test_records_are_lines_and_tombstones_say_so(run: Run, cluster: FakeCluster) -> None:
+    fill(cluster, P0, b"a", None)
+
+    result = run("consume", "t", "-b")
+
+    assert result.lines == [
+        't-0 offset=0 time=2023-11-14T22:13:20.000Z key="k" "a" headers={"h": "x"}',
+        't-0 offset=1 time=2023-11-14T22:13:20.000Z key="k" TOMBSTONE headers={"h": "x"}',
+    ]
+
+
+def test_records_are_json(run: Run, cluster: FakeCluster) -> None:
+    fill(cluster, P0, b"\xff", None)
+
+    first, second = run("consume", "t", "-b", "--json").objects
+
+    assert first == {
+        "topic": "t",
+        "partition": 0,
+        "offset": 0,
+        "timestamp_ms": T,
+        "key": "k",
+        "value_hex": "ff",
+        "tombstone": False,
+        "headers": [{"name": "h", "value": "x"}],
+    }
+    assert (second["value"], second["tombstone"]) == (None, True)
+
+
+def test_terminal_is_not_given_orders(run: Run, cluster: FakeCluster) -> None:
+    fill(cluster, P0, b"\x1b[2J")
+
+    result = run("consume", "t", "-b")
+
+    assert "\x1b" not in result.out
+    assert "0x1b5b324a" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "offsets"),
+    [
+        (("-b",), [0, 1, 2, 3]),
+        (("-b", "--max", "2"), [0, 1]),
+        (("--offset", "2", "-p", "0"), [2, 3]),
+        (("--from", "0"), [0, 1, 2, 3]),
+        (("--from", str(T + 1)), []),
+        (("-b", "-p", "1"), []),
+        (("-b", "--key", "k"), [0, 1, 2, 3]),
+        (("-b", "--key", "other"), []),
+        (("--until-end",), []),
+    ],
+)
+def test_start_and_filter_decide_what_is_read(
+    run: Run, cluster: FakeCluster, arguments: tuple[str, ...], offsets: list[int]
+) -> None:
+    fill(cluster, P0, b"a", b"b", None, b"d")
+
+    result = run("consume", "t", "--json", *arguments)
+
+    assert result.exit_code == 0
+    assert [each["offset"] for each in result.objects] == offsets
+
+
+def test_partition_that_is_not_there_is_named(run: Run) -> None:
+    result = run("consume", "t", "-b", "-p", "9")
+
+    assert (result.exit_code, result.err) == (1, "ledgerstone: t has 2 partitions, not 9\n")
+
+
+def test_group_goes_on_behind_what_was_shown(run: Run, cluster: FakeCluster) -> None:
+    fill(cluster, P0, b"a", b"b", b"c")
+
+    first = run("consume", "t", "-g", "g", "--max", "2", "--json")
+    committed = dict(cluster.committed)
+    second = run("consume", "t", "-g", "g", "--json")
+
+    assert [each["offset"] for each in first.objects] == [0, 1]
+    assert committed == {("g", P0): 2, ("g", P1): 0}
+    assert [each["offset"] for each in second.objects] == [2]
+    assert cluster.committed["g", P0] == 3
+
+
+# -- groups ---------------------------------------------------------------------------------------
+
+
+def script_group(cluster: FakeCluster, *, members: int = 0) -> None:
+    listed = ListGroupsGroup("g", "consumer", "Empty", "classic")
+    cluster.once(ListGroupsRequest, ListGroupsResponse(groups=[listed]))
+    found = [DescribeGroupsMember(member_id=f"m{number}") for number in range(members)]
+    group = DescribeGroupsGroup(group_id="g", group_state="Stable", members=found)
+    cluster.once(DescribeGroupsRequest, DescribeGroupsResponse(groups=[group]))
+    cluster.offered.remove(69)
+
+
+def test_groups_are_listed(run: Run, cluster: FakeCluster) -> None:
+    script_group(cluster)
+
+    assert run("groups", "list", "--json").objects == [
+        {"group": "g", "state": "Empty", "type": "classic", "protocol": "consumer"}
+    ]
+
+
+def test_lag_of_a_group_is_shown_per_partition(run: Run, cluster: FakeCluster) -> None:
+    fill(cluster, P0, b"a", b"b", b"c")
+    cluster.committed["g", P0] = 1
+    script_group(cluster)
+
+    (result,) = run("groups", "describe", "g", "--json").objects
+
+    (partition,) = result["partitions"]
+    assert (partition["committed_offset"], partition["lag"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "after"),
+    [
+        (("--to-earliest",), [0, 0]),
+        (("--to-latest",), [3, 0]),
+        (("--to-offset", "2"), [2, 0]),
+        (("--to-time", str(T)), [0, 0]),
+    ],
+)
+def test_offsets_of_a_group_are_moved(
+    run: Run, cluster: FakeCluster, arguments: tuple[str, ...], after: list[int]
+) -> None:
+    fill(cluster, P0, b"a", b"b", b"c")
+    script_group(cluster)
+
+    result = run("groups", "reset-offsets", "g", "-t", "t", "--json", *arguments)
+
+    assert [each["after"] for each in result.objects] == after
+    assert [cluster.committed["g", each] for each in (P0, P1)] == after
+
+
+def test_dry_run_moves_nothing(run: Run, cluster: FakeCluster) -> None:
+    result = run("groups", "reset-offsets", "g", "-t", "t", "--to-latest", "--dry-run")
+
+    assert result.exit_code == 0
+    assert cluster.committed == {}
+
+
+def test_group_with_members_is_not_moved(run: Run, cluster: FakeCluster) -> None:
+    script_group(cluster, members=2)
+
+    result = run("groups", "reset-offsets", "g", "-t", "t", "--to-latest")
+
+    assert (result.exit_code, cluster.committed) == (1, {})
+    assert result.err == "ledgerstone: group g has 2 members; stop them first\n"
+
+
+# -- configs --------------------------------------------------------------------------------------
+
+
+def script_configs(cluster: FakeCluster) -> None:
+    configs = [
+        DescribeConfigsConfig(name="b", value="2", config_source=1),
+        DescribeConfigsConfig(name="a", value="1", config_source=5),
+        DescribeConfigsConfig(name="c", value=None, config_source=1, is_sensitive=True),
+    ]
+    result = DescribeConfigsResult(configs=configs)
+    cluster.once(DescribeConfigsRequest, DescribeConfigsResponse(results=[result]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keys"), [((), ["b", "c"]), (("a",), ["a"]), (("--all",), ["a", "b", "c"])]
+)
+def test_settings_are_shown_with_their_source(
+    run: Run, cluster: FakeCluster, arguments: tuple[str, ...], keys: list[str]
+) -> None:
+    script_configs(cluster)
+
+    result = run("configs", "get", "topic", "t", "--json", *arguments)
+
+    assert [each["key"] for each in result.objects] == keys
+
+
+def test_secret_setting_is_not_shown_as_unset(run: Run, cluster: FakeCluster) -> None:
+    script_configs(cluster)
+
+    result = run("configs", "get", "topic", "t", "c")
+
+    assert result.lines[1].split() == ["c", "(secret)", "DYNAMIC_TOPIC_CONFIG"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent", "said"),
+    [
+        (("set", "topic", "t", "a=1=2"), ("a", 0, "1=2"), "topic t: a = 1=2\n"),
+        (("unset", "topic", "t", "a"), ("a", 1, None), "topic t: a unset\n"),
+    ],
+)
+def test_setting_is_changed(
+    run: Run,
+    cluster: FakeCluster,
+    arguments: tuple[str, ...],
+    sent: tuple[str, int, str | None],
+    said: str,
+) -> None:
+    done = IncrementalAlterConfigsResponse(responses=[IncrementalAlterConfigsResult()])
+    cluster.once(IncrementalAlterConfigsRequest, done)
+
+    result = run("configs", *arguments)
+
+    assert (result.exit_code, result.out) == (0, said)
+    request = cluster.requests[-1][1]
+    assert isinstance(request, IncrementalAlterConfigsRequest)
+    (config,) = request.resources[0].configs
+    assert (config.name, config.config_operation, config.value) == sent
