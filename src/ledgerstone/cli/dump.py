@@ -11,13 +11,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from ledgerstone.cli.output import OutputClosed, printable, show_bytes, show_time
 from ledgerstone.storage.dump import Fact, PartitionFacts, dump_path
 from ledgerstone.storage.dump_files import FileFacts, Problem
 from ledgerstone.storage.dump_log import BatchFacts, DumpOptions, LogTotals, RecordFacts
@@ -27,17 +27,7 @@ from ledgerstone.types import (
     NO_LEADER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    NO_TIMESTAMP,
 )
-
-# Of a key, value or header; --full shows all of it.
-SHOWN_CHARACTERS: Final = 80
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-
-
-class OutputClosed(Exception):
-    """Whoever read our output has seen enough."""
 
 
 class ReadOnlyFilesystem(OsFilesystem):
@@ -54,47 +44,6 @@ class Part(NamedTuple):
 
     text: str
     style: str = ""
-
-
-# -- values as text ---------------------------------------------------------------------------
-
-
-def printable(text: str) -> str:
-    """One line of text from outside: nothing in it can move a cursor or end the line."""
-    return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in text
-    )
-
-
-def show_bytes(data: bytes | None, *, full: bool = False) -> str:
-    """Quoted if it is text, else hex; so `"0x00"` is four characters and `0x00` is one byte."""
-    if data is None:
-        return "null"
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return _show_hex(data, full=full)
-    if not text.translate(_ESCAPES).isprintable():
-        return _show_hex(data, full=full)
-    shown = text if full else text[:SHOWN_CHARACTERS]
-    quoted = f'"{shown.translate(_ESCAPES)}"'
-    return quoted if len(shown) == len(text) else f"{quoted}… ({len(data)} bytes)"
-
-
-def _show_hex(data: bytes, *, full: bool) -> str:
-    shown = data if full else data[: SHOWN_CHARACTERS // 2]
-    return f"0x{shown.hex()}" + ("" if len(shown) == len(data) else f"… ({len(data)} bytes)")
-
-
-def show_time(timestamp_ms: int | None) -> str:
-    """ISO 8601 to the millisecond; a number where no calendar reaches."""
-    if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP:
-        return "none"
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"{timestamp_ms}ms"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # -- facts as lines ---------------------------------------------------------------------------

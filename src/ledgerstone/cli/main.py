@@ -48,13 +48,6 @@ def _options(
     """A Kafka-compatible log whose deletes are visible, bounded in time and provable."""
 
 
-def _is_closed_output(error: Exception) -> bool:
-    # `dump` has a class of its own, which is not worth loading before something was raised.
-    from ledgerstone.cli import dump
-
-    return isinstance(error, OutputClosed | dump.OutputClosed)
-
-
 def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A key may hold characters that this terminal's encoding does not have.
@@ -66,9 +59,7 @@ def main() -> None:
     except LedgerstoneError as error:
         sys.stderr.write(f"ledgerstone: {printable(str(error))}\n")
         sys.exit(1)
-    except Exception as error:
-        if not _is_closed_output(error):
-            raise
+    except OutputClosed:
         # The interpreter flushes stdout once more when it ends, and would complain then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE_EXIT)

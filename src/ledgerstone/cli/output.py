@@ -104,9 +104,7 @@ def _write_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None
     titles = [column.upper().replace("_", "-") for column in columns]
     shown = [["-" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(titles, *shown, strict=True)]
-    numeric = [
-        any(isinstance(row[index], int) for row in rows) for index in range(len(columns))
-    ]
+    numeric = [any(isinstance(row[index], int) for row in rows) for index in range(len(columns))]
     for line in [titles, *shown]:
         cells = [
             cell.rjust(width) if right else cell.ljust(width)

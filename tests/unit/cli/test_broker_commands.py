@@ -47,6 +47,12 @@ from ledgerstone.protocol.messages.list_groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from ledgerstone.protocol.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResponsePartition,
+    ListOffsetsResponseTopic,
+)
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionResponse,
     ProduceRequest,
@@ -151,7 +157,7 @@ def test_broker_that_is_not_there_is_one_line_and_exit_code_1(
 
     result = run("topics", "list")
 
-    assert (result.exit_code, result.out) == (1, "")
+    assert (result.exit_code, result.out, cluster.sleeps_ms) == (1, "", [])
     assert result.err == (
         "ledgerstone: no broker at node1:9092: node1:9092: [Errno 111] Connection refused\n"
     )
@@ -399,6 +405,18 @@ def test_start_and_filter_decide_what_is_read(
 
     assert result.exit_code == 0
     assert [each["offset"] for each in result.objects] == offsets
+
+
+def test_what_is_written_after_the_start_is_not_waited_for(run: Run, cluster: FakeCluster) -> None:
+    cluster.logs[P0].append(build_batch([(T, b"k", b"v", ())] * 3))
+    ends = [ListOffsetsResponsePartition(partition_index=0, offset=2)]
+    topic = ListOffsetsResponseTopic(name="t", partitions=ends)
+    cluster.once(ListOffsetsRequest, ListOffsetsResponse(topics=[topic]))
+
+    result = run("consume", "t", "-b", "-p", "0", "-g", "g", "--json")
+
+    assert [each["offset"] for each in result.objects] == [0, 1]
+    assert cluster.committed == {("g", P0): 2}
 
 
 def test_partition_that_is_not_there_is_named(run: Run) -> None:

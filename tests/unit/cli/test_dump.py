@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 import ledgerstone
 from ledgerstone.cli import dump as command
-from ledgerstone.cli.dump import show_bytes, show_time
 from ledgerstone.cli.main import app, main
+from ledgerstone.cli.output import show_bytes, show_time
 from ledgerstone.errors import KernelBuildFailed
 from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.records.control import end_txn_marker

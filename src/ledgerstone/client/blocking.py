@@ -1,0 +1,271 @@
+"""The session over plain blocking sockets. Shell: performs steps, decides nothing.
+
+One thread at a time may use a `Client`. Connections are made when first needed and kept; one that
+fails is dropped, and the session says where to go instead.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Final, Protocol, Self, TypeVar, assert_never
+
+from ledgerstone import __version__
+from ledgerstone.client.call import Call, Done, Send, Wait
+from ledgerstone.client.cluster import Endpoint, TopicInfo, ask_about
+from ledgerstone.client.errors import check
+from ledgerstone.client.rounds import Answers, PartitionAnswer, Rounds
+from ledgerstone.client.routing import Broker, Target, target_of
+from ledgerstone.client.session import Link, Session, SessionConfig
+from ledgerstone.clock import Clock, Dice
+from ledgerstone.errors import InvariantViolation, KafkaError
+from ledgerstone.protocol.client_connection import ClientConnection, Response, State
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ledgerstone.protocol.wire import ProtocolViolation
+from ledgerstone.system import SystemClock, SystemDice
+from ledgerstone.types import Buffer, TopicPartition
+
+R = TypeVar("R", bound=ApiMessage)
+A = TypeVar("A")
+W = TypeVar("W")
+
+CONNECT_TIMEOUT_MS: Final = 10_000
+# A parked fetch stays silent for as long as it was asked to, and then a little.
+GRACE_MS: Final = 5_000
+RECEIVE_BYTES: Final = 1 << 20
+MAX_RESPONSE_BYTES: Final = 256 << 20
+
+
+class Wire(Protocol):
+    """What is used of a socket."""
+
+    def sendall(self, data: Buffer, /) -> None: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def settimeout(self, timeout_s: float, /) -> None: ...
+    def close(self) -> None: ...
+
+
+Dial = Callable[[Endpoint, float], Wire]
+Sleep = Callable[[float], None]
+
+
+def dial_tcp(endpoint: Endpoint, timeout_s: float) -> socket.socket:
+    sock = socket.create_connection(endpoint, timeout=timeout_s)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+class BlockingConnection:
+    """One socket and the protocol's view of it. Unusable after any exception but a refusal."""
+
+    def __init__(self, sock: Wire, client_id: str) -> None:
+        self._sock = sock
+        self._protocol = ClientConnection(client_id, __version__, max_bytes=MAX_RESPONSE_BYTES)
+
+    def exchange(self, step: Send, clock: Clock) -> ApiMessage | None:
+        """The response; None if none is expected."""
+        deadline_ms = clock.monotonic_ms() + step.timeout_ms
+        while self._protocol.state is State.NEGOTIATING:
+            self._flush()
+            self._receive(deadline_ms, clock)
+        self._protocol.send(
+            step.request,
+            at_most=step.at_most_version,
+            expects_response=step.expects_response,
+        )
+        self._flush()
+        if not step.expects_response:
+            return None
+        responses: list[Response] = []
+        while not responses:
+            responses = self._receive(deadline_ms, clock)
+        return responses[0].message
+
+    def _flush(self) -> None:
+        for piece in self._protocol.data_to_send():
+            if not isinstance(piece, Buffer):
+                raise InvariantViolation(f"a request holds {type(piece).__name__}, not bytes")
+            self._sock.sendall(piece)
+
+    def _receive(self, deadline_ms: int, clock: Clock) -> list[Response]:
+        remaining_ms = deadline_ms - clock.monotonic_ms()
+        if remaining_ms <= 0:
+            raise TimeoutError("no answer in time")
+        self._sock.settimeout(remaining_ms / 1000)
+        # A fresh object each time: what is decoded from it may be views of it.
+        data = self._sock.recv(RECEIVE_BYTES)
+        if not data:
+            raise ConnectionError("closed by the broker")
+        return self._protocol.receive_data(data)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class Client:
+    """A client of one cluster. Closes its connections when it leaves a `with` block."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Endpoint],
+        config: SessionConfig | None = None,
+        *,
+        clock: Clock | None = None,
+        dice: Dice | None = None,
+        dial: Dial = dial_tcp,
+        sleep: Sleep = time.sleep,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.dice: Dice = dice or SystemDice()
+        self.session = Session(bootstrap, self.dice, config)
+        self._dial = dial
+        self._sleep = sleep
+        self._connections: dict[Link, BlockingConnection] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for link in list(self._connections):
+            self._drop(link)
+
+    # -- one request ---------------------------------------------------------------------------
+
+    def call(
+        self,
+        request: ApiMessage,
+        response_class: type[R],
+        *,
+        to: Target | None = None,
+        timeout_ms: int | None = None,
+        one_try: bool = False,
+    ) -> R:
+        """The response, whatever codes are in it; raises if there is none to be had."""
+        call = Call(
+            self.session,
+            request,
+            target_of(request) if to is None else to,
+            now_ms=self.clock.monotonic_ms(),
+            timeout_ms=timeout_ms,
+            one_try=one_try,
+        )
+        while True:
+            step = call.next_step(self.clock.monotonic_ms())
+            match step:
+                case Done(response=response):
+                    assert isinstance(response, response_class), f"{call}: {type(response)}"
+                    return response
+                case Wait(duration_ms=duration_ms):
+                    self._sleep(duration_ms / 1000)
+                case Send():
+                    self._perform(call, step)
+                case _:
+                    assert_never(step)
+
+    def _perform(self, call: Call, step: Send) -> None:
+        try:
+            response = self._connection(step).exchange(step, self.clock)
+        except (OSError, ProtocolViolation) as error:
+            self._drop(step.link)
+            reason = str(error) or type(error).__name__
+            call.failed(reason, self.clock.monotonic_ms())
+            return
+        except KafkaError:
+            raise  # the broker does not speak a version we need; the connection is still good
+        except BaseException:
+            # Interrupted between request and response: the stream is of no use any more.
+            self._drop(step.link)
+            raise
+        if response is None:
+            call.sent_without_response()
+        else:
+            call.answered(response, self.clock.monotonic_ms())
+
+    def _connection(self, step: Send) -> BlockingConnection:
+        known = self._connections.get(step.link)
+        if known is not None:
+            return known
+        timeout_ms = min(step.timeout_ms, CONNECT_TIMEOUT_MS)
+        sock = self._dial(step.link.endpoint, timeout_ms / 1000)
+        made = BlockingConnection(sock, self.session.config.client_id)
+        self._connections[step.link] = made
+        return made
+
+    def _drop(self, link: Link) -> None:
+        connection = self._connections.pop(link, None)
+        if connection is not None:
+            connection.close()
+
+    # -- topics and leaders --------------------------------------------------------------------
+
+    def all_topics(self) -> list[TopicInfo]:
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        response = self.call(request, MetadataResponse)
+        names = sorted(topic.name for topic in response.topics if topic.name is not None)
+        return [self.session.cluster.topics[n] for n in names if n in self.session.cluster.topics]
+
+    def topic(self, name: str) -> TopicInfo:
+        """What the cluster says now; raises UnknownTopicOrPartition at once if it is not there."""
+        self.call(ask_about([name]), MetadataResponse)
+        cluster = self.session.cluster
+        if name not in cluster.topics:
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            check(cluster.topic_errors.get(name, unknown), f"topic {name}")
+        return cluster.topics[name]
+
+    def ask_leaders(
+        self,
+        api_name: str,
+        wanted: Mapping[TopicPartition, W],
+        build: Callable[[Mapping[TopicPartition, W]], ApiMessage],
+        read: Callable[[R], Iterable[PartitionAnswer[A]]],
+        response_class: type[R],
+        *,
+        timeout_ms: int | None = None,
+    ) -> Answers[A]:
+        """Asks the leader of each partition; `build` gets those of one leader at a time."""
+        rounds: Rounds[W, A] = Rounds(
+            self.session,
+            api_name,
+            wanted,
+            now_ms=self.clock.monotonic_ms(),
+            timeout_ms=timeout_ms,
+        )
+        while rounds.pending:
+            question = rounds.metadata_to_ask(self.clock.monotonic_ms())
+            if question is not None:
+                self.call(question, MetadataResponse)
+            for node_id, group in rounds.by_leader(self.clock.monotonic_ms()).items():
+                self._ask_leader(rounds, node_id, group, build(group), read, response_class)
+            if rounds.pending:
+                self._sleep(rounds.pause_ms(self.clock.monotonic_ms()) / 1000)
+        return rounds.answers
+
+    def _ask_leader(
+        self,
+        rounds: Rounds[W, A],
+        node_id: int,
+        group: Mapping[TopicPartition, W],
+        request: ApiMessage,
+        read: Callable[[R], Iterable[PartitionAnswer[A]]],
+        response_class: type[R],
+    ) -> None:
+        timeout_ms = rounds.remaining_ms(self.clock.monotonic_ms()) + GRACE_MS
+        try:
+            response = self.call(
+                request, response_class, to=Broker(node_id), timeout_ms=timeout_ms, one_try=True
+            )
+        except KafkaError as error:
+            rounds.leader_lost(group, error, self.clock.monotonic_ms())
+            return
+        rounds.take(group, read(response), self.clock.monotonic_ms())

@@ -1,0 +1,185 @@
+"""One request's life: where it goes next, when it is repeated, when it has failed. Pure.
+
+A shell drives a `Call` in a loop: it asks for the next step, performs it, and reports what came of
+it. What has to be found out first, such as who coordinates a group, is a step like any other.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut, check, error_of, name_of
+from ledgerstone.client.reactions import Reaction, refusal_in
+from ledgerstone.client.routing import Broker, Coordinator, Target
+from ledgerstone.client.session import Link, Session
+from ledgerstone.protocol.api import OFFERED
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages import APIS, ApiKey
+from ledgerstone.protocol.messages.find_coordinator import FindCoordinatorResponse
+from ledgerstone.protocol.messages.metadata import MetadataResponse
+from ledgerstone.protocol.messages.produce import ProduceRequest, ProduceResponse
+
+# Their answers name partitions one by one, and are large.
+_READ_BY_PARTITION: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Send this, connecting first if need be; then report `answered`, or `failed`."""
+
+    link: Link
+    request: ApiMessage
+    at_most_version: int
+    expects_response: bool
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    response: ApiMessage
+
+
+Step = Send | Wait | Done
+
+
+class Call:
+    """One request until its response, its refusal or its deadline.
+
+    After every `Send` comes one report: `answered`, `sent_without_response` or `failed`. With
+    `one_try` a broken connection ends the call; its owner knows better where to try next.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        request: ApiMessage,
+        target: Target,
+        *,
+        now_ms: int,
+        timeout_ms: int | None = None,
+        one_try: bool = False,
+    ) -> None:
+        limit_ms = session.config.call_timeout_ms if timeout_ms is None else timeout_ms
+        self.session = session
+        self.request = request
+        self.target = target
+        self._started_ms = now_ms
+        self._deadline_ms = now_ms + limit_ms
+        self._resume_ms = now_ms
+        self._one_try = one_try
+        self._failures = 0
+        self._trouble = "nothing was tried"
+        self._sent: Send | None = None
+        self._has_choice = False  # what was last sent could have gone to another broker
+        self._response: ApiMessage | None = None
+
+    def __str__(self) -> str:
+        return f"{self.request.name} to {self.target}"
+
+    def next_step(self, now_ms: int) -> Step:
+        if self._response is not None:
+            return Done(response=self._response)
+        if now_ms >= self._deadline_ms:
+            waited_ms = now_ms - self._started_ms
+            raise CallTimedOut(f"{self}: no answer in {waited_ms} ms: {self._trouble}")
+        if now_ms < self._resume_ms:
+            return self._wait(self._resume_ms - now_ms, now_ms)
+        chosen = self.session.resolve(self.target)
+        question = self.request if chosen is None or isinstance(chosen, Link) else chosen
+        self._has_choice = not isinstance(chosen, Link)
+        link = chosen if isinstance(chosen, Link) else self.session.any_link(now_ms)
+        if not isinstance(link, Link):
+            return self._wait_for_a_broker(link, now_ms)
+        muted_ms = self.session.muted_ms(link, now_ms)
+        if muted_ms > 0:
+            self._trouble = f"{link.endpoint} asked for a pause"
+            return self._wait(muted_ms, now_ms)
+        return self._send(link, question, now_ms)
+
+    def _wait(self, duration_ms: int, now_ms: int) -> Wait:
+        return Wait(duration_ms=min(duration_ms, self._deadline_ms - now_ms))
+
+    def _wait_for_a_broker(self, duration_ms: int, now_ms: int) -> Wait:
+        session = self.session
+        waited_ms = now_ms - self._started_ms
+        if not session.was_reached and waited_ms >= session.config.reach_timeout_ms:
+            tried = ", ".join(map(str, session.bootstrap))
+            raise BrokerUnreachable(f"no broker at {tried}: {self._trouble}")
+        return self._wait(duration_ms, now_ms)
+
+    def _send(self, link: Link, question: ApiMessage, now_ms: int) -> Send:
+        offered = OFFERED.get(question.api_key)
+        last_version = APIS[question.api_key].last_version if offered is None else offered.last
+        self._sent = Send(
+            link=link,
+            request=question,
+            at_most_version=last_version,
+            expects_response=not (isinstance(question, ProduceRequest) and question.acks == 0),
+            timeout_ms=self._deadline_ms - now_ms,
+        )
+        return self._sent
+
+    # -- what came of it -----------------------------------------------------------------------
+
+    def sent_without_response(self) -> None:
+        assert self._sent is not None, "nothing was sent"
+        assert not self._sent.expects_response, f"{self} expects a response"
+        self._response = ProduceResponse()
+
+    def answered(self, response: ApiMessage, now_ms: int) -> None:
+        """Takes the response to what was last sent. Raises what no repetition can mend."""
+        assert self._sent is not None, "an answer to nothing"
+        self.session.reached(self._sent.link, response, now_ms)
+        if self._sent.request is self.request:
+            self._take(response, now_ms)
+        elif isinstance(response, MetadataResponse):
+            self._check_broker()
+        elif isinstance(response, FindCoordinatorResponse):
+            self._take_coordinator(response, now_ms)
+
+    def failed(self, reason: str, now_ms: int) -> None:
+        """The connection could not be made, or broke, or stayed silent."""
+        assert self._sent is not None, "a failure of nothing"
+        link = self._sent.link
+        self.session.lost(link, now_ms)
+        self._trouble = f"{link.endpoint}: {reason}"
+        if self._one_try and self._sent.request is self.request:
+            raise error_of(ErrorCode.NETWORK_EXCEPTION, f"{self}", self._trouble)
+        if not self._has_choice:
+            # With a choice the next endpoint is tried at once; this one has a pause of its own.
+            self._pause(now_ms)
+
+    def _take(self, response: ApiMessage, now_ms: int) -> None:
+        by_partition = self.request.api_key in _READ_BY_PARTITION
+        refusal = None if by_partition else refusal_in(response)
+        if refusal is None:
+            self._response = response
+        else:
+            self._refused(refusal, now_ms)
+
+    def _check_broker(self) -> None:
+        brokers = self.session.cluster.brokers
+        if isinstance(self.target, Broker) and self.target.node_id not in brokers:
+            known = ", ".join(map(str, sorted(brokers))) or "none"
+            raise error_of(ErrorCode.BROKER_NOT_AVAILABLE, f"{self}", f"known brokers: {known}")
+
+    def _take_coordinator(self, response: FindCoordinatorResponse, now_ms: int) -> None:
+        assert isinstance(self.target, Coordinator), f"{self} asked for a coordinator"
+        code = self.session.learn_coordinator(self.target, response)
+        if code != ErrorCode.NONE:
+            self._refused(code, now_ms)
+
+    def _refused(self, code: int, now_ms: int) -> None:
+        if self.session.react(code, self.target) is Reaction.FAIL:
+            check(code, f"{self}")
+        self._trouble = name_of(code)
+        self._pause(now_ms)
+
+    def _pause(self, now_ms: int) -> None:
+        self._failures += 1
+        self._resume_ms = now_ms + self.session.backoff.after(self._failures)

@@ -1,0 +1,138 @@
+"""What a client knows about the cluster: brokers, topics, leaders. Pure; fed with Metadata answers.
+
+Everything here may be out of date at any time. Being wrong costs a round trip, since the broker
+asked says so; nothing is ever decided here that only the cluster can decide.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ZERO_UUID
+from ledgerstone.protocol.messages.metadata import (
+    MetadataPartition,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from ledgerstone.types import TopicPartition
+
+NO_NODE: Final = -1
+
+
+class Endpoint(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionInfo:
+    partition: int
+    leader_id: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    error_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo:
+    name: str
+    topic_id: bytes
+    is_internal: bool
+    partitions: Mapping[int, PartitionInfo]  # in the order of their numbers
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.controller_id = NO_NODE
+        self.brokers: dict[int, Endpoint] = {}
+        self.topics: dict[str, TopicInfo] = {}
+        self.topic_errors: dict[str, int] = {}  # of the topics last asked for
+        self._names: dict[bytes, str] = {}
+        self._learned_ms: dict[str, int] = {}
+
+    def learn(self, response: MetadataResponse, *, now_ms: int) -> None:
+        if response.brokers:
+            self.brokers = {b.node_id: Endpoint(b.host, b.port) for b in response.brokers}
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        for topic in response.topics:
+            if topic.name is not None:
+                self._learn_topic(topic.name, topic, now_ms)
+
+    def _learn_topic(self, name: str, topic: MetadataResponseTopic, now_ms: int) -> None:
+        self.forget(name)
+        if topic.error_code != ErrorCode.NONE:
+            self.topic_errors[name] = topic.error_code
+            return
+        self.topic_errors.pop(name, None)
+        partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
+        self.topics[name] = TopicInfo(
+            name=name,
+            topic_id=topic.topic_id,
+            is_internal=topic.is_internal,
+            partitions={each.partition_index: _partition_info(each) for each in partitions},
+        )
+        self._learned_ms[name] = now_ms
+        if topic.topic_id != ZERO_UUID:
+            self._names[topic.topic_id] = name
+
+    def forget(self, topic: str) -> None:
+        known = self.topics.pop(topic, None)
+        self._learned_ms.pop(topic, None)
+        if known is not None:
+            self._names.pop(known.topic_id, None)
+
+    def knows(self, topic: str, *, now_ms: int, max_age_ms: int) -> bool:
+        learned_ms = self._learned_ms.get(topic)
+        return learned_ms is not None and now_ms - learned_ms < max_age_ms
+
+    def leader_of(self, partition: TopicPartition) -> int:
+        """NO_NODE if there is no such partition, or nobody leads it, or we were not told."""
+        topic = self.topics.get(partition.topic)
+        info = None if topic is None else topic.partitions.get(partition.partition)
+        return NO_NODE if info is None else info.leader_id
+
+    def why_leaderless(self, partition: TopicPartition) -> int:
+        """The error code that says why `leader_of` has no answer."""
+        topic = self.topics.get(partition.topic)
+        if topic is None:
+            return self.topic_errors.get(partition.topic, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        info = topic.partitions.get(partition.partition)
+        if info is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return info.error_code or ErrorCode.LEADER_NOT_AVAILABLE
+
+    def topic_id(self, topic: str) -> bytes:
+        known = self.topics.get(topic)
+        return ZERO_UUID if known is None else known.topic_id
+
+    def name_of(self, topic: str, topic_id: bytes) -> str | None:
+        """The name in an answer that has either a name or an id."""
+        return topic or self._names.get(topic_id)
+
+
+def ask_about(topics: Iterable[str]) -> MetadataRequest:
+    """A client that only looks must not create what it looks for."""
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in topics],
+        allow_auto_topic_creation=False,
+    )
+
+
+def _partition_info(partition: MetadataPartition) -> PartitionInfo:
+    return PartitionInfo(
+        partition=partition.partition_index,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=tuple(partition.replica_nodes),
+        isr=tuple(partition.isr_nodes),
+        error_code=partition.error_code,
+    )

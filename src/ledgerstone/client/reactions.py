@@ -1,0 +1,75 @@
+"""What a client does about an error code: give up, wait, or find out who is in charge now. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from ledgerstone.protocol.error_codes import RETRIABLE, ErrorCode
+
+
+class Reaction(Enum):
+    FAIL = "the same request would get the same answer"
+    WAIT = "the same broker will be able to answer soon"
+    REFRESH_METADATA = "another broker leads now, or the cluster has changed"
+    FIND_COORDINATOR = "another broker coordinates now"
+
+
+_MOVED: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a broker may hear of a new topic later than we do
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.LISTENER_NOT_FOUND,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+)
+_COORDINATOR_MOVED: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+
+_REACTIONS: Final[Mapping[int, Reaction]] = MappingProxyType(
+    {
+        **dict.fromkeys(map(int, sorted(RETRIABLE)), Reaction.WAIT),
+        **dict.fromkeys(map(int, _MOVED), Reaction.REFRESH_METADATA),
+        **dict.fromkeys(map(int, _COORDINATOR_MOVED), Reaction.FIND_COORDINATOR),
+    }
+)
+
+# Of a request that names several things, these say that it came to the wrong broker, or too early,
+# and that nothing of it was done. Any other code belongs to one of the things it names.
+_WHOLE_REQUEST: Final = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+)
+
+
+def reaction_to(code: int) -> Reaction:
+    return _REACTIONS.get(code, Reaction.FAIL)
+
+
+def refusal_in(response: object) -> int | None:
+    """The first code in a response that says nothing of the request was done."""
+    return next((code for code in _codes_in(response) if code in _WHOLE_REQUEST), None)
+
+
+def _codes_in(message: object) -> Iterator[int]:
+    if not is_dataclass(message):
+        return
+    for field in fields(message):
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            yield value
+        elif isinstance(value, list):
+            for each in value:
+                yield from _codes_in(each)

@@ -1,0 +1,94 @@
+"""Which broker a request is for, told from the request itself. Pure.
+
+Requests that name partitions of several leaders are split before they come here; see `rounds`.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages import ApiKey
+from ledgerstone.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest
+from ledgerstone.protocol.messages.describe_groups import DescribeGroupsRequest
+from ledgerstone.protocol.messages.init_producer_id import InitProducerIdRequest
+from ledgerstone.protocol.messages.offset_commit import OffsetCommitRequest
+from ledgerstone.protocol.messages.offset_delete import OffsetDeleteRequest
+from ledgerstone.protocol.messages.offset_fetch import OffsetFetchRequest
+
+
+class KeyType(IntEnum):
+    GROUP = 0
+    TRANSACTION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AnyBroker:
+    def __str__(self) -> str:
+        return "any broker"
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    def __str__(self) -> str:
+        return "the controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    node_id: int
+
+    def __str__(self) -> str:
+        return f"broker {self.node_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    key: str
+    key_type: KeyType = KeyType.GROUP
+
+    def __str__(self) -> str:
+        return f"the coordinator of {self.key_type.name.lower()} {self.key}"
+
+
+Target = AnyBroker | Controller | Broker | Coordinator
+
+_FOR_CONTROLLER: Final = (
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+)
+
+
+def target_of(request: ApiMessage) -> Target:
+    """Where a request goes unless its sender says otherwise."""
+    group = _group_of(request)
+    if group is not None:
+        return Coordinator(group)
+    if isinstance(request, InitProducerIdRequest) and request.transactional_id is not None:
+        return Coordinator(request.transactional_id, KeyType.TRANSACTION)
+    return Controller() if request.api_key in _FOR_CONTROLLER else AnyBroker()
+
+
+def _group_of(request: ApiMessage) -> str | None:
+    match request:
+        case OffsetCommitRequest() | OffsetFetchRequest() | OffsetDeleteRequest():
+            return request.group_id
+        case DescribeGroupsRequest(groups=[group]):
+            return group
+        case ConsumerGroupDescribeRequest(group_ids=[group]):
+            return group
+        case DeleteGroupsRequest(groups_names=[group]):
+            return group
+        case _:
+            return None
