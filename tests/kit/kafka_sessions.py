@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import struct
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import NamedTuple
 
 from golden.kafka_broker import KafkaBroker
 from golden.kafka_client import create_topics
-from ledgerstone.fs import join
 from ledgerstone.storage.checkpoints import PartitionMetadata
 from ledgerstone.storage.filenames import (
     CLEAN_SHUTDOWN_FILE,

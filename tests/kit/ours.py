@@ -59,7 +59,9 @@ def _read_file(name: str, data: bytes) -> FileDump:
                 aborted_txns=[DumpedAbortedTxn(version=0, **txn._asdict()) for txn in aborted],
             )
         case _:
-            return FileDump(name=name, producers=[dumped_producer(e) for e in decode_snapshot(data)])
+            return FileDump(
+                name=name, producers=[dumped_producer(e) for e in decode_snapshot(data)]
+            )
 
 
 def _batches(data: bytes) -> Iterator[DumpedBatch]:

@@ -1,7 +1,7 @@
 """What a broker asks the world to do. Grade D: a flush plan holds files.
 
-The list is closed: the runtime matches every kind. Effects are performed in the order given. `Flush`
-alone takes time: the runtime performs its plan off the loop and reports back through
+The list is closed: the runtime matches every kind. Effects are performed in the order given.
+`Flush` alone takes time: the runtime performs its plan off the loop and reports back through
 `Broker.completed`.
 """
 

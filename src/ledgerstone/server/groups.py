@@ -12,7 +12,12 @@ from ledgerstone.clock import Dice
 from ledgerstone.coordinator.partitioning import partition_for
 from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext
-from ledgerstone.errors import KafkaError, LogStorageError, StorageError
+from ledgerstone.errors import (
+    CoordinatorNotAvailable,
+    KafkaError,
+    LogStorageError,
+    StorageError,
+)
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.protocol.message import ApiMessage
@@ -67,6 +72,11 @@ class Groups:
         """The offsets topic comes into being when the first group asks for its coordinator."""
         if CONSUMER_OFFSETS not in broker.image.topics:
             decision = broker.controller.auto_create_topics([CONSUMER_OFFSETS])
+            refusal = decision.response.topics[0]
+            if refusal.error_code:
+                raise CoordinatorNotAvailable(
+                    f"{CONSUMER_OFFSETS} cannot be created: {refusal.error_message}"
+                )
             broker.commit_metadata(decision.records)
         self.load(broker)
 
@@ -74,8 +84,8 @@ class Groups:
         self.ensure_topic(broker)
         return partition_for(group_id, len(self._shards))
 
-    def shard_numbers(self, broker: "Broker") -> list[int]:
-        self.ensure_topic(broker)
+    def shard_numbers(self) -> list[int]:
+        """None before the first group: who only looks does not bring the topic into being."""
         return sorted(self._shards)
 
     def call(
@@ -102,8 +112,12 @@ class Groups:
         return min(self._deadlines.values(), default=None)
 
     def metadata_changed(self, broker: "Broker", delta: Delta) -> None:
-        """Offsets of a deleted topic mean nothing any more."""
+        """Offsets of a deleted topic mean nothing any more, and without a log no group lives on."""
         for topic in delta.topics_deleted:
+            if topic.name == CONSUMER_OFFSETS:
+                for number, shard in self._shards.items():
+                    self._settle(broker, number, shard.resign(_now(broker)))
+                self._shards.clear()
             for number, shard in self._shards.items():
                 self._settle(broker, number, shard.topic_deleted(topic.name, _now(broker)))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.errors import StorageError
 from ledgerstone.server.effects import Effect, Flush
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_shrink import delete_old_segments
@@ -23,10 +24,12 @@ _LOG: Final = logging.getLogger(__name__)
 # How often rolled segments and flush.ms are looked at, and deleted files unlinked.
 FLUSH_CHECK_MS: Final = 1000
 UNLINK_CHECK_MS: Final = 1000
+_DISK_REFUSED: Final = (OSError, StorageError)
 
 
 @dataclass(slots=True)
 class _Job:
+    name: str
     period_ms: int
     run: Callable[["Broker"], Iterable[Effect] | None]
     due_ms: int = 0
@@ -42,16 +45,35 @@ class Housekeeping:
     def from_config(cls, config: BrokerConfig, now_ms: int) -> "Housekeeping":
         keeper = cls([])
         first_ms = now_ms + config.log_initial_task_delay_ms
-        for period_ms, run, due_ms in (
-            (config.log_retention_check_interval_ms, _retain, first_ms),
-            (config.log_flush_offset_checkpoint_interval_ms, _checkpoint_recovery, first_ms),
-            (config.log_flush_start_offset_checkpoint_interval_ms, _checkpoint_starts, first_ms),
-            (config.replica_high_watermark_checkpoint_interval_ms, _checkpoint_hw, first_ms),
-            (config.producer_id_expiration_check_interval_ms, _expire_producers, first_ms),
-            (FLUSH_CHECK_MS, keeper.flush_due, now_ms + FLUSH_CHECK_MS),
-            (UNLINK_CHECK_MS, _unlink, now_ms + UNLINK_CHECK_MS),
-        ):
-            keeper.jobs.append(_Job(period_ms, run, due_ms))
+        keeper.jobs += [
+            _Job("retention", config.log_retention_check_interval_ms, _retain, first_ms),
+            _Job(
+                "recovery-points",
+                config.log_flush_offset_checkpoint_interval_ms,
+                _checkpoint_recovery,
+                first_ms,
+            ),
+            _Job(
+                "log-starts",
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                _checkpoint_starts,
+                first_ms,
+            ),
+            _Job(
+                "high-watermarks",
+                config.replica_high_watermark_checkpoint_interval_ms,
+                _checkpoint_hw,
+                first_ms,
+            ),
+            _Job(
+                "producer-ids",
+                config.producer_id_expiration_check_interval_ms,
+                _expire_producers,
+                first_ms,
+            ),
+            _Job("flush", FLUSH_CHECK_MS, keeper.flush_due, now_ms + FLUSH_CHECK_MS),
+            _Job("unlink", UNLINK_CHECK_MS, _unlink, now_ms + UNLINK_CHECK_MS),
+        ]
         return keeper
 
     @property
@@ -61,9 +83,14 @@ class Housekeeping:
     def tick(self, broker: "Broker") -> Iterator[Effect]:
         now_ms = broker.clock.monotonic_ms()
         for job in self.jobs:
-            if job.due_ms <= now_ms:
-                job.due_ms = now_ms + job.period_ms
+            if job.due_ms > now_ms:
+                continue
+            job.due_ms = now_ms + job.period_ms
+            try:
                 yield from job.run(broker) or ()
+            except _DISK_REFUSED as error:
+                # Nothing was promised: the job is tried again when it is due again.
+                _LOG.error("job failed job=%s reason=%s", job.name, error)
 
     def flush_due(self, broker: "Broker") -> Iterator[Effect]:
         """Sealed segments are synced soon after they rolled; flush.ms bounds the rest."""
@@ -92,7 +119,12 @@ def _retain(broker: "Broker") -> None:
     for partition in list(broker.partitions):
         if partition.log.failure is not None:
             continue
-        for deletion in delete_old_segments(partition.log):
+        try:
+            deletions = list(delete_old_segments(partition.log))
+        except _DISK_REFUSED as error:
+            broker.log_failed(partition.topic_partition, error)
+            continue
+        for deletion in deletions:
             _LOG.info(
                 "segments deleted partition=%s segments=%d bytes=%d log_start_offset=%d reason=%s",
                 partition.topic_partition,

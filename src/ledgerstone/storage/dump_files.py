@@ -48,6 +48,7 @@ class FileFormat(enum.StrEnum):
     META_PROPERTIES = "meta_properties"
     CLEAN_SHUTDOWN = "clean_shutdown"
     LOCK = "lock"
+    FOLLOWS_MARK = "follows_mark"
     FOREIGN = "foreign"
 
 
@@ -204,7 +205,8 @@ FileFact = (
 def format_of(name: str) -> FileFormat:
     parsed = parse_file_name(name)
     if parsed is not None:
-        return _OF_KIND[parsed.kind]
+        is_mark = parsed.suffix == filenames.FOLLOWS
+        return FileFormat.FOLLOWS_MARK if is_mark else _OF_KIND[parsed.kind]
     return _OF_NAME.get(name.removesuffix(_suffix_of(name)), FileFormat.FOREIGN)
 
 

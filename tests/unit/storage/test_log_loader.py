@@ -210,7 +210,7 @@ def test_log_of_an_old_message_format_is_refused_whole() -> None:
 # -- producer snapshots ---------------------------------------------------------------------------
 
 
-def test_snapshot_knows_only_the_last_batch_of_a_producer() -> None:
+def test_snapshot_keeps_one_batch_of_a_producer_and_the_log_gives_back_the_others() -> None:
     """Scenario 46."""
     world = World()
     log = world.open()
@@ -222,8 +222,9 @@ def test_snapshot_knows_only_the_last_batch_of_a_producer() -> None:
 
     entry = reopened.producers.last_entry(7)
     assert entry is not None
-    assert [batch.last_sequence for batch in entry.batches] == [2]
-    assert append(reopened, producer_id=7, producer_epoch=0, base_sequence=2).duplicate
+    assert reopened.producers.entries()[0].last_sequence == 2
+    assert [batch.last_sequence for batch in entry.batches] == [0, 1, 2]
+    assert append(reopened, producer_id=7, producer_epoch=0, base_sequence=1).duplicate
 
 
 def test_open_transaction_is_known_again_and_a_finished_one_is_not_open() -> None:

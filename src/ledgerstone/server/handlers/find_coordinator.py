@@ -7,6 +7,8 @@ Versions: 0-6, several keys at once from 4.
 
 from typing import Final
 
+from ledgerstone.errors import CoordinatorNotAvailable
+from ledgerstone.metadata.decision import reason_of
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.find_coordinator import (
     FindCoordinatorCoordinator,
@@ -48,7 +50,11 @@ def _find(broker: Broker, key_type: int, key: str) -> FindCoordinatorCoordinator
     if not key:
         found.error_code = ErrorCode.INVALID_GROUP_ID
         return found
-    broker.groups.ensure_topic(broker)
+    try:
+        broker.groups.ensure_topic(broker)
+    except CoordinatorNotAvailable as error:
+        found.error_code, found.error_message = error.code, reason_of(error)
+        return found
     found.node_id = broker.config.node_id
     found.host, found.port = broker.address_of(found.node_id)
     return found

@@ -11,7 +11,7 @@ from ledgerstone.server.request import Answer, Request
 
 def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> Answer:
     response = ListGroupsResponse()
-    for number in broker.groups.shard_numbers(broker):
+    for number in broker.groups.shard_numbers():
         answer = broker.groups.call(
             broker,
             request,
