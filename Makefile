@@ -20,9 +20,9 @@ setup: ## make .venv from the locked requirements (every target does)
 demo: setup ## write a small log with our own storage code and show what is in its files
 	@$(PY) examples/first_log.py
 
-test: setup ## the test suite, without the minutes-long sweeps
+test: setup ## the test suite, without the minutes-long sweeps and without Kafka
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m pytest -q -n $(JOBS) -m "not slow"
+	@$(PY) -m pytest -q -n $(JOBS) -m "not slow and not kafka"
 
 check: setup ## format, lint, types, import contracts, house rules
 	@.venv/bin/ruff format --check --quiet . || { echo "formatting differs: make fmt"; exit 1; }
@@ -44,11 +44,11 @@ crash: setup ## the slow sweeps: a crash at every disk operation
 	@$(PY) -c '$(WARM)'
 	@$(PY) -m pytest -q -n $(JOBS) -m slow
 
-kafka-reads: setup ## Apache Kafka's own dump tool reads a directory we wrote
+kafka-reads: setup ## Apache Kafka's dump tool and broker on directories we wrote
 	@command -v java >/dev/null && command -v mvn >/dev/null || \
 	    { echo "Java or Maven is missing: apt-get install default-jdk-headless maven"; exit 1; }
-	@rm -rf .cache/first-log && $(PY) examples/first_log.py .cache/first-log >/dev/null
-	@$(PY) tools/kafka_reads.py .cache/first-log/*-[0-9]*
+	@$(PY) -c '$(WARM)'
+	@$(PY) -m pytest -q -m kafka tests/compat
 
 golden: setup ## capture the golden files anew from a running Apache Kafka
 	@command -v java >/dev/null && command -v mvn >/dev/null || \

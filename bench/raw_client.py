@@ -12,13 +12,14 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ledgerstone.protocol.codec import api_class, decode_response, encode_request
+from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.headers import (
     RequestHeader,
     encode_request_header,
     response_body_position,
 )
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestTopic,
@@ -38,6 +39,7 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.records.builder import build_batch
 
+API_VERSIONS_VERSION = 3
 CREATE_TOPICS_VERSION = 7
 PRODUCE_VERSION = 10  # what librdkafka sends
 FETCH_VERSION = 16
@@ -62,7 +64,6 @@ class RawClient:
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
 
     def __enter__(self) -> "RawClient":
         return self
@@ -97,15 +98,16 @@ class RawClient:
         """Sends every frame, at most `depth` of them unanswered; returns the bytes received."""
         sent = min(depth, len(frames))
         self._socket.sendall(b"".join(frames[:sent]))
+        buffer = memoryview(bytearray(RECEIVE_BYTES))
         answered = received = 0
         left = 0  # of the answer that is being received
         head = b""
         while answered < len(frames):
-            count = self._socket.recv_into(self._buffer)
+            count = self._socket.recv_into(buffer)
             if count == 0:
                 raise ConnectionError(f"closed after {answered} of {len(frames)} answers")
             received += count
-            done, left, head = _count_answers(self._buffer[:count], left, head)
+            done, left, head = count_frames(buffer[:count], left, head)
             if done:
                 answered += done
                 following = min(answered + depth, len(frames))
@@ -114,8 +116,8 @@ class RawClient:
         return received
 
 
-def _count_answers(data: memoryview, left: int, head: bytes) -> tuple[int, int, bytes]:
-    """How many answers end in `data`; the bytes left of the next, and its size if that is cut."""
+def count_frames(data: memoryview, left: int, head: bytes) -> tuple[int, int, bytes]:
+    """How many frames end in `data`; the bytes left of the next, and its size if that is cut."""
     done = position = 0
     end = len(data)
     while position < end:
@@ -139,6 +141,11 @@ def make_frame(message: ApiMessage, version: int) -> bytes:
     parts = [bytes(piece) for piece in encode_request(message, version)]  # type: ignore[arg-type]
     body = header + b"".join(parts)
     return _SIZE.pack(len(body)) + body
+
+
+def ask_versions(client: RawClient) -> None:
+    request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
+    client.call(request, API_VERSIONS_VERSION, ApiVersionsResponse)
 
 
 def create_topic(client: RawClient, name: str, partitions: int = 1) -> bytes:
@@ -177,9 +184,7 @@ def check_produce(client: RawClient, load: Load) -> None:
 
 
 def fetch_frame(topic_id: bytes, offset: int, max_bytes: int, partition: int = 0) -> bytes:
-    asked = FetchPartition(
-        partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
-    )
+    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
         max_wait_ms=500,
         min_bytes=1,

@@ -255,6 +255,49 @@ _LOG: Final = (
     ),
 )
 
+# What Kafka's cleaner does not do. Each key says what gives Kafka's own behaviour.
+_CLEANER: Final = (
+    BrokerKey(
+        name="ledgerstone.cleaner.finish.deletes",
+        kind=Kind.BOOLEAN,
+        default=True,
+        update=Update.CLUSTER_WIDE,
+        doc="Whether passes start by themselves, also on topics nobody writes to, when a delete "
+        "horizon, max.compaction.lag.ms or ledgerstone.cleaner.tombstone.lag.ms has passed; "
+        "false is Kafka's behaviour.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.tombstone.lag.ms",
+        Kind.LONG,
+        86_400_000,
+        0,
+        "How long a tombstone waits at most for the pass that removes what it deletes.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.retry.ms",
+        Kind.LONG,
+        15_000,
+        0,
+        "How long after a failed pass its partition is tried again, doubled with each failure; 0 "
+        "leaves it uncleanable until the next start, as Kafka does.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.history.runs",
+        Kind.INT,
+        20,
+        0,
+        "Passes remembered for each partition; 0 keeps no history.",
+        at_most=1000,
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.overdue.ms",
+        Kind.LONG,
+        3_600_000,
+        0,
+        "How late a due delete may be before the broker says that it is not ready; 0: never said.",
+    ),
+)
+
 _KEPT_FOR_TOOLS: Final = (
     BrokerKey(
         name="sasl.kerberos.min.time.before.relogin",
@@ -303,6 +346,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
         *_TOPICS,
         *_GROUPS,
         *_LOG,
+        *_CLEANER,
         *_topic_defaults(),
         *_KEPT_FOR_TOOLS,
     )

@@ -4,7 +4,7 @@ Three kinds, never mixed:
 
 - `KafkaError`: expected, part of the protocol. Carries the wire code, and whether to retry.
 - `StorageError`, `KernelBuildFailed`, `ConfigError`: the world failed, or the operator did. Each
-  has one place that catches it.
+  has one place that catches it. So has `CleaningAborted`, which is nobody's failure.
 - `InvariantViolation`: we are wrong. Nobody catches it.
 """
 
@@ -317,6 +317,10 @@ class LogDirLocked(StorageError):
 
 class LogDirOffline(StorageError):
     """The log directory failed; its partitions are gone until restart."""
+
+
+class CleaningAborted(LedgerstoneError):
+    """A cleaning pass was told to stop; what it had written and not handed over is gone."""
 
 
 class KernelBuildFailed(LedgerstoneError):

@@ -8,6 +8,7 @@ at a deadline with the broker's log in the message; nobody sleeps for a guessed 
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -50,8 +51,12 @@ class BrokerProcess:
 
     directory: Path
     settings: dict[str, str] = field(default_factory=lambda: dict(FAST_GROUPS))
-    bootstrap: str = "127.0.0.1:0"
+    listen: str = "127.0.0.1:0"
+    # What clients are told; differs from `listen` where advertised.listeners is set.
+    bootstrap: str = ""
     http: str = ""
+    # Further arguments of `ledgerstone up`.
+    arguments: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "BrokerProcess":
@@ -80,8 +85,8 @@ class BrokerProcess:
         ready_file = self.directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(self.data)]
-        command += ["--listen", self.bootstrap, "--http", "127.0.0.1:0"]
-        command += ["--ready-file", str(ready_file)]
+        command += ["--listen", self.listen, "--http", "127.0.0.1:0"]
+        command += ["--ready-file", str(ready_file), *self.arguments]
         for key, value in self.settings.items():
             command += ["-c", f"{key}={value}"]
         with (self.directory / "broker.log").open("ab") as log:
@@ -89,6 +94,8 @@ class BrokerProcess:
         wait_until(lambda: self._is_ready(ready_file), "the broker is ready", START_TIMEOUT_S)
         facts = json.loads(ready_file.read_text(encoding="utf-8"))
         self.bootstrap, self.http = facts["bootstrap"], facts["http"]
+        if self.listen.endswith(":0"):
+            self.listen = self.bootstrap
 
     def _is_ready(self, ready_file: Path) -> bool:
         assert self._process is not None
@@ -131,6 +138,13 @@ class BrokerProcess:
         with urlopen(f"{self.http}{path}", timeout=10) as response:
             text: Any = response.read().decode()
         return str(text)
+
+
+def free_address() -> str:
+    """For a broker that must be told its port, because it tells clients another one."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host, port = listener.getsockname()
+    return f"{host}:{port}"
 
 
 def _environment() -> dict[str, str]:

@@ -86,8 +86,19 @@ KINDS: Sequence[Kind] = (
         index_interval_bytes="0",
         internal_segment_bytes="100000",
     ),
-    _kind("preallocated", stories.write_many, preallocate="true"),
+    _kind(
+        "preallocated", stories.write_many, preallocate="true", index_interval_bytes="0", **ROOMY
+    ),
     *(_kind(f"random-{seed}", stories.live_at_random(seed), **ROOMY) for seed in range(6)),
+    *(
+        _kind(
+            f"random-compacted-{seed}",
+            stories.live_at_random(seed, compacted=True),
+            cleanup_policy="compact",
+            **ROOMY,
+        )
+        for seed in range(6)
+    ),
 )
 
 

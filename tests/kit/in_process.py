@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ledgerstone.broker_config import BrokerConfig, Listener
+from ledgerstone.cleaner.worker import clean
 from ledgerstone.protocol.api import OFFERED
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
@@ -24,7 +25,8 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.bootstrap import World, open_broker
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.effects import Close, Effect, Flush, Send
+from ledgerstone.server.cleaning import PassFailed
+from ledgerstone.server.effects import Clean, Close, Effect, Flush, Proceed, Send
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
@@ -108,7 +110,7 @@ class Client:
         buffer = bytearray(data)
         self.machine.perform(self.machine.broker.receive(self.number, memoryview(buffer)))
         buffer[:] = b"\xee" * len(buffer)
-        self.machine.serve_backlog(self.number)
+        self.machine.serve_backlog()
 
     def take(self, kind: type[R]) -> R:
         assert self.closed is None, f"closed: {self.closed}"
@@ -160,6 +162,9 @@ class InProcess:
         self.trace: list[str] = []
         # Flushes are performed at once unless a test wants to hold them back.
         self.held_flushes: list[Flush] | None = None
+        # The same for cleaning passes; and what the owner last said about each.
+        self.held_passes: list[Clean] | None = None
+        self.called_off: dict[int, bool] = {}
         self._next_number = 1
         self.broker: Broker
         self.start()
@@ -222,6 +227,14 @@ class InProcess:
                         self.flush(effect)
                     else:
                         self.held_flushes.append(effect)
+                case Clean():
+                    self.trace.append(f"clean {effect.plan.topic_partition}")
+                    if self.held_passes is None:
+                        self.clean(effect)
+                    else:
+                        self.held_passes.append(effect)
+                case Proceed(number, go_on):
+                    self.called_off[number] = not go_on
 
     def _close(self, number: int, reason: str) -> None:
         self.trace.append(f"close {number} {reason}")
@@ -237,10 +250,24 @@ class InProcess:
             failure = error
         self.perform(self.broker.completed(effect, failure))
 
-    def serve_backlog(self, number: int) -> None:
-        """The socket takes everything at once, so what came ahead is served on."""
-        while number in self.clients and self.broker.has_backlog(number):
-            self.perform(self.broker.sent(number))
+    def clean(self, effect: Clean) -> None:
+        """The whole pass at once, as a worker does it."""
+        number = effect.number
+        outcome = clean(
+            self.fs,
+            effect.plan,
+            dice=self.dice,
+            on_group=lambda group: self.perform(self.broker.group_cleaned(number, group)),
+            should_abort=lambda: self.called_off.get(number, False),
+        )
+        failed = PassFailed(outcome) if isinstance(outcome, str) else outcome
+        self.perform(self.broker.cleaning_ended(number, failed))
+
+    def serve_backlog(self) -> None:
+        """Sockets take everything at once, so what came ahead is served on, each in its turn."""
+        while waiting := [each for each in self.clients if self.broker.has_backlog(each)]:
+            for number in waiting:
+                self.perform(self.broker.sent(number))
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -259,8 +286,7 @@ class InProcess:
 
     def tick(self) -> None:
         self.perform(self.broker.tick())
-        for number in list(self.clients):
-            self.serve_backlog(number)
+        self.serve_backlog()
 
     # -- what must always hold ----------------------------------------------------------------
 

@@ -197,7 +197,8 @@ class Scribe:
             for model in models
             for batch in model.batches
         ]
-        left = [batch for batch in kept if batch.records or self._is_last_of_producer(batch)]
+        # The last batch stays too, or a reader at the end would wait for offsets that are gone.
+        left = [b for b in kept if b.records or self._is_last_of_producer(b) or b is kept[-1]]
         headers = self._rewrite(models, left, delete_horizon_ms, stamp)
         stored = [_with_size(b, h) for b, h in zip(left, headers, strict=True)]
         self.model.replace(models, stored)
@@ -207,7 +208,8 @@ class Scribe:
     ) -> list[DumpedRecord]:
         if batch.is_control:
             return [] if batch.base_offset in empty else list(batch.records)
-        latest = {record.key: record.offset for record in self.model.records}
+        data = [batch for batch in self.model.batches if not batch.is_control]
+        latest = {record.key: record.offset for each in data for record in each.records}
         expired = horizon_passed and batch.delete_horizon_ms is not None
         return [
             record
@@ -216,9 +218,12 @@ class Scribe:
         ]
 
     def _is_last_of_producer(self, batch: DumpedBatch) -> bool:
-        """A rebuilt log must still know the producer: its last batch, or marker, stays empty."""
+        """A rebuilt log must still know the producer: its last batch stays, and where it has none
+        in its epoch, its marker."""
         known = self.model.producers.get(batch.producer_id)
-        return known is not None and (batch.is_control or known.last_offset == batch.last_offset)
+        if known is None or known.producer_epoch != batch.producer_epoch:
+            return False
+        return known.last_offset == (None if batch.is_control else batch.last_offset)
 
     def _rewrite(
         self,

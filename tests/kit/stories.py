@@ -138,22 +138,24 @@ def compact(codec: Codec, *, passes: int) -> Story:
     work to somebody else."""
 
     def story(scribe: Scribe) -> None:
-        silent, txn = Writer(3000, 0, 0), Writer(3001, 0, 0, True)
+        silent, txn, fenced = Writer(3000, 0, 0), Writer(3001, 0, 0, True), Writer(3002, 0, 0, True)
         scribe.put(*[pair(scribe.now_ms, key, "1") for key in "ab"], codec=codec)
-        scribe.put(*[pair(scribe.now_ms, key, "silent") for key in "ab"], codec=codec, by=silent)
-        scribe.put(*[pair(scribe.now_ms, key, "txn") for key in "abcx"], codec=codec, by=txn)
+        for by in (silent, txn, fenced):
+            scribe.put(*[pair(scribe.now_ms, key, "2") for key in "abcx"], codec=codec, by=by)
         scribe.end_txn(txn, commit=True)
+        # In its new epoch this producer has written nothing but the marker.
+        scribe.end_txn(fenced._replace(producer_epoch=1), commit=True)
         marker = scribe.model.end_offset - 1
         for _ in range(2):
             scribe.clock.advance(seconds=3)
-            scribe.put(*plain(scribe.now_ms, "kept", 9), pair(scribe.now_ms, "c", "2"), codec=codec)
-            scribe.put(pair(scribe.now_ms, "a", "2"), pair(scribe.now_ms, "d", None), codec=codec)
+            scribe.put(*plain(scribe.now_ms, "kept", 9), pair(scribe.now_ms, "c", "3"), codec=codec)
+            scribe.put(pair(scribe.now_ms, "a", "3"), pair(scribe.now_ms, "d", None), codec=codec)
             scribe.roll()
         gone = [pair(scribe.now_ms, key, None) for key in "xb"]
         scribe.put(*gone, *plain(scribe.now_ms, "last"), codec=codec)
         scribe.put(pair(scribe.now_ms, "only", None), codec=codec)
         scribe.roll()
-        scribe.put(pair(scribe.now_ms, "a", "3"), codec=codec)
+        scribe.put(pair(scribe.now_ms, "a", "4"), codec=codec)
         if passes == 0:
             return
         horizon_ms = scribe.now_ms + 24 * HOUR_MS
@@ -169,19 +171,20 @@ def compact(codec: Codec, *, passes: int) -> Story:
 
 
 def cut_inside_a_batch(scribe: Scribe) -> None:
+    """First segments go, then an aborted transaction with its index entry."""
     for sequence in range(0, 48, 4):
         scribe.put(*plain(scribe.now_ms, "first", 4), by=Writer(4000, 0, sequence))
+        scribe.clock.advance(ms=10)
+    scribe.truncate(22)
+    scribe.leader_epoch = 1
+    for _ in range(6):
+        scribe.put(*plain(scribe.now_ms, "second", 2))
         scribe.clock.advance(ms=10)
     aborted = Writer(4001, 0, 0, True)
     scribe.put(*plain(scribe.now_ms, "aborted"), by=aborted)
     scribe.end_txn(aborted, commit=False)
     scribe.truncate(scribe.model.end_offset - 2)
-    scribe.put(*plain(scribe.now_ms, "second"), by=Writer(4000, 0, 48))
-    scribe.truncate(22)
-    scribe.leader_epoch = 1
-    for _ in range(6):
-        scribe.put(*plain(scribe.now_ms, "third", 2))
-        scribe.clock.advance(ms=10)
+    scribe.put(*plain(scribe.now_ms, "third"), by=Writer(4000, 0, 20))
 
 
 def die_and_recover(scribe: Scribe) -> None:
@@ -237,8 +240,8 @@ def leave_empty(scribe: Scribe) -> None:
     assert scribe.log.log_end_offset == 0
 
 
-def live_at_random(seed: int) -> Story:
-    """Any order of everything."""
+def live_at_random(seed: int, *, compacted: bool = False) -> Story:
+    """Any order of everything; the keys of a compacted topic come back."""
 
     def story(scribe: Scribe) -> None:
         random = Random(seed)
@@ -248,35 +251,46 @@ def live_at_random(seed: int) -> Story:
             scribe.clock.advance(ms=random.choice((0, 0, 1, 900)))
             start, end = scribe.model.start_offset, scribe.model.end_offset
             match random.randrange(30):
-                case 0:
+                case 0 | 1:
                     scribe.roll()
-                case 1:
-                    scribe.reopen()
                 case 2:
+                    scribe.reopen()
+                case 3:
                     scribe.crash(torn=random.randbytes(random.choice((0, 1, 60, 500))))
-                case 3 if end > start + 8:
+                case 4 if end > start + 8:
                     scribe.truncate(end - random.randrange(1, 8))
                     scribe.leader_epoch = 1
                     sequences.clear()
                     cuts += 1
-                case 4 if end > start:
-                    scribe.delete_before(random.randrange(start, end))
+                case 5 if scribe.model.last_stable_offset > start:
+                    # Not beyond: Kafka takes some offset before the start for stable then.
+                    stable = scribe.model.last_stable_offset
+                    scribe.delete_before(random.randrange(start, stable))
+                case 6 | 7 if compacted:
+                    _compact_at_random(scribe, random)
                 case _:
-                    codec = random.choice(list(Codec))
-                    records = plain(scribe.now_ms, f"step {step}", random.randint(1, 20))
-                    records = random.choice([odd_records(scribe.now_ms), records])
                     # After a truncation producers start over in a new epoch, as real ones would.
                     producer_id = random.choice((-1, 8000, 8001, 8002))
                     by = Writer(producer_id, cuts, sequences.get(producer_id, 0))
-                    _put_at_random(scribe, random, records, codec, by)
+                    records = _records_at_random(scribe, random, step, compacted=compacted)
+                    _put_at_random(scribe, random, records, by)
                     sequences[producer_id] = by.base_sequence + len(records)
 
     return story
 
 
-def _put_at_random(
-    scribe: Scribe, random: Random, records: list[RecordParts], codec: Codec, by: Writer
-) -> None:
+def _records_at_random(
+    scribe: Scribe, random: Random, step: int, *, compacted: bool
+) -> list[RecordParts]:
+    count = random.randint(1, 20)
+    if compacted:
+        values = [random.choice((None, f"step {step}")) for _ in range(count)]
+        return [pair(scribe.now_ms, f"k{random.randrange(30)}", value) for value in values]
+    return random.choice([odd_records(scribe.now_ms), plain(scribe.now_ms, f"step {step}", count)])
+
+
+def _put_at_random(scribe: Scribe, random: Random, records: list[RecordParts], by: Writer) -> None:
+    codec = random.choice(list(Codec))
     if by.producer_id < 0:
         scribe.put(*records, codec=codec)
     elif by.producer_id < 8002:
@@ -286,3 +300,16 @@ def _put_at_random(
         scribe.put(*records, codec=codec, by=by)
         if random.random() < 0.6:
             scribe.end_txn(by, commit=random.random() < 0.5)
+
+
+def _compact_at_random(scribe: Scribe, random: Random) -> None:
+    """Some sealed segments that lie below every open transaction."""
+    bases = [segment.base_offset for segment in scribe.model.segments]
+    sealed = sum(end <= scribe.model.last_stable_offset for end in bases[1:])
+    if sealed:
+        first = random.randrange(sealed)
+        scribe.compact(
+            slice(first, random.randint(first + 1, sealed)),
+            delete_horizon_ms=scribe.now_ms + 24 * HOUR_MS,
+            horizon_passed=random.random() < 0.3,
+        )

@@ -5,7 +5,7 @@ segments begin, which batches get index entries, what a snapshot holds. It never
 only the size and CRC of a batch are handed in, because a codec decides about them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -149,7 +149,7 @@ class LogModel:
 
     @property
     def last_stable_offset(self) -> int:
-        return min(self._open_transactions(), default=self.end_offset)
+        return max(self.start_offset, min(self._open_transactions(), default=self.end_offset))
 
     def _open_transactions(self) -> list[int]:
         firsts = [producer.current_txn_first_offset for producer in self.producers.values()]
@@ -196,28 +196,24 @@ class LogModel:
     def recover(self, recovery_point: int) -> None:
         """An unclean start scans the segments from there on and builds their indexes anew."""
         ends = [segment.base_offset for segment in self.segments[1:]] + [self.end_offset + 1]
-        for at, end in enumerate(ends):
-            if end > recovery_point:
-                self.segments[at] = self._rescanned(self.segments[at])
+        flushed = sum(end <= recovery_point for end in ends)
+        self._scan(self.segments[flushed:])
         self._load()
 
-    def _rescanned(self, segment: SegmentModel) -> SegmentModel:
-        rescanned = SegmentModel(
-            segment.base_offset, aborted=segment.aborted, has_txn_index=segment.has_txn_index
-        )
-        for batch in segment.batches:
-            rescanned.add(batch, self.config)
-        rescanned.add_time_entry()
-        return rescanned
+    def _scan(self, old: Sequence[SegmentModel]) -> None:
+        self.segments = self.segments[: -len(old)]
+        self._reload_producers(old[0].base_offset)
+        for segment in old:
+            again = SegmentModel(segment.base_offset, has_txn_index=segment.has_txn_index)
+            self.segments.append(again)
+            for batch in segment.batches:
+                self._account(batch)
+            again.add_time_entry()
 
     def rescanned(self) -> "LogModel":
         """What is found by somebody who has nothing but the batches."""
-        scan = LogModel(self.config, segments=[])
-        for segment in self.segments:
-            scan.segments.append(SegmentModel(segment.base_offset))
-            for batch in segment.batches:
-                scan._account(batch)
-            scan.active.add_time_entry()
+        scan = LogModel(self.config, segments=list(self.segments))
+        scan._scan(self.segments)
         return scan
 
     def _load(self) -> None:
@@ -226,6 +222,9 @@ class LogModel:
         self.end_offset = active.base_offset
         if active.batches:
             self.end_offset = active.batches[-1].last_offset + 1
+        if self.end_offset < self.start_offset:
+            self.start_at(self.start_offset)
+            return
         self.epochs = [entry for entry in self.epochs if entry[1] < self.end_offset]
         # Kept are the snapshots at a segment's base, and that of the last stop.
         bases = [segment.base_offset for segment in self.segments]
@@ -242,9 +241,7 @@ class LogModel:
         self.end_offset = offset
         self.snapshots = {at: taken for at, taken in self.snapshots.items() if at <= offset}
         self.epochs = [entry for entry in self.epochs if entry[1] < offset]
-        self.producers = {}
-        for batch in self.batches:
-            self._remember(batch)
+        self._reload_producers(offset)
 
     def start_at(self, offset: int) -> None:
         """Everything is forgotten and an empty log begins."""
@@ -277,6 +274,14 @@ class LogModel:
             self.snapshots.pop(source.base_offset, None)
 
     # -- producers ----------------------------------------------------------------------------
+
+    def _reload_producers(self, end_offset: int) -> None:
+        """From the newest snapshot and the batches after it: older ones may be deleted."""
+        newest = max((at for at in self.snapshots if at <= end_offset), default=0)
+        self.producers = {p.producer_id: p for p in self.snapshots.get(newest, ())}
+        for batch in self.batches:
+            if newest <= batch.base_offset < end_offset:
+                self._remember(batch)
 
     def _remember(self, batch: DumpedBatch) -> DumpedAbortedTxn | None:
         """Takes note of a producer's batch; what the transaction index must learn from it."""

@@ -7,7 +7,6 @@ connection. Memory is measured around every case.
 
 import random
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +18,7 @@ from ledgerstone.server.dispatch import HANDLED
 from tests.kit.in_process import InProcess, RawClient, frame_of
 from tests.kit.logs import batch
 from tests.property.wild_requests import Wild
-from tests.unit.server.asks import TOPIC, commit_offset, create_topic, write
+from tests.unit.server.asks import commit_offset, create_topic, write
 
 MIB = 1 << 20
 KEYS = sorted(HANDLED)
@@ -76,8 +75,8 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    yield World()
+def world() -> World:
+    return World()
 
 
 def wild_frame(world: World, key: int, seed: int) -> bytes:
@@ -109,7 +108,7 @@ def test_noise_behind_a_header_is_answered_or_closed(
 
 
 @pytest.mark.parametrize("key", KEYS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=seeds, pass_ms=st.sampled_from([0, 0, 1, 700, 31_000]))
 def test_well_formed_request_that_means_anything_is_answered(
     world: World, key: int, seed: int, pass_ms: int
@@ -181,10 +180,3 @@ def test_size_that_is_none_closes_at_once(world: World, size: int) -> None:
 
     assert attacker.closed is not None
     assert str(size) in attacker.closed
-
-
-def test_records_are_still_there_after_everything(world: World) -> None:
-    partition = world.machine.broker.partition_of(TOPIC, 0)
-
-    assert partition.log.log_end_offset >= 0
-    assert partition.log.failure is None

@@ -226,6 +226,72 @@ def see_partition(bootstrap: str, topic: str, partition: int = 0) -> SeenPartiti
     )
 
 
+def see_topics(bootstrap: str, topics: Sequence[str]) -> dict[str, SeenPartition]:
+    """As see_partition for partition 0 of many topics, with two consumers for all of them."""
+    first: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+    last: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    starts = list_offsets(bootstrap, dict.fromkeys(topics, first))
+    ends = list_offsets(bootstrap, dict.fromkeys(topics, last))
+    stable = list_offsets(bootstrap, dict.fromkeys(topics, last), IsolationLevel.READ_COMMITTED)
+    begin = {topic: offset for topic, (offset, _) in starts.items()}
+    with _consumer(bootstrap, "read_uncommitted") as consumer:
+        uncommitted = _read_topics(consumer, begin)
+    with _consumer(bootstrap, "read_committed") as consumer:
+        committed = _read_topics(consumer, begin)
+    return {
+        topic: SeenPartition(
+            topic=topic,
+            partition=0,
+            log_start_offset=begin[topic],
+            log_end_offset=ends[topic][0],
+            last_stable_offset=stable[topic][0],
+            uncommitted=uncommitted[topic],
+            committed=committed[topic],
+        )
+        for topic in topics
+    }
+
+
+def list_offsets(
+    bootstrap: str,
+    specs: Mapping[str, OffsetSpec],
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> dict[str, tuple[int, int]]:
+    """Offset and timestamp found in partition 0 of each topic."""
+    admin = admin_client(bootstrap)
+    asked = {TopicPartition(topic, 0): spec for topic, spec in specs.items()}
+    answers = admin.list_offsets(asked, isolation_level=isolation)
+    found = {where.topic: answer.result(TIMEOUT_S) for where, answer in answers.items()}
+    return {topic: (found[topic].offset, found[topic].timestamp) for topic in specs}
+
+
+def offsets_for_times(bootstrap: str, times: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """The first record of each topic that is at least as young; (-1, -1) where none is."""
+    specs = {topic: OffsetSpec.for_timestamp(timestamp) for topic, timestamp in times.items()}
+    return list_offsets(bootstrap, specs)
+
+
+def _read_topics(consumer: Consumer, starts: Mapping[str, int]) -> dict[str, list[SeenRecord]]:
+    """All records of partition 0 of each topic, from an offset to its end."""
+    consumer.assign([TopicPartition(topic, 0, start) for topic, start in starts.items()])
+    seen: dict[str, list[SeenRecord]] = {topic: [] for topic in starts}
+    at_end: dict[str, None] = {}
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(at_end) < len(starts):
+        if time.monotonic() > deadline:
+            raise KafkaToolError(f"no end of {sorted(set(starts) - set(at_end))}")
+        for message in consumer.consume(1000, 0.2):
+            topic, error = message.topic(), message.error()
+            assert topic is not None
+            if error is None:
+                seen[topic].append(_seen(message))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                at_end[topic] = None
+            else:
+                raise KafkaException(error)
+    return seen
+
+
 def _read(consumer: Consumer, topic: str, partition: int, start: int) -> Iterator[SeenRecord]:
     """All records from an offset to the end of the partition."""
     consumer.assign([TopicPartition(topic, partition, start)])

@@ -29,6 +29,8 @@ CACHE_VARIABLE = "LEDGERSTONE_KAFKA_CACHE"
 REPOSITORY = Path(__file__).resolve().parents[2]
 DUMP_TOOL = "org.apache.kafka.tools.DumpLogSegments"
 HELPERS = ("HexDecoder.java", "HeaderDump.java")
+# All files of a run are one argument, and Linux passes on none of more than 128 KiB.
+MAX_ARGUMENT_LENGTH = 100_000
 DUMPED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 
 POM = """<project>
@@ -296,6 +298,9 @@ def _dump_each(jars: KafkaJars, files: Sequence[Path], *flags: str) -> dict[Path
     empty = {path: FileDump(name=path.name) for path in files}
     if not files:
         return {}
+    if sum(len(str(path)) + 1 for path in files) > MAX_ARGUMENT_LENGTH:
+        half = len(files) // 2
+        return _dump_each(jars, files[:half], *flags) | _dump_each(jars, files[half:], *flags)
     try:
         return empty | parse_dump(_run_dump(jars, files, *flags))
     except KafkaToolError as failure:

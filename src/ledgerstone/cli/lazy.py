@@ -26,6 +26,14 @@ COMMANDS: Final = {
     "consume": CommandPlace("consume", "consume", "Read records."),
     "groups": CommandPlace("groups", "app", "List and describe groups, move their offsets."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
+    "compact": CommandPlace(
+        "compact", "compact", "Compact a topic now, and tell what was dropped."
+    ),
+    "why": CommandPlace("why", "why", "Tell what keeps records on disk, and until when."),
+    "cleaner": CommandPlace("cleaner", "app", "Show cleaning passes and how clean topics are."),
+    "clock": CommandPlace(
+        "clock", "app", "Show the broker's clock; move it under --clock virtual."
+    ),
     "dump": CommandPlace("dump", "dump", "Show what is in the files of a log."),
 }
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from ledgerstone.broker_config import BrokerConfig, load_broker_config
+from ledgerstone.clock import Clock
 from ledgerstone.errors import ConfigError
 
 _EXIT_REFUSED = 2
@@ -29,12 +30,17 @@ def up(
     override: Annotated[
         list[str] | None, typer.Option("-c", help="key=value, stronger than file and environment.")
     ] = None,
+    clock: Annotated[
+        str, typer.Option(help="real, or virtual: `ledgerstone clock advance` moves it. For tests.")
+    ] = "real",
     log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Start a broker: listens on 127.0.0.1:9092 unless told otherwise, stops on SIGTERM."""
     if log_format not in ("text", "json"):
         raise typer.BadParameter("must be text or json", param_hint="--log-format")
+    if clock not in ("real", "virtual"):
+        raise typer.BadParameter("must be real or virtual", param_hint="--clock")
     _configure_logging(log_format, log_level)
     overrides = list(override or [])
     if data is not None:
@@ -52,18 +58,26 @@ def up(
         logging.getLogger(__name__).warning("config %s", warning)
     _raise_descriptor_limit()
     try:
-        asyncio.run(_serve(loaded.config, ready_file))
+        asyncio.run(_serve(loaded.config, ready_file, is_virtual=clock == "virtual"))
     except ConfigError as error:
         typer.echo(f"ledgerstone: {error}", err=True)
         raise typer.Exit(_EXIT_REFUSED) from error
 
 
-async def _serve(config: BrokerConfig, ready_file: Path | None) -> None:
+async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: bool) -> None:
     # Imported here: `ledgerstone --help` must not pay for a broker.
     from ledgerstone.server.bootstrap import World, start_broker
+    from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
-    world = World(fs=OsFilesystem(), clock=SystemClock(), dice=SystemDice())
+    clock: Clock = SystemClock()
+    if is_virtual:
+        clock = MovableClock(clock)
+        logging.getLogger(__name__).warning(
+            "THE CLOCK IS VIRTUAL: anybody on this machine can move it ahead, and retention and "
+            "deletes follow it. Data that is to be kept has no place here."
+        )
+    world = World(fs=OsFilesystem(), clock=clock, dice=SystemDice())
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -25,7 +25,7 @@ from ledgerstone.protocol.source import (
 from ledgerstone.protocol.wire import broken, read_uvarint, rest_of_uvarint, skip_tags
 
 # An element costs up to a few hundred bytes of memory but as little as one byte on the wire.
-MAX_REQUEST_ELEMENTS: Final = 1 << 18
+MAX_REQUEST_ELEMENTS: Final = 1 << 16
 _NULL: Final = "broken('null where this version has none')"
 
 Decode = Callable[[Any, int], tuple[Any, int]]

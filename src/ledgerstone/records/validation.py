@@ -40,6 +40,9 @@ from ledgerstone.types import INT64_MAX, NO_TIMESTAMP, Buffer, WritableBuffer
 MAX_PLAIN_RECORDS: Final = 10_000
 MAX_RECORD_ERRORS: Final = 1000
 
+# Bound once: asking an enum for a member costs as much as one of the checks below.
+_LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
+
 
 class Origin(Enum):
     """Who wrote the batch. What a replica fetched goes through `check_replicated` instead."""
@@ -92,19 +95,19 @@ def validate_produced(
         records, 0, header, limit=decompression_limit(rules.max_message_bytes)
     )
     facts = inspect(payload, record_count=header.record_count)
-    if facts.status != RecordFault.NONE:
+    if facts.status:
         _refuse_fault(facts)
     if rules.compacted and facts.null_key_count and not header.is_control:
         _refuse_null_keys(payload, header, facts)
     max_timestamp = _max_timestamp(header, facts, rules, now_ms)
 
-    codec = _target_codec(header, rules)
+    sent_codec = header.codec
+    codec = _target_codec(header, sent_codec, rules)
     data = records
-    recompressed = codec is not header.codec or not facts.sequential
+    recompressed = codec is not sent_codec or not facts.sequential
     if recompressed:
         data = _rebuild(header, payload, facts, codec, rules)
     timestamp_type = rules.timestamp_type
-    append_time = timestamp_type is TimestampType.LOG_APPEND_TIME
     if (
         recompressed
         or header.timestamp_type is not timestamp_type
@@ -112,14 +115,11 @@ def validate_produced(
     ):
         stamp_max_timestamp(data, 0, timestamp_type=timestamp_type, max_timestamp=max_timestamp)
         header = read_header(data)
+    max_timestamp_at = 0 if timestamp_type is _LOG_APPEND_TIME else facts.max_timestamp_index
+    tombstones = 0 if header.is_control else facts.tombstone_count
+    count = header.record_count
     return ValidatedBatch(
-        data=data,
-        header=header,
-        record_count=header.record_count,
-        max_timestamp=max_timestamp,
-        offset_delta_of_max_timestamp=0 if append_time else facts.max_timestamp_index,
-        tombstone_count=0 if header.is_control else facts.tombstone_count,
-        recompressed=recompressed,
+        data, header, count, max_timestamp, max_timestamp_at, tombstones, recompressed
     )
 
 
@@ -149,12 +149,13 @@ def _read_only_batch(records: WritableBuffer) -> BatchHeader:
         header = read_header(records)
     except UnsupportedForMessageFormat as error:
         raise InvalidRecord(str(error)) from None
-    if header.size > len(records):
-        raise CorruptRecord(f"record batch: {len(records)} bytes of {header.size}")
-    if header.size < len(records):
+    size, available = header.size, len(records)
+    if size > available:
+        raise CorruptRecord(f"record batch: {available} bytes of {size}")
+    if size < available:
         raise InvalidRecord(
-            f"exactly one record batch is expected; {len(records) - header.size} bytes follow "
-            f"the first, which has {header.size}"
+            f"exactly one record batch is expected; {available - size} bytes follow the first, "
+            f"which has {size}"
         )
     return header
 
@@ -173,13 +174,18 @@ def _check_header(
         raise InvalidRecord(
             f"record count {header.record_count} with last offset delta {header.last_offset_delta}"
         )
+    # Most batches are neither flagged nor from an idempotent producer: nothing more to check.
+    if header.attributes & ~CODEC_MASK or header.has_producer_id:
+        _check_flags(header, rules, origin)
+
+
+def _check_flags(header: BatchHeader, rules: AppendRules, origin: Origin) -> None:
     if header.has_delete_horizon:
         # Differs from Kafka: it lets a producer choose the horizon of its own tombstones.
         raise InvalidRecord("only a cleaning sets a delete horizon (attribute bit 6)")
     _check_producer(header, origin)
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME and (
-        rules.timestamp_type is TimestampType.LOG_APPEND_TIME
-        or header.max_timestamp == NO_TIMESTAMP
+    if header.timestamp_type is _LOG_APPEND_TIME and (
+        rules.timestamp_type is _LOG_APPEND_TIME or header.max_timestamp == NO_TIMESTAMP
     ):
         raise InvalidTimestamp("a producer must not set the timestamp type to LogAppendTime")
 
@@ -223,7 +229,7 @@ def _refuse_null_keys(payload: Buffer, header: BatchHeader, facts: RecordsFacts)
 def _max_timestamp(
     header: BatchHeader, facts: RecordsFacts, rules: AppendRules, now_ms: int
 ) -> int:
-    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if rules.timestamp_type is _LOG_APPEND_TIME:
         return now_ms
     latest = header.base_timestamp + facts.max_timestamp_delta
     earliest = header.base_timestamp + facts.min_timestamp_delta
@@ -242,9 +248,9 @@ def _max_timestamp(
     return latest
 
 
-def _target_codec(header: BatchHeader, rules: AppendRules) -> Codec:
+def _target_codec(header: BatchHeader, sent: Codec, rules: AppendRules) -> Codec:
     if rules.codec is None or (header.is_control and not header.is_compressed):
-        return header.codec
+        return sent
     return rules.codec
 
 

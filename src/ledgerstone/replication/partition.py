@@ -83,7 +83,8 @@ class Partition:
         """Everything every in-sync replica has; it does not move while there are too few."""
         if len(self.isr) < self.min_insync_replicas:
             return False
-        others = [
-            self.follower_end_offsets.get(node, 0) for node in self.isr if node != self.node_id
-        ]
-        return self.log.advance_high_watermark(min([self.log.log_end_offset, *others]))
+        offset = self.log.log_end_offset
+        for node in self.isr:
+            if node != self.node_id:
+                offset = min(offset, self.follower_end_offsets.get(node, 0))
+        return self.log.advance_high_watermark(offset)

@@ -8,10 +8,11 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ledgerstone.broker_config import BrokerConfig, Listener
+from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import ConfigError
 from ledgerstone.fs import Filesystem
@@ -23,10 +24,13 @@ from ledgerstone.records.kernels import ensure_compiled
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning import Cleaning
+from ledgerstone.server.cleaning_files import CleaningFiles
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.groups import Groups
 from ledgerstone.server.housekeeping import Housekeeping
-from ledgerstone.server.http import HttpServer
+from ledgerstone.server.http import Api, HttpRequest, HttpServer, Page
+from ledgerstone.server.http_api import handle
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.monitor import routes
 from ledgerstone.server.runtime import Runtime
@@ -70,6 +74,7 @@ def _compose(
     _register(config, world, advertised, log_dir, metadata_log, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(controller.image)
+    values = controller.image.broker_values(config.node_id, config.raw)
     now_ms = world.clock.monotonic_ms()
     slots = config.max_incremental_fetch_session_cache_slots
     broker = Broker(
@@ -86,7 +91,12 @@ def _compose(
         groups=Groups(config, world.dice),
         fetch_sessions=FetchSessions(world.dice, slots),
         housekeeping=Housekeeping.from_config(config, now_ms),
+        cleaning=Cleaning(
+            settings=CleanerSettings.from_values(values),
+            files=CleaningFiles.open(world.fs, log_dir.path),
+        ),
     )
+    broker.cleaning.load(broker)
     broker.groups.load(broker)
     return broker
 
@@ -142,26 +152,49 @@ async def start_broker(config: BrokerConfig, world: World) -> RunningBroker:
     # Now rather than under the first produced batch: the very first time it takes some seconds.
     ensure_compiled()
     sockets = [_listen(listener) for listener in config.listeners]
+    http_socket: socket.socket | None = None
     try:
+        if config.ledgerstone_http_listener is not None:
+            http_socket = _listen(config.ledgerstone_http_listener)
+            config = _with_real_http_port(config, http_socket)
         advertised = _with_real_ports(config, sockets)
         broker = open_broker(config, world, advertised)
     except BaseException:
-        for sock in sockets:
+        for sock in (*sockets, *((http_socket,) if http_socket else ())):
             sock.close()
         raise
     runtime = Runtime(broker, asyncio.get_running_loop())
     runtime.start(sockets)
     http, http_address = None, None
-    if config.ledgerstone_http_listener is not None:
-        http = HttpServer(routes(broker))
-        listener = config.ledgerstone_http_listener
-        host, port = await http.start(listener.host, listener.port)
-        http_address = f"http://{host}:{port}"
+    if http_socket is not None:
+        http = HttpServer(routes(broker), _api(broker, runtime))
+        host, port = await http.start(http_socket)
+        http_address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     address = f"{advertised[0].host}:{advertised[0].port}"
     _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
     return RunningBroker(
         broker=broker, runtime=runtime, http=http, bootstrap=address, http_address=http_address
     )
+
+
+def _api(broker: Broker, runtime: Runtime) -> Api:
+    def call(request: HttpRequest) -> Page | None:
+        page = handle(broker, request)
+        # It may have made something due: a pass that was asked for, or what goes by the clock.
+        runtime.wake()
+        return page
+
+    return call
+
+
+def _with_real_http_port(config: BrokerConfig, sock: socket.socket) -> BrokerConfig:
+    """Whoever asks for the broker's settings learns where its API really is."""
+    listener = config.ledgerstone_http_listener
+    assert listener is not None
+    listener = listener._replace(port=sock.getsockname()[1])
+    text = str(listener).partition("://")[2]
+    raw = {**config.raw, "ledgerstone.http.listener": text}
+    return replace(config, ledgerstone_http_listener=listener, raw=raw)
 
 
 def _listen(listener: Listener) -> socket.socket:
@@ -173,7 +206,8 @@ def _listen(listener: Listener) -> socket.socket:
         sock.listen(_BACKLOG)
     except OSError as error:
         sock.close()
-        raise ConfigError("listeners", str(listener), f"cannot listen: {error}") from error
+        key = "ledgerstone.http.listener" if listener.name == "HTTP" else "listeners"
+        raise ConfigError(key, str(listener), f"cannot listen: {error}") from error
     return sock
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.controller import Controller
@@ -24,6 +25,7 @@ from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.cleaning import Cleaning, PassFailed
 from ledgerstone.server.effects import Close, Effect, Flush, Send
 from ledgerstone.server.groups import Groups
 from ledgerstone.server.housekeeping import Housekeeping
@@ -38,6 +40,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 # Answers emitted for one connection before its socket must have taken them.
 _ANSWER_BYTES_PER_TURN: Final = 1 << 20
+# Requests served for one connection before the others get their turn.
+_REQUESTS_PER_TURN: Final = 64
 _IDLE_CHECK_MS: Final = 1000
 # What a request may fail with when nothing can be answered; anything else is a fault of ours.
 _REFUSALS: Final = (KafkaError, StorageError, ProtocolViolation, Disconnect, OSError)
@@ -55,6 +59,7 @@ class _Peer:
     last_active_ms: int
     in_work: Request | None = None
     is_closing: bool = False
+    is_cut_short: bool = False  # its turn ended with requests left, or what breaks the protocol
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +79,7 @@ class Broker:
     groups: Groups
     fetch_sessions: FetchSessions
     housekeeping: Housekeeping
+    cleaning: Cleaning
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     _producer_ids: range = range(0)
@@ -131,16 +137,18 @@ class Broker:
             peer.last_active_ms = self.clock.monotonic_ms()
 
     def wants_read(self, number: int) -> bool:
-        """False while a client has sent more ahead than is fair."""
+        """False while a whole request waits: as in Kafka, who sends ahead is muted meanwhile."""
         peer = self._peers.get(number)
-        return peer is not None and not peer.is_closing and peer.wire.wants_read
+        if peer is None or peer.is_closing or peer.is_cut_short or peer.wire.queued_bytes:
+            return False
+        return peer.wire.wants_read
 
     def has_backlog(self, number: int) -> bool:
-        """True while frames wait that nothing but the socket holds up."""
+        """True while requests wait that nothing but the socket holds up."""
         peer = self._peers.get(number)
         if peer is None or peer.is_closing or peer.in_work is not None:
             return False
-        return peer.wire.queued_bytes > 0
+        return peer.is_cut_short
 
     def disconnected(self, number: int) -> list[Effect]:
         peer = self._peers.pop(number, None)
@@ -160,6 +168,7 @@ class Broker:
             self.answer(request, response)
         self.groups.tick(self)
         self._effects.extend(self.housekeeping.tick(self))
+        self._effects.extend(self.cleaning.tick(self))
         self._close_idle(now_ms)
         return self._take_effects()
 
@@ -172,17 +181,41 @@ class Broker:
                 partition.log.fail(f"fsync failed: {failure}")
                 self.log_failed(effect.topic_partition, failure)
         self.housekeeping.flushed(effect.topic_partition)
+        self._effects.extend(self.cleaning.flushed(self, effect.topic_partition))
         return self._take_effects()
+
+    def group_cleaned(self, number: int, group: CleanedGroup) -> list[Effect]:
+        """A worker has written a `.cleaned` segment and waits for a `Proceed`."""
+        self._effects.extend(self.cleaning.group_cleaned(self, number, group))
+        return self._take_effects()
+
+    def cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> list[Effect]:
+        self.cleaning.ended(self, number, outcome)
+        return self._take_effects()
+
+    def stop_cleaning(self) -> list[Effect]:
+        """No pass starts any more; those at work are called off."""
+        self._effects.extend(self.cleaning.stop())
+        return self._take_effects()
+
+    def clock_moved(self) -> None:
+        """Somebody has set the wall clock: what goes by it is looked at without waiting."""
+        self.housekeeping.look_now()
+        self.cleaning.look_now()
 
     @property
     def next_deadline_ms(self) -> int:
         """When `tick` is due next, in monotonic time."""
-        deadlines = (
+        # Asked after every request, so it makes no list of them.
+        deadline_ms = self.housekeeping.next_deadline_ms
+        for other_ms in (
+            self.cleaning.next_deadline_ms,
             self.purgatory.next_deadline_ms,
             self.groups.next_deadline_ms,
-            self.housekeeping.next_deadline_ms,
-        )
-        return min(deadline for deadline in deadlines if deadline is not None)
+        ):
+            if other_ms is not None and other_ms < deadline_ms:
+                deadline_ms = other_ms
+        return deadline_ms
 
     @property
     def connection_count(self) -> int:
@@ -191,9 +224,14 @@ class Broker:
     # -- serving ------------------------------------------------------------------------------
 
     def _serve(self, peer: _Peer) -> None:
-        """Serves requests of one connection until one has to wait or enough was answered."""
-        budget = _ANSWER_BYTES_PER_TURN
-        while peer.in_work is None and not peer.is_closing and budget > 0:
+        """Serves requests of one connection until one has to wait or its turn is over."""
+        budget, requests = _ANSWER_BYTES_PER_TURN, _REQUESTS_PER_TURN
+        peer.is_cut_short = False
+        while peer.in_work is None and not peer.is_closing:
+            if budget <= 0 or requests == 0:
+                peer.is_cut_short = True
+                break
+            requests -= 1
             try:
                 received = peer.wire.next_request()
                 if received is None:
@@ -292,6 +330,7 @@ class Broker:
         assert not self._answered
         self.image.check_invariants()
         self.groups.check_invariants()
+        self.cleaning.check_invariants()
 
     # -- what handlers ask --------------------------------------------------------------------
 
@@ -346,3 +385,4 @@ class Broker:
             for number in topic.partitions:
                 self._grown[TopicPartition(topic.name, number)] = None
         self.groups.metadata_changed(self, delta)
+        self._effects.extend(self.cleaning.metadata_changed(self, delta))

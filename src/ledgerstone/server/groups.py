@@ -4,7 +4,7 @@ Grade D. The shards decide; this module appends what they want remembered, repla
 committed (at once, with one replica), and sends the answers. A start rebuilds them by replay.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.broker_config import BrokerConfig
@@ -84,6 +84,14 @@ class Groups:
         self.ensure_topic(broker)
         return partition_for(group_id, len(self._shards))
 
+    def by_shard(self, broker: "Broker", group_ids: Sequence[str]) -> dict[int, list[str]]:
+        """Each group once, with those of its shard."""
+        self.ensure_topic(broker)
+        found: dict[int, list[str]] = {}
+        for group_id in dict.fromkeys(group_ids):
+            found.setdefault(partition_for(group_id, len(self._shards)), []).append(group_id)
+        return found
+
     def shard_numbers(self) -> list[int]:
         """None before the first group: who only looks does not bring the topic into being."""
         return sorted(self._shards)
@@ -159,8 +167,11 @@ class Groups:
         topic_partition = TopicPartition(CONSUMER_OFFSETS, number)
         now_ms = broker.clock.now_ms()
         batch = build_batch([(now_ms, key, value, ()) for key, value in outcome.records])
-        broker.partitions.get(topic_partition).append(batch, acks=-1, origin=Origin.COORDINATOR)
+        partition = broker.partitions.get(topic_partition)
+        result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR)
         broker.appended(topic_partition, len(batch))
+        if result.tombstone_count:
+            broker.cleaning.appended(partition.log, result.tombstone_count)
 
 
 def _now(broker: "Broker") -> Now:

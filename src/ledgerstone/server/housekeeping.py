@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.errors import StorageError
+from ledgerstone.replication.partition import Partition
 from ledgerstone.server.effects import Effect, Flush
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_shrink import delete_old_segments
@@ -103,6 +104,31 @@ class Housekeeping:
                 self.flushing[partition.topic_partition] = None
                 yield Flush(partition.topic_partition, partition.topic_id, plan)
 
+    def look_now(self) -> None:
+        """The wall clock was set: what is done by it is done with the next tick."""
+        for job in self.jobs:
+            if job.name in ("retention", "unlink", "producer-ids"):
+                job.due_ms = 0
+
+    def retain(self, broker: "Broker", partition: Partition) -> None:
+        """Applies the retention rules to one partition that nobody is cleaning."""
+        if partition.log.failure is not None:
+            return
+        try:
+            deletions = delete_old_segments(partition.log)
+        except _DISK_REFUSED as error:
+            broker.log_failed(partition.topic_partition, error)
+            return
+        for deletion in deletions:
+            _LOG.info(
+                "segments deleted partition=%s segments=%d bytes=%d log_start_offset=%d reason=%s",
+                partition.topic_partition,
+                deletion.segments,
+                deletion.size_bytes,
+                deletion.log_start_offset,
+                deletion.reason.value,
+            )
+
     def flushed(self, topic_partition: TopicPartition) -> None:
         self.flushing.pop(topic_partition, None)
 
@@ -115,24 +141,10 @@ def _flush_target(log: PartitionLog) -> int:
 
 
 def _retain(broker: "Broker") -> None:
-    """Compacted topics too lose segments below their start; the cleaner does the rest of them."""
+    """Where a pass is at work, this is done when it ends: its sources must not go under it."""
     for partition in list(broker.partitions):
-        if partition.log.failure is not None:
-            continue
-        try:
-            deletions = list(delete_old_segments(partition.log))
-        except _DISK_REFUSED as error:
-            broker.log_failed(partition.topic_partition, error)
-            continue
-        for deletion in deletions:
-            _LOG.info(
-                "segments deleted partition=%s segments=%d bytes=%d log_start_offset=%d reason=%s",
-                partition.topic_partition,
-                deletion.segments,
-                deletion.size_bytes,
-                deletion.log_start_offset,
-                deletion.reason.value,
-            )
+        if not broker.cleaning.is_busy(partition.topic_partition):
+            broker.housekeeping.retain(broker, partition)
 
 
 def _checkpoint_recovery(broker: "Broker") -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
+from ledgerstone.server import cleaning_view
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning_view import complaints
 from ledgerstone.server.http import Page, Routes
 from ledgerstone.server.metrics import Sample, exposition
 
@@ -18,13 +20,14 @@ def routes(broker: Broker) -> Routes:
 
 
 def readiness(broker: Broker) -> Page:
-    """Red while a log takes no writes: somebody has to look."""
+    """Red while a log takes no writes, or a delete may not happen: somebody has to look."""
     failed = [
         f"{partition.topic_partition}: {partition.log.failure}"
         for partition in broker.partitions
         if partition.log.failure is not None
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
+    failed += complaints(broker)
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
     return Page(200, "ready\n")
@@ -50,6 +53,7 @@ def samples(broker: Broker) -> Iterable[Sample]:
         "Requests that wait.",
         len(broker.purgatory),
     )
+    yield from cleaning_view.samples(broker)
     for partition in broker.partitions:
         topic, number = partition.topic_partition
         labels = (("topic", topic), ("partition", str(number)))

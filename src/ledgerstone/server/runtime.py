@@ -16,10 +16,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
+from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.effects import Close, Effect, Flush, Send
+from ledgerstone.server.cleaner_process import CleanerProcesses
+from ledgerstone.server.cleaning import PassFailed
+from ledgerstone.server.effects import Clean, Close, Effect, Flush, Proceed, Send
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -29,6 +32,7 @@ ACCEPTS_PER_TURN: Final = 64
 ACCEPT_PAUSE_S: Final = 0.2
 SENDFILE_BYTES: Final = 1 << 22
 _WOULD_BLOCK: Final = (BlockingIOError, InterruptedError)
+_BUFFERS: Final = (bytes, bytearray, memoryview)
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +43,7 @@ class _Connection:
     reading: bool = False
     writing: bool = False
     closing: bool = False
+    has_turn: bool = False  # is to be served on, as soon as the others had theirs
 
 
 class Runtime:
@@ -53,6 +58,7 @@ class Runtime:
         self._buffer = memoryview(bytearray(RECEIVE_BYTES))
         self._timer: asyncio.TimerHandle | None = None
         self._flushes: set[asyncio.Future[None]] = set()
+        self._cleaners = CleanerProcesses(self._group_cleaned, self._cleaning_ended)
 
     # -- start and stop -----------------------------------------------------------------------
 
@@ -64,10 +70,13 @@ class Runtime:
         self._reschedule()
 
     async def stop(self) -> None:
-        """No new connections; what is being flushed finishes; connections close."""
+        """No new connections; cleaning ends where it is; what is being flushed finishes;
+        connections close."""
         for listener in self._listeners:
             self._loop.remove_reader(listener)
             listener.close()
+        self._perform(self._broker.stop_cleaning())
+        await self._cleaners.stop()
         if self._flushes:
             await asyncio.wait(self._flushes)
         if self._timer is not None:
@@ -145,7 +154,7 @@ class Runtime:
             self._drop(connection)
             return
         received = self._buffer[:count]
-        self._perform_for(connection, lambda number: self._broker.receive(number, received))
+        self._perform_for(connection, self._broker.receive, received)
         self._settle(connection)
 
     def _writable(self, connection: _Connection) -> None:
@@ -155,27 +164,37 @@ class Runtime:
         self._settle(connection)
 
     def _settle(self, connection: _Connection) -> None:
-        """Serves what was received ahead as long as answers leave; then watches the socket."""
-        number = connection.number
-        while (
-            number in self._connections
-            and not connection.unsent
-            and self._broker.has_backlog(number)
-        ):
-            self._perform_for(connection, self._broker.sent)
-        if number in self._connections:
+        """Watches the socket; what was received ahead is served on in a turn of its own."""
+        if connection.number in self._connections:
             self._watch(connection)
+            self._serve_soon(connection)
         self._reschedule()
 
-    def _perform_for(self, connection: _Connection, ask: Callable[[int], list[Effect]]) -> None:
-        """A border: a fault of ours costs the connection that met it, and nobody else."""
+    def _serve_soon(self, connection: _Connection) -> None:
+        has_backlog = not connection.unsent and self._broker.has_backlog(connection.number)
+        if has_backlog and not connection.has_turn:
+            connection.has_turn = True
+            self._loop.call_soon(self._take_turn, connection)
+
+    def _take_turn(self, connection: _Connection) -> None:
+        connection.has_turn = False
+        if connection.number in self._connections and not connection.unsent:
+            self._perform_for(connection, self._broker.sent)
+            self._settle(connection)
+
+    def _perform_for(
+        self, connection: _Connection, ask: Callable[..., list[Effect]], *received: memoryview
+    ) -> None:
+        """A border: a fault of ours costs the connection that met it, and nobody else.
+
+        The caller settles the connection afterwards."""
         try:
-            effects = ask(connection.number)
+            effects = ask(connection.number, *received)
         except Exception:  # noqa: BLE001
             _LOG.exception("request failed connection=%d", connection.number)
             self._drop(connection)
             return
-        self._perform(effects)
+        self._perform(effects, turn_of=connection.number)
 
     def _send_unsent(self, connection: _Connection) -> None:
         try:
@@ -201,11 +220,11 @@ class Runtime:
                 return sent > 0
             unsent.popleft()
             return True
-        assert isinstance(piece, bytes | bytearray | memoryview)
-        view = memoryview(piece)
-        sent = connection.sock.send(view)
-        if sent < len(view):
-            unsent[0] = view[sent:]
+        assert isinstance(piece, _BUFFERS)
+        # What follows at once may share the packet: a fetch answer is a header and a file slice.
+        sent = connection.sock.send(piece, socket.MSG_MORE if len(unsent) > 1 else 0)
+        if sent < len(piece):
+            unsent[0] = memoryview(piece)[sent:]
             return False
         unsent.popleft()
         return True
@@ -233,30 +252,38 @@ class Runtime:
 
     # -- effects ------------------------------------------------------------------------------
 
-    def _perform(self, effects: Iterable[Effect]) -> None:
+    def _perform(self, effects: Iterable[Effect], *, turn_of: int | None = None) -> None:
+        """`turn_of` is the connection that the caller settles itself.
+
+        Answers leave last, so that those of one connection leave together: who sent five requests
+        at once is woken once, and sends the next five at once."""
+        answered: dict[int, _Connection] = {}
         for effect in effects:
             match effect:
                 case Send():
-                    self._send(effect)
+                    self._enqueue(effect, answered)
                 case Close():
                     self._close(effect)
                 case Flush():
                     self._flush(effect)
+                case Clean():
+                    self._cleaners.clean(effect)
+                case Proceed():
+                    self._cleaners.proceed(effect)
                 case _:
                     assert_never(effect)
+        for number, connection in answered.items():
+            self._send_unsent(connection)
+            if number != turn_of and number in self._connections:
+                self._watch(connection)
+                # Answered from another connection's turn, with more waiting behind it.
+                self._serve_soon(connection)
 
-    def _send(self, effect: Send) -> None:
+    def _enqueue(self, effect: Send, answered: dict[int, _Connection]) -> None:
         connection = self._connections.get(effect.connection)
-        if connection is None or connection.closing:
-            return
-        connection.unsent.extend(effect.pieces)
-        self._send_unsent(connection)
-        if connection.number not in self._connections:
-            return
-        self._watch(connection)
-        if not connection.unsent and self._broker.has_backlog(connection.number):
-            # Answered from another connection's turn, with more waiting behind it.
-            self._loop.call_soon(self._settle, connection)
+        if connection is not None and not connection.closing:
+            connection.unsent.extend(effect.pieces)
+            answered[effect.connection] = connection
 
     def _close(self, effect: Close) -> None:
         connection = self._connections.get(effect.connection)
@@ -283,7 +310,19 @@ class Runtime:
         self._perform(self._broker.completed(effect, failure))
         self._reschedule()
 
+    def _group_cleaned(self, number: int, group: CleanedGroup) -> None:
+        self._perform(self._broker.group_cleaned(number, group))
+        self._reschedule()
+
+    def _cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> None:
+        self._perform(self._broker.cleaning_ended(number, outcome))
+        self._reschedule()
+
     # -- time ---------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Somebody else has told the broker something: its next deadline may have come closer."""
+        self._reschedule()
 
     def _reschedule(self) -> None:
         """One timer, for the broker's next deadline; moved only when that comes earlier."""

@@ -11,6 +11,7 @@ append leaves the log as it was.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import (
@@ -20,7 +21,7 @@ from ledgerstone.errors import (
     RecordListTooLarge,
 )
 from ledgerstone.fs import Filesystem
-from ledgerstone.records.batch import BatchHeader, stamp_offset_and_epoch
+from ledgerstone.records.batch import BatchHeader, placed, stamp_offset_and_epoch
 from ledgerstone.records.control import read_control_record
 from ledgerstone.records.kernels import inspect_records
 from ledgerstone.records.record import plain_inspect_records
@@ -39,8 +40,7 @@ from ledgerstone.storage.segments import Segments
 from ledgerstone.types import NO_TIMESTAMP, Buffer, TopicPartition, WritableBuffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendResult:
+class AppendResult(NamedTuple):
     """Where an append landed. For a duplicate: where its first sending landed."""
 
     first_offset: int
@@ -49,6 +49,7 @@ class AppendResult:
     log_start_offset: int
     max_timestamp: int
     duplicate: bool = False
+    tombstone_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,8 @@ class PartitionLog:
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
-        self.producers.on_high_watermark(offset)
+        if self.producers.first_unstable_offset is not None:
+            self.producers.on_high_watermark(offset)
         return True
 
     def raise_log_start_offset(self, offset: int) -> bool:
@@ -161,10 +163,16 @@ class PartitionLog:
             )
         base_offset = self.log_end_offset
         stamp_offset_and_epoch(batch.data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
-        header = header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
-        self._append(batch.data, [(0, header)], now_ms)
+        header = placed(header, base_offset=base_offset, leader_epoch=leader_epoch)
+        self._append(batch.data, [(0, header)], header.max_timestamp, now_ms)
         append_time = now_ms if header.timestamp_type else NO_TIMESTAMP
-        return self._result(base_offset, header.last_offset, header.max_timestamp, append_time)
+        return self._result(
+            base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            append_time,
+            tombstone_count=batch.tombstone_count,
+        )
 
     def _check_producer(
         self, header: BatchHeader, batch: Buffer, origin: Origin
@@ -196,19 +204,24 @@ class PartitionLog:
                     f"lies below the expected offset {expected}"
                 )
             expected = header.next_offset
-        self._append(data, batches, self.clock.now_ms())
-        first, last = batches[0][1], batches[-1][1]
         highest = max(header.max_timestamp for _, header in batches)
+        self._append(data, batches, highest, self.clock.now_ms())
+        first, last = batches[0][1], batches[-1][1]
         return self._result(first.base_offset, last.last_offset, highest)
 
-    def _append(self, data: Buffer, batches: list[tuple[int, BatchHeader]], now_ms: int) -> None:
+    def _append(
+        self, data: Buffer, batches: list[tuple[int, BatchHeader]], highest: int, now_ms: int
+    ) -> None:
+        """`highest` is the largest timestamp of the batches."""
         headers = [header for _, header in batches]
         last_at, last = batches[-1]
         view = memoryview(data)[: last_at + last.size]
         try:
             for header in headers:
                 self.note_leader_epoch(header.leader_epoch, header.base_offset)
-            segment = self._segment_for(headers, len(view), now_ms)
+            segment = self.segments.active
+            if self._must_roll(segment, last.last_offset, len(view), highest, now_ms):
+                segment = self.roll(headers[0].base_offset)
             segment.append(view, headers)
             for at, header in batches:
                 aborted = apply_batch(self.producers, header, view[at : at + header.size])
@@ -237,24 +250,19 @@ class PartitionLog:
         log_append_time: int = NO_TIMESTAMP,
         *,
         duplicate: bool = False,
+        tombstone_count: int = 0,
     ) -> AppendResult:
         return AppendResult(
-            first_offset=first_offset,
-            last_offset=last_offset,
-            log_append_time=log_append_time,
-            log_start_offset=self.log_start_offset,
-            max_timestamp=max_timestamp,
-            duplicate=duplicate,
+            first_offset,
+            last_offset,
+            log_append_time,
+            self.log_start_offset,
+            max_timestamp,
+            duplicate,
+            tombstone_count,
         )
 
     # -- roll ---------------------------------------------------------------------------------
-
-    def _segment_for(self, headers: list[BatchHeader], size: int, now_ms: int) -> Segment:
-        active = self.segments.active
-        highest = max(header.max_timestamp for header in headers)
-        if self._must_roll(active, headers[-1].last_offset, size, highest, now_ms):
-            return self.roll(headers[0].base_offset)
-        return active
 
     def _must_roll(
         self, active: Segment, last_offset: int, size: int, timestamp: int, now_ms: int

@@ -71,13 +71,7 @@ def open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
     _settle_offsets(log, request)
     _settle_epochs(log)
     if log.producers.map_end_offset != log.log_end_offset:
-        reload_producers(
-            log.producers,
-            log.snapshots,
-            log.segments,
-            start_offset=log.log_start_offset,
-            end_offset=log.log_end_offset,
-        )
+        reload_producers(log.producers, log.snapshots, log.segments, end_offset=log.log_end_offset)
     log.producers.remove_expired(request.clock.now_ms(), request.producer_id_expiration_ms)
     log.producers.on_high_watermark(log.high_watermark)
     if not request.clean:

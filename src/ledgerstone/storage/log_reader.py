@@ -5,8 +5,7 @@ what the reader may see.
 """
 
 import enum
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from ledgerstone.errors import OffsetOutOfRange
 from ledgerstone.fs import FileSlice
@@ -25,8 +24,7 @@ class Isolation(enum.Enum):
     TXN_COMMITTED = "read_committed: what is decided"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadResult:
+class ReadResult(NamedTuple):
     """`slice` is None when there is nothing to see yet at the offset."""
 
     slice: FileSlice | None

@@ -100,10 +100,7 @@ def _indexes_are_sane(segment: Segment, *, clean: bool) -> bool:
 
 def _producers_at(log: PartitionLog, offset: int) -> ProducerStateTable:
     producers = ProducerStateTable()
-    start_offset = log.segments.first.base_offset
-    reload_producers(
-        producers, log.snapshots, log.segments, start_offset=start_offset, end_offset=offset
-    )
+    reload_producers(producers, log.snapshots, log.segments, end_offset=offset)
     return producers
 
 

@@ -190,13 +190,7 @@ def _end_at(log: PartitionLog, offset: int) -> None:
     _cut_epochs(log, offset)
     # After this nothing that was cut comes back, under its own name or as a snapshot's state.
     log.fs.fsync_dir(log.directory)
-    reload_producers(
-        log.producers,
-        log.snapshots,
-        log.segments,
-        start_offset=log.log_start_offset,
-        end_offset=offset,
-    )
+    reload_producers(log.producers, log.snapshots, log.segments, end_offset=offset)
     log.producers.on_high_watermark(log.high_watermark)
 
 

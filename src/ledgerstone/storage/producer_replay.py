@@ -63,19 +63,21 @@ def reload_producers(
     snapshots: ProducerSnapshots,
     segments: Segments,
     *,
-    start_offset: int,
     end_offset: int,
 ) -> None:
-    """Makes the table what it was at `end_offset`: newest snapshot, then the batches after it."""
-    producers.truncate_fully_and_start_at(start_offset)
+    """Makes the table what it was at `end_offset`: newest snapshot, then the batches after it.
+
+    Differs from Kafka: also those below the log start. They are still in their segment, and a
+    snapshot older than they are knows neither their sequences nor that they ended a transaction."""
+    position = segments.first.base_offset
+    producers.truncate_fully_and_start_at(position)
     newest = snapshots.load_newest(end_offset)
-    position = start_offset
     if newest is not None:
         position, entries = newest
         producers.load(entries, position)
         if entries:
             _remember_earlier_batches(producers, segments, position)
-    replay_range(producers, segments, max(position, start_offset), end_offset)
+    replay_range(producers, segments, position, end_offset)
     producers.map_end_offset = end_offset
 
 

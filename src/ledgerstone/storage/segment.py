@@ -8,7 +8,7 @@ write and are never read. The rules for index entries are in README.md, "When an
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.errors import CorruptRecord, InvariantViolation, LogStorageError
 from ledgerstone.fs import File, FileSlice, Filesystem, join
@@ -21,6 +21,11 @@ from ledgerstone.storage.offset_index import OffsetIndex
 from ledgerstone.storage.time_index import TimeIndex
 from ledgerstone.storage.txn_index import AbortedTxnEntry, TxnIndex
 from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
+
+# Readers go on where they stopped. So many of them are remembered by each segment.
+MAX_BOOKMARKS: Final = 16
+# A slice up to this size is measured by its batches alone; the index may have to come from disk.
+UNINDEXED_BYTES: Final = 32 * 1024
 
 
 class TimestampOffset(NamedTuple):
@@ -38,6 +43,7 @@ class Segment:
     """Opens its files only when they are needed, so that an idle segment costs no descriptor."""
 
     __slots__ = (
+        "_bookmarks",
         "_file",
         "_first_timestamp",
         "_fs",
@@ -80,6 +86,8 @@ class Segment:
         # None means not known yet: read from the files on demand.
         self._first_timestamp: int | None = None
         self._max_timestamp: TimestampOffset | None = None
+        # Position by offset, where a read ended and the next one is likely to begin.
+        self._bookmarks: dict[int, int] = {}
         index_bytes = config.segment_index_bytes
         self.offset_index = OffsetIndex(fs, self.path(Kind.INDEX), base_offset, index_bytes)
         self.time_index = TimeIndex(fs, self.path(Kind.TIME_INDEX), base_offset, index_bytes)
@@ -190,7 +198,9 @@ class Segment:
 
     def find(self, offset: int, start_position: int = 0) -> FoundBatch | None:
         """The first batch that ends at or after `offset`."""
-        _, position = self.offset_index.lookup(offset)
+        position = self._bookmarks.get(offset)
+        if position is None:
+            _, position = self.offset_index.lookup(offset)
         for at, header in scan_headers(self.file, max(position, start_position), self.size):
             if header.last_offset >= offset:
                 return FoundBatch(at, header.size, header.last_offset)
@@ -209,18 +219,29 @@ class Segment:
         limit = found.position + max_bytes
         if limit >= end_position:
             return FileSlice(self.file, found.position, end_position - found.position)
-        if found.size > max_bytes:
-            return FileSlice(self.file, found.position, found.size if min_one_batch else 0)
-        end = self._last_batch_end(found.position + found.size, limit)
+        if found.size > max_bytes and not min_one_batch:
+            return FileSlice(self.file, found.position, 0)
+        end, next_offset = self._last_batch_end(found, limit)
+        if next_offset is not None:
+            self._bookmarks.pop(start_offset, None)
+            if len(self._bookmarks) >= MAX_BOOKMARKS:
+                del self._bookmarks[next(iter(self._bookmarks))]
+            self._bookmarks[next_offset] = end
         return FileSlice(self.file, found.position, end - found.position)
 
-    def _last_batch_end(self, position: int, limit: int) -> int:
-        """The last batch boundary in [position, limit]; `position` is one itself."""
-        near = self.offset_index.floor_position(limit)
-        end = position = max(position, near)
-        for at, header in scan_headers(self.file, position, min(self.size, limit)):
-            end = at + header.size
-        return end
+    def _last_batch_end(self, first: FoundBatch, limit: int) -> tuple[int, int | None]:
+        """The last batch boundary up to `limit`, and the offset there where that is known.
+
+        Never before the end of the first batch, wherever the limit lies."""
+        end = first.position + first.size
+        next_offset: int | None = first.last_offset + 1
+        if limit - end > UNINDEXED_BYTES:
+            near = self.offset_index.floor_position(limit)
+            if near > end:
+                end, next_offset = near, None
+        for at, header in scan_headers(self.file, end, min(self.size, limit)):
+            end, next_offset = at + header.size, header.next_offset
+        return end, next_offset
 
     def find_by_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
         """The first record at or after `start_offset` whose timestamp is at least `timestamp`."""
@@ -250,6 +271,7 @@ class Segment:
     def _cut(self, size: int, *, now_ms: int) -> None:
         self.file.truncate(size)
         self.size = size
+        self._bookmarks.clear()
         self.bytes_since_index_entry = 0
         self._max_timestamp = None
         self._first_timestamp = None
@@ -279,6 +301,7 @@ class Segment:
         the caller's). Returns the number of bytes cut off."""
         file_size = self.file.size()
         self.reset_indexes()
+        self._bookmarks.clear()
         self.size = 0
         self.bytes_since_index_entry = 0
         self._first_timestamp = None
@@ -361,3 +384,5 @@ class Segment:
         assert self._file is None or self._file.size() >= self.size or self.config.preallocate
         assert self.offset_index.size_bytes % 8 == 0
         assert self.size == 0 or self.size >= HEADER_SIZE
+        assert len(self._bookmarks) <= MAX_BOOKMARKS
+        assert all(position <= self.size for position in self._bookmarks.values())

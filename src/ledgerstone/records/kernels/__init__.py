@@ -17,6 +17,15 @@ from ledgerstone.types import Buffer
 
 if TYPE_CHECKING:
     from ledgerstone.records.kernels.hashing import hash_keys
+    from ledgerstone.records.kernels.key_offsets import (
+        Hashes,
+        Judged,
+        JudgementRules,
+        find_offsets,
+        judge_records,
+        new_table,
+        put_offsets,
+    )
     from ledgerstone.records.kernels.rewriting import BatchAction, Outcome, Rewritten, rewrite
     from ledgerstone.records.kernels.windows import Batches, Columns, scan, walk
 
@@ -24,13 +33,20 @@ __all__ = [
     "BatchAction",
     "Batches",
     "Columns",
+    "Hashes",
+    "Judged",
+    "JudgementRules",
     "LoadReport",
     "Outcome",
     "Rewritten",
     "ensure_compiled",
+    "find_offsets",
     "hash_keys",
     "inspect_records",
+    "judge_records",
     "load",
+    "new_table",
+    "put_offsets",
     "rewrite",
     "scan",
     "walk",
@@ -43,6 +59,13 @@ _LAZY: Final = {
     "scan": "windows",
     "walk": "windows",
     "hash_keys": "hashing",
+    "Hashes": "key_offsets",
+    "Judged": "key_offsets",
+    "JudgementRules": "key_offsets",
+    "find_offsets": "key_offsets",
+    "judge_records": "key_offsets",
+    "new_table": "key_offsets",
+    "put_offsets": "key_offsets",
     "BatchAction": "rewriting",
     "Outcome": "rewriting",
     "Rewritten": "rewriting",

@@ -18,6 +18,7 @@ SOURCE_MODULES: Final = (
     "record",
     "walk",
     "siphash",
+    "key_offsets",
     "kept",
     "rewrite",
     "columns",
@@ -50,6 +51,17 @@ KERNELS: Final = (
     _spec("walk_batches", "walk", _WINDOW + "i64* i64 i64 i64 i64* i32* i64 i64*"),
     # window, end, key_start, key_length, count, k0, k1, low, high, report
     _spec("hash_keys", "siphash", _GATHER + "u64 u64 u64* u64* i64*"),
+    # table, slots, limit, low, high, key_length, offset, count, state
+    _spec("put_offsets", "key_offsets", "u64* i64 i64 u64* u64* i32* i64* i64 i64*"),
+    # table, slots, low, high, count, found
+    _spec("find_offsets", "key_offsets", "u64* i64 u64* u64* i64 i64*"),
+    # table, slots, low, high, key_length, value_length, offset, batch_index, count, horizon,
+    # is_control, batch_count, rules, keep, report
+    _spec(
+        "judge_records",
+        "key_offsets",
+        "u64* i64 u64* u64* i32* i32* i64* i32* i64 i64* u8* i64 i64* u8* i64*",
+    ),
     # window, rows, capacity, batch_count, timestamp, record_end, value_length, keep, actions,
     # horizon, out, room, outcomes, report
     _spec(

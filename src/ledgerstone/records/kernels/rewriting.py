@@ -58,30 +58,36 @@ class Rewritten:
     max_timestamp: Int64s
 
 
+_OUTCOME_NAMES: Final = tuple(field.name for field in fields(Rewritten))[1:]
+
+
 def rewrite(
     columns: Columns,
     keep: Bytes,
     *,
     actions: Bytes | None = None,
     delete_horizon_ms: int | None = None,
+    out: Bytes | None = None,
 ) -> Rewritten:
     """What is left of the window `columns` were walked from.
 
     `keep` has a flag per row. `delete_horizon_ms` is set on batches that keep a tombstone, or are
-    to be stamped, and have no horizon yet: it is set once and never moves.
+    to be stamped, and have no horizon yet: it is set once and never moves. The answer's data lies
+    in `out` if that has room for whatever may come, and is then good until `out` is used again.
     """
     batches = columns.batches
     actions = np.zeros(len(batches), np.uint8) if actions is None else actions
     _check_shapes(columns, keep, actions)
     outcomes = np.zeros((_OUTCOME_FIELDS, len(batches)), np.int64)
-    # Not bytearray: that would fill with zeros what is about to be written.
-    out = np.empty(_upper_bound(columns), np.uint8)
+    bound = _upper_bound(columns)
+    if out is None or len(out) < bound:
+        # Not bytearray: that would fill with zeros what is about to be written.
+        out = np.empty(bound, np.uint8)
     record_end = columns.headers_start + columns.headers_length
     horizon = _NO_HORIZON if delete_horizon_ms is None else delete_horizon_ms
     written = _run_kernel(columns, keep, actions, record_end, horizon, out, outcomes)
     data = _seal(out.data[:written], outcomes)
-    names = [field.name for field in fields(Rewritten)][1:]
-    return Rewritten(data=data, **dict(zip(names, outcomes, strict=True)))
+    return Rewritten(data=data, **dict(zip(_OUTCOME_NAMES, outcomes, strict=True)))
 
 
 def _check_shapes(columns: Columns, keep: Bytes, actions: Bytes) -> None:

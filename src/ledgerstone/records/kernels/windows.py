@@ -66,8 +66,7 @@ class Batches:
 
     @classmethod
     def from_rows(cls, rows: Int64s, consumed: int) -> Self:
-        names = [field.name for field in fields(cls)][2:]
-        return cls(rows=rows, consumed=consumed, **dict(zip(names, rows, strict=True)))
+        return cls(rows=rows, consumed=consumed, **dict(zip(_ROW_NAMES, rows, strict=True)))
 
     def __len__(self) -> int:
         return len(self.position)
@@ -85,6 +84,10 @@ class Batches:
     def delete_horizon_ms(self) -> Int64s:
         """-1 where no cleaning has set one."""
         return np.where((self.attributes & DELETE_HORIZON_FLAG) != 0, self.base_timestamp, -1)
+
+
+# Asked for once: every window makes several of these.
+_ROW_NAMES: Final = tuple(field.name for field in fields(Batches))[2:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

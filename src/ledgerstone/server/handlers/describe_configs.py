@@ -2,7 +2,7 @@
 
 Behaviour: every setting of a topic or of this broker: value, where it comes from, what else has a
 value for it, documentation if asked for. A broker resource must name this broker, or none for what
-was set for all.
+was set for all. A resource that is named more than once is answered once.
 Versions: 1-4.
 """
 
@@ -30,8 +30,11 @@ from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: DescribeConfigsRequest) -> Answer:
+    # Each resource once: an answer is a hundred times as large as the question, and a request has
+    # room to ask the same a hundred thousand times.
+    resources = {(each.resource_type, each.resource_name): each for each in message.resources}
     return DescribeConfigsResponse(
-        results=[_describe(broker, message, resource) for resource in message.resources]
+        results=[_describe(broker, message, resource) for resource in resources.values()]
     )
 
 

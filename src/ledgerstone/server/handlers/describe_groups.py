@@ -1,6 +1,6 @@
 """DescribeGroups (15). Grade D.
 
-Behaviour: members and state of each group asked for; an unknown one is Dead.
+Behaviour: members and state of each group asked for, once; an unknown one is Dead.
 Each group is asked of its own shard; the answer keeps the order of the request.
 Versions: 0-6.
 """
@@ -8,6 +8,7 @@ Versions: 0-6.
 from dataclasses import replace
 
 from ledgerstone.protocol.messages.describe_groups import (
+    DescribeGroupsGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
@@ -16,20 +17,20 @@ from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: DescribeGroupsRequest) -> Answer:
-    response = DescribeGroupsResponse()
-    for group_id in message.groups:
-        one = replace(message, groups=[group_id])
-        response.groups += _ask(broker, request, group_id, one).groups
-    return response
+    found: dict[str, DescribeGroupsGroup] = {}
+    for number, group_ids in broker.groups.by_shard(broker, message.groups).items():
+        some = replace(message, groups=group_ids)
+        found |= {each.group_id: each for each in _ask(broker, request, number, some).groups}
+    return DescribeGroupsResponse(groups=[found[each] for each in dict.fromkeys(message.groups)])
 
 
 def _ask(
-    broker: Broker, request: Request, group_id: str, message: DescribeGroupsRequest
+    broker: Broker, request: Request, number: int, message: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
     answer = broker.groups.call(
         broker,
         request,
-        broker.groups.number_for(broker, group_id),
+        number,
         lambda shard, context, now: shard.handle_describe_groups(message, context, now),
     )
     assert isinstance(answer, DescribeGroupsResponse)

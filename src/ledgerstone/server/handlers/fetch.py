@@ -171,23 +171,13 @@ def _diverging_epoch(partition: Partition, wish: FetchWish) -> FetchDivergingEpo
 def _respond(
     context: FetchContext, answers: list[tuple[PartitionKey, FetchPartitionResponse]]
 ) -> FetchResponse:
-    told = [
-        Told(
-            key,
-            bool(answer.records),
-            answer.error_code,
-            answer.high_watermark,
-            answer.log_start_offset,
-            must_tell=answer.diverging_epoch is not None,
-        )
-        for key, answer in answers
-    ]
-    named = set(context.answer(told))
+    if context.session is not None:
+        told = [_told(key, answer) for key, answer in answers]
+        named = set(context.answer(told))
+        answers = [(key, answer) for key, answer in answers if key in named]
     response = FetchResponse(session_id=context.session_id)
     topics: dict[str | bytes, FetchTopicResponse] = {}
     for key, answer in answers:
-        if key not in named:
-            continue
         topic = topics.get(key.topic)
         if topic is None:
             topic = topics[key.topic] = FetchTopicResponse()
@@ -198,3 +188,14 @@ def _respond(
             response.responses.append(topic)
         topic.partitions.append(answer)
     return response
+
+
+def _told(key: PartitionKey, answer: FetchPartitionResponse) -> Told:
+    return Told(
+        key,
+        bool(answer.records),
+        answer.error_code,
+        answer.high_watermark,
+        answer.log_start_offset,
+        must_tell=answer.diverging_epoch is not None,
+    )

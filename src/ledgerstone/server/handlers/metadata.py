@@ -42,7 +42,9 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
     else:
         assert message.topics is not None
         _create_missing(broker, request, message)
-        topics = [_lookup(broker, wanted, request.api_version) for wanted in message.topics]
+        # Each topic once, as in Kafka.
+        distinct = {(each.topic_id, each.name): each for each in message.topics}
+        topics = [_lookup(broker, each, request.api_version) for each in distinct.values()]
     response = MetadataResponse(
         brokers=[
             MetadataBroker(node_id, *broker.address_of(node_id), rack=each.rack)

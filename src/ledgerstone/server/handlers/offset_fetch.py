@@ -18,7 +18,8 @@ def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> Ans
     if request.api_version < _FIRST_VERSION_WITH_GROUPS:
         return _ask(broker, request, message.group_id, message)
     response = OffsetFetchResponse()
-    for group in message.groups:
+    # Each group once: to say all of its offsets again and again would cost us more than the asker.
+    for group in {each.group_id: each for each in message.groups}.values():
         one = replace(message, groups=[group])
         response.groups += _ask(broker, request, group.group_id, one).groups
     return response

@@ -36,6 +36,8 @@ from ledgerstone.server.request import Answer, Disconnect, Parked, Request
 from ledgerstone.types import TopicPartition, WritableBuffer
 
 _FIRST_VERSION_WITH_ZSTD = 7
+_ACKS = (-1, 0, 1)
+_RECORDS = (memoryview, bytearray)
 
 
 def handle(broker: Broker, request: Request, message: ProduceRequest) -> Answer:
@@ -71,13 +73,14 @@ def _append(
     answer = ProducePartitionResponse(index=data.index, base_offset=-1)
     topic_partition = TopicPartition(topic.name, data.index)
     try:
-        if message.acks not in (-1, 0, 1):
+        if message.acks not in _ACKS:
             raise InvalidRequiredAcks(f"acks={message.acks}, must be -1, 0 or 1")
         if topic.name in INTERNAL_TOPICS and request.client_id != "__admin_client":
             raise InvalidTopic(f"{topic.name} is internal")
         records = data.records
-        assert isinstance(records, memoryview | bytearray) or records is None
-        _check_codec(records, request.api_version)
+        assert isinstance(records, _RECORDS) or records is None
+        if request.api_version < _FIRST_VERSION_WITH_ZSTD:
+            _check_codec(records)
         partition = broker.partitions.get(topic_partition)
         result = partition.append(records or bytearray(), acks=message.acks)
     except KafkaError as error:
@@ -98,14 +101,16 @@ def _append(
     answer.log_start_offset = result.log_start_offset
     if not result.duplicate:
         broker.appended(topic_partition, len(records or b""))
+        if result.tombstone_count:
+            broker.cleaning.appended(partition.log, result.tombstone_count)
     if message.acks == -1 and partition.log.high_watermark <= result.last_offset:
         waiting[topic_partition] = (result.last_offset + 1, answer)
     return answer
 
 
-def _check_codec(records: WritableBuffer | None, api_version: int) -> None:
+def _check_codec(records: WritableBuffer | None) -> None:
     """An older request cannot carry zstd, because its reader could not ask for it back."""
-    if api_version >= _FIRST_VERSION_WITH_ZSTD or not records or len(records) < HEADER_SIZE:
+    if not records or len(records) < HEADER_SIZE:
         return
     if read_header(records).codec is Codec.ZSTD:
         raise UnsupportedCompressionType("zstd needs Produce version 7 or later")

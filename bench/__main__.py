@@ -1,0 +1,39 @@
+"""Every benchmark, one table each.
+
+python -m bench [--quick]
+"""
+
+import argparse
+from collections.abc import Callable
+
+from bench import broker, codec, kernels, storage
+from bench.table import Row, render
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="less data and fewer rounds")
+    quick: bool = parser.parse_args().quick
+    tables: dict[str, Callable[[], list[Row]]] = {
+        "Kernels": kernels.run,
+        "Codec": lambda: _codec_rows(quick=quick),
+        "Storage": lambda: storage.run(quick=quick),
+        "Broker": lambda: broker.run(quick=quick),
+    }
+    for name, run in tables.items():
+        print(f"## {name}\n")
+        print(render(run()), flush=True)
+        print()
+
+
+def _codec_rows(*, quick: bool) -> list[Row]:
+    rounds, seconds = (1, 0.02) if quick else (5, 0.2)
+    return [
+        row
+        for case in codec.cases()
+        for row in codec.case_rows(case, rounds=rounds, seconds=seconds)
+    ]
+
+
+if __name__ == "__main__":
+    main()

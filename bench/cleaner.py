@@ -1,0 +1,267 @@
+"""A cleaning pass beside `cp` of the same file, and beside what memory and CRC allow.
+
+    python -m bench.cleaner [--quick] [--large]
+
+Logs are written once and cleaned several times from the page cache, on the disk the project lies
+on. A pass reads everything twice, checks every CRC, judges every record, and writes and syncs what
+is left; `cp` reads and writes once and syncs nothing. "Superseded" is the share of records that a
+later one replaces. Each figure stands beside its limit from the same seconds.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from crc32c import crc32c
+
+from bench.table import Row, paired, render
+from ledgerstone.cleaner.cleaning_pass import run_pass
+from ledgerstone.cleaner.plan import CleaningPlan, PassReport, SourceSegment
+from ledgerstone.records.batch import Codec, stamp_offset_and_epoch
+from ledgerstone.records.builder import build_batch
+from ledgerstone.records.kernels import load
+from ledgerstone.system import OsFilesystem, SystemDice
+from ledgerstone.types import TopicPartition
+
+MIB = 1 << 20
+BATCH_BYTES = 16 * 1024
+CP_SHARE = 0.4  # of cp at 1 KB values, on a quiet machine
+NOW_MS = 1_700_000_000_000
+OVERHEAD_BYTES = 64 * MIB
+DEDUPE_BYTES = 128 * MIB
+# Distinct batches that a log repeats under other keys; random, so that no codec gains on them.
+VALUE_POOL_BYTES = 8 * MIB
+
+
+class Shape(NamedTuple):
+    """A log to clean: how many bytes, of what values, how many of them superseded."""
+
+    total: int
+    value_bytes: int
+    superseded: float
+    codec: Codec = Codec.NONE
+
+    @property
+    def label(self) -> str:
+        codec = "" if self.codec is Codec.NONE else f", {self.codec.config_name}"
+        return f"{self.value_bytes} B values{codec}, {self.superseded:.0%} superseded"
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix=".bench-", dir=Path.cwd()))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+# -- writing logs ---------------------------------------------------------------------------------
+
+
+def write_log(path: Path, shape: Shape) -> tuple[SourceSegment, int]:
+    """One sealed segment, and the number of records in it."""
+    per_batch = max(1, BATCH_BYTES // (shape.value_bytes + 25))
+    batches = shape.total // (per_batch * (shape.value_bytes + 25))
+    count = per_batch * batches
+    keys = np.random.default_rng(7).permutation(count)
+    # Each key about as often as it takes; which of them are last is up to the permutation.
+    keys %= max(1, round(count * (1 - shape.superseded)))
+    values = _values(shape)
+    with path.open("wb") as file:
+        for number in range(batches):
+            first = number * per_batch
+            file.write(_batch(first, keys[first : first + per_batch].tolist(), values, shape))
+    for ending in (".index", ".timeindex"):
+        path.with_suffix(ending).touch()
+    source = SourceSegment(
+        base_offset=0,
+        end_offset=count,
+        size_bytes=path.stat().st_size,
+        offset_index_bytes=0,
+        time_index_bytes=0,
+        mtime_ms=NOW_MS,
+    )
+    return source, count
+
+
+def _values(shape: Shape) -> bytes:
+    if shape.codec is Codec.NONE:
+        return os.urandom(VALUE_POOL_BYTES)
+    # Compressible by about four: text of few letters.
+    letters = np.frombuffer(b"etaoin shrdlu0123", np.uint8)
+    return letters[np.random.default_rng(7).integers(0, 4, VALUE_POOL_BYTES)].tobytes()
+
+
+def _batch(first: int, keys: list[int], values: bytes, shape: Shape) -> bytearray:
+    size = shape.value_bytes
+    room = len(values) - size
+    records = []
+    for at, key in enumerate(keys):
+        start = (first + at) * size % room
+        records.append((NOW_MS + at, b"key-%012d" % key, values[start : start + size], ()))
+    data = build_batch(records, codec=shape.codec)
+    stamp_offset_and_epoch(data, 0, base_offset=first, leader_epoch=0)
+    return data
+
+
+# -- measuring ------------------------------------------------------------------------------------
+
+
+def plan_for(directory: Path, source: SourceSegment) -> CleaningPlan:
+    return CleaningPlan(
+        topic_partition=TopicPartition("bench", 0),
+        directory=str(directory),
+        segments=(source,),
+        first_dirty_offset=0,
+        first_uncleanable_offset=source.end_offset,
+        now_ms=NOW_MS,
+        delete_retention_ms=86_400_000,
+        segment_bytes=1 << 30,
+        segment_index_bytes=10 << 20,
+        index_interval_bytes=4096,
+        dedupe_buffer_bytes=DEDUPE_BYTES,
+    )
+
+
+def clean_once(directory: Path, source: SourceSegment) -> PassReport:
+    report = run_pass(
+        OsFilesystem(),
+        plan_for(directory, source),
+        dice=SystemDice(),
+        on_group=lambda _: None,
+        should_abort=lambda: False,
+    )
+    assert report.end_offset == source.end_offset
+    return report
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def measure(shape: Shape, *, rounds: int) -> list[Row]:
+    with scratch() as directory:
+        path = directory / f"{0:020d}.log"
+        source, count = write_log(path, shape)
+        mb = source.size_bytes / 1e6
+        against_cp, against_limit, records = [], [], []
+        for _ in range(rounds):
+            spent = seconds(lambda: clean_once(directory, source))
+            copied = seconds(lambda: shutil.copyfile(path, directory / "copy"))
+            limit = seconds(lambda: _read_and_check(path))
+            against_cp.append((mb / spent, mb / copied))
+            against_limit.append((mb / spent, mb / limit))
+            records.append(count / spent / 1e6)
+            (directory / "copy").unlink()
+    name = f"pass, {shape.label}"
+    target = CP_SHARE if shape.value_bytes >= 1000 and shape.codec is Codec.NONE else None
+    return [
+        paired(name, "MB/s", "cp", against_cp)._replace(target=target),
+        paired(name, "MB/s", "read + crc32c + memcpy", against_limit),
+        Row(name, sorted(records)[rounds // 2], "M rec/s", "", 0, 0, None),
+    ]
+
+
+def _read_and_check(path: Path) -> None:
+    """What the first half of any pass costs at least, and the copy of all that stays."""
+    window, copy = bytearray(MIB), bytearray(MIB)
+    fd = os.open(path, os.O_RDONLY)
+    while (read := os.readv(fd, [window])) > 0:
+        crc32c(memoryview(window)[:read])
+        copy[:read] = memoryview(window)[:read]
+    os.close(fd)
+
+
+def growth(sizes: tuple[int, ...]) -> list[Row]:
+    """Time per byte at several sizes: the same if the pass is linear."""
+    per_gib = []
+    for size in sizes:
+        with scratch() as directory:
+            source, _ = write_log(directory / f"{0:020d}.log", Shape(size, 1000, 0.5))
+            spent = min(seconds(lambda: clean_once(directory, source)) for _ in range(3))
+            per_gib.append(spent / source.size_bytes * 2**30)
+    first, name = per_gib[0], f"{sizes[0] / 2**30:g} GiB"
+    return [
+        Row(
+            f"a GiB of a pass over {size / 2**30:g} GiB",
+            spent,
+            "s",
+            name,
+            first,
+            first / spent,
+            None,
+        )
+        for size, spent in zip(sizes[1:], per_gib[1:], strict=True)
+    ]
+
+
+def memory(total: int) -> Row:
+    """Peak of a process that does nothing else, above what it had once the kernels were loaded."""
+    with scratch() as directory:
+        source, _ = write_log(directory / f"{0:020d}.log", Shape(total, 100, 0.5))
+        facts = json.dumps([str(directory), source.end_offset, source.size_bytes])
+        command = [sys.executable, "-m", "bench.cleaner", "--clean", facts]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    peak, allowed = int(output) / MIB, (DEDUPE_BYTES + OVERHEAD_BYTES) / MIB
+    name = "peak memory of a pass over 100 B values"
+    return Row(name, peak, "MiB", "dedupe buffer + 64 MiB", allowed, allowed / peak, 1.0)
+
+
+def _report_peak(facts: str) -> None:
+    directory, end_offset, size_bytes = json.loads(facts)
+    load()
+    source = SourceSegment(
+        base_offset=0,
+        end_offset=end_offset,
+        size_bytes=size_bytes,
+        offset_index_bytes=0,
+        time_index_bytes=0,
+        mtime_ms=NOW_MS,
+    )
+    before = _status_bytes("VmRSS")
+    clean_once(Path(directory), source)
+    print(_status_bytes("VmHWM") - before)
+
+
+def _status_bytes(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise LookupError(name)
+
+
+def run(*, quick: bool = False, large: bool = False) -> list[Row]:
+    load()
+    total = 128 * MIB if quick else 1024 * MIB
+    shapes = [
+        Shape(total, value_bytes, share) for value_bytes in (1000, 100) for share in (0.5, 0.95)
+    ]
+    shapes.append(Shape(total // 4, 1000, 0.5, Codec.LZ4))
+    rows = [row for shape in shapes for row in measure(shape, rounds=3)]
+    sizes = (total // 4, total, *([4 * total] if large else []))
+    return [*rows, *growth(sizes), memory(total // 2)]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="an eighth of the data")
+    parser.add_argument("--large", action="store_true", help="growth up to four times the data")
+    parser.add_argument("--clean", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.clean is not None:
+        _report_peak(arguments.clean)
+    else:
+        print(render(run(quick=arguments.quick, large=arguments.large)))

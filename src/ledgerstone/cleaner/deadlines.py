@@ -1,0 +1,152 @@
+"""When a partition's deletes must move on, whether anybody writes to it or not. Pure.
+
+Kafka starts no pass for a tombstone whose horizon has passed on a quiet topic and never rolls an
+idle active segment, so a delete may stay unfinished for ever. Here each partition remembers its
+earliest pending horizon and the first tombstone of every segment not yet cleaned; from these, and
+from max.compaction.lag.ms, follows when a pass is due and whether the active segment must roll for
+it. The contract is in README.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledgerstone.cleaner.selection import LogFacts, LogToClean, Reason, SegmentFacts
+from ledgerstone.types import INT64_MAX
+
+# A pass that left its own reason standing is not repeated at once: each time it rests longer.
+FIRST_REST_MS: Final = 15_000
+LONGEST_REST_MS: Final = 3_600_000
+
+
+class SegmentTombstones(NamedTuple):
+    """Tombstones written to one segment while we watched."""
+
+    first_ms: int  # by the broker's clock, when the first of them was appended
+    total: int
+
+
+class Due(NamedTuple):
+    reason: Reason
+    at_ms: int
+    segment_base: int | None = None  # the segment that makes it due; None: no one in particular
+
+
+@dataclass(slots=True, kw_only=True)
+class Pending:
+    """What one partition still owes its deletes."""
+
+    # Segments based below this offset may hold tombstones that nobody has seen being written.
+    watched_from_offset: int = 0
+    # The earliest horizon that a pass left behind it; None when none is pending, or none is known.
+    earliest_horizon_ms: int | None = None
+    horizons_are_known: bool = False
+    tombstones: dict[int, SegmentTombstones] = field(default_factory=dict)
+    rest_until_ms: int = 0
+    futile_passes: int = 0
+
+    def appended(self, segment_base: int, tombstone_count: int, *, now_ms: int) -> None:
+        first_ms, total = self.tombstones.get(segment_base, (now_ms, 0))
+        self.tombstones[segment_base] = SegmentTombstones(first_ms, total + tombstone_count)
+
+    def cleaned(self, end_offset: int, earliest_horizon_ms: int | None) -> None:
+        """A pass has seen everything below `end_offset`."""
+        self.earliest_horizon_ms = earliest_horizon_ms
+        self.horizons_are_known = True
+        for base in [base for base in self.tombstones if base < end_offset]:
+            del self.tombstones[base]
+
+    def merged(self, source_bases: Sequence[int], base_offset: int) -> None:
+        """Segments became one: what they hold is found under its base from now on."""
+        moved = [self.tombstones.pop(base) for base in source_bases if base in self.tombstones]
+        if moved:
+            self.tombstones[base_offset] = SegmentTombstones(
+                min(each.first_ms for each in moved), sum(each.total for each in moved)
+            )
+
+    def rested(self, *, is_still_due: bool, now_ms: int) -> None:
+        """To be told after a pass whether what it was made for is due all the same."""
+        if not is_still_due:
+            self.futile_passes, self.rest_until_ms = 0, 0
+            return
+        rest_ms = min(FIRST_REST_MS << min(self.futile_passes, 20), LONGEST_REST_MS)
+        self.futile_passes += 1
+        self.rest_until_ms = now_ms + rest_ms
+
+    def truncated(self, end_offset: int) -> None:
+        for base in [base for base in self.tombstones if base >= end_offset]:
+            del self.tombstones[base]
+        self.watched_from_offset = min(self.watched_from_offset, end_offset)
+
+    @property
+    def fresh_tombstones(self) -> int:
+        """Tombstones that no pass has seen yet, as far as they were seen being written."""
+        return sum(each.total for each in self.tombstones.values())
+
+    def oldest_tombstone_ms(self, facts: LogFacts, first_dirty_offset: int) -> int | None:
+        """When the oldest tombstone that no pass has seen was written, or may have been."""
+        times = (
+            self.tombstone_ms(segment) for segment in dirty_segments(facts, first_dirty_offset)
+        )
+        return min((time for time in times if time is not None), default=None)
+
+    def tombstone_ms(self, segment: SegmentFacts) -> int | None:
+        """When the segment's first tombstone was written, or may have been."""
+        known = self.tombstones.get(segment.base_offset)
+        seen_ms = known.first_ms if known is not None else None
+        if segment.base_offset >= self.watched_from_offset or segment.first_timestamp <= 0:
+            return seen_ms
+        # Written before this process began: its first record could be one.
+        return segment.first_timestamp if seen_ms is None else min(seen_ms, segment.first_timestamp)
+
+
+def dirty_segments(facts: LogFacts, first_dirty_offset: int) -> list[SegmentFacts]:
+    """Segments with data that no pass has seen, the active one included."""
+    segments = facts.segments[facts.floor_index(first_dirty_offset) :]
+    return [each for each in segments if each.size_bytes > 0]
+
+
+def due_times(
+    facts: LogFacts, log: LogToClean, pending: Pending, *, tombstone_lag_ms: int
+) -> Iterator[Due]:
+    """Everything that will make a pass due, and when; what lies in the past is due now."""
+    has_sealed = facts.segments[0].base_offset < log.first_uncleanable_offset
+    if has_sealed and pending.earliest_horizon_ms is not None:
+        yield Due(Reason.HORIZON, pending.earliest_horizon_ms)
+    has_clean_part = log.first_dirty_offset > facts.segments[0].base_offset
+    if has_sealed and has_clean_part and not pending.horizons_are_known and log.clean_bytes > 0:
+        yield Due(Reason.UNKNOWN_HORIZONS, 0)
+    for segment in dirty_segments(facts, log.first_dirty_offset):
+        lag_ms = facts.max_compaction_lag_ms
+        if lag_ms < INT64_MAX and segment.first_timestamp > 0:
+            # Kafka's comparison is strict.
+            yield Due(Reason.LAG, segment.first_timestamp + lag_ms + 1, segment.base_offset)
+        written_ms = pending.tombstone_ms(segment)
+        if written_ms is not None:
+            yield Due(Reason.TOMBSTONE, written_ms + tombstone_lag_ms, segment.base_offset)
+
+
+def must_roll(facts: LogFacts, dues: list[Due], *, now_ms: int) -> bool:
+    """Whether what is due lies in the active segment, which no pass touches."""
+    active = facts.segments[-1]
+    # A pass cannot clean past an open transaction, and min.compaction.lag.ms protects a segment by
+    # its youngest record: to roll for either would only make small segments.
+    if active.size_bytes == 0 or facts.last_stable_offset < facts.log_end_offset:
+        return False
+    if active.largest_timestamp > now_ms - facts.min_compaction_lag_ms > 0:
+        return False
+    return any(due.at_ms <= now_ms and due.segment_base == active.base_offset for due in dues)
+
+
+def reason_now(log: LogToClean, pending: Pending, dues: list[Due], *, now_ms: int) -> Reason | None:
+    """The strongest reason for a pass at this moment, if a pass could do something about it."""
+    if now_ms < pending.rest_until_ms:
+        return None
+    reasons = [due.reason for due in dues if due.at_ms <= now_ms and _can_act(log, due)]
+    return next((reason for reason in Reason if reason in reasons), None)
+
+
+def _can_act(log: LogToClean, due: Due) -> bool:
+    if due.segment_base is None:
+        return True
+    return log.cleanable_bytes > 0 and due.segment_base < log.first_uncleanable_offset

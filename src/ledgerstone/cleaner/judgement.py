@@ -1,0 +1,133 @@
+"""What becomes of each batch of a window, before its records are looked at. Pure.
+
+Whole batches are decided by their headers, by their producers, and by what the walk so far knows
+about transactions; records are decided by `OffsetMap.judge`. The rules are numbered in README.md.
+Most windows have neither transactions nor a producer's last batch, so everything that holds for
+all batches of a window is one operation on a column, and only the others are looked at one by one.
+"""
+
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerstone.cleaner.aborted_txns import AbortedTxns, Entry
+from ledgerstone.cleaner.plan import CleaningPlan
+from ledgerstone.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TRANSACTIONAL_FLAG
+from ledgerstone.records.control import ControlType, read_control_record
+from ledgerstone.records.kernels import BatchAction, Batches
+from ledgerstone.types import Buffer
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchDecisions:
+    """One row per batch of the window, and the counts that headers alone can give."""
+
+    actions: NDArray[np.uint8]  # `BatchAction` flags
+    dropped_aborted: int = 0
+    dropped_markers: int = 0
+    earliest_horizon_ms: int | None = None  # of the markers that wait for it
+
+    @property
+    def discarded(self) -> NDArray[np.bool_]:
+        """Batches none of whose records stay: nobody needs to parse them."""
+        discarded: NDArray[np.bool_] = (self.actions & BatchAction.DISCARD) != 0
+        return discarded
+
+    def discard(self, index: int) -> None:
+        self.actions[index] |= BatchAction.DISCARD
+
+    def wait_for(self, horizon_ms: int) -> None:
+        known = self.earliest_horizon_ms
+        self.earliest_horizon_ms = horizon_ms if known is None else min(known, horizon_ms)
+
+
+class BatchJudge(Generic[Entry]):
+    """Decides the batches of the copy, which must come in the order of the log."""
+
+    __slots__ = ("_last_data_offsets", "_new_horizon_ms", "_plan", "_txns")
+
+    def __init__(self, plan: CleaningPlan, txns: AbortedTxns[Entry]) -> None:
+        self._plan = plan
+        self._txns = txns
+        self._new_horizon_ms = plan.now_ms + plan.delete_retention_ms
+        offsets = [last.last_data_offset for last in plan.producers.values()]
+        self._last_data_offsets = np.array(
+            sorted(offset for offset in offsets if offset is not None), np.int64
+        )
+
+    def decide(self, buffer: Buffer, batches: Batches) -> BatchDecisions:
+        decisions = BatchDecisions(actions=np.zeros(len(batches), np.uint8))
+        in_txn = batches.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
+        for index in np.flatnonzero(in_txn).tolist():
+            if batches.attributes[index] & CONTROL_FLAG:
+                self._decide_control(buffer, batches, index, decisions)
+            else:
+                self._decide_transactional(batches, index, decisions)
+        retained = self._must_stay(batches).astype(np.uint8)
+        decisions.actions |= retained * np.uint8(BatchAction.RETAIN_EMPTY)
+        return decisions
+
+    def _decide_transactional(
+        self, batches: Batches, index: int, decisions: BatchDecisions
+    ) -> None:
+        producer_id = int(batches.producer_id[index])
+        if self._txns.on_data(producer_id, int(batches.last_offset[index])):
+            decisions.discard(index)
+            decisions.dropped_aborted += int(batches.record_count[index])
+
+    def _decide_control(
+        self, buffer: Buffer, batches: Batches, index: int, decisions: BatchDecisions
+    ) -> None:
+        kind = control_type(buffer, batches, index)
+        producer_id = int(batches.producer_id[index])
+        is_idle = self._txns.on_marker(producer_id, int(batches.last_offset[index]), kind)
+        if not is_idle or kind is None:
+            return
+        horizon_ms = self._new_horizon_ms
+        if batches.attributes[index] & DELETE_HORIZON_FLAG:
+            horizon_ms = int(batches.base_timestamp[index])
+            if horizon_ms <= self._plan.now_ms:
+                decisions.discard(index)
+                decisions.dropped_markers += 1
+                return
+        else:
+            decisions.actions[index] |= BatchAction.STAMP
+        decisions.wait_for(horizon_ms)
+
+    def _must_stay(self, batches: Batches) -> NDArray[np.bool_]:
+        """Batches that stay as a header when all their records go."""
+        # The end of the log must not move back if the tail is compacted away: KAFKA-17076.
+        must_stay: NDArray[np.bool_]
+        must_stay = batches.last_offset + 1 == self._plan.first_uncleanable_offset
+        for index in self._possible_last_batches(batches):
+            last = self._plan.producers.get(int(batches.producer_id[index]))
+            if last is None:
+                continue
+            if last.last_data_offset is not None:
+                is_last = last.last_data_offset == batches.last_offset[index]
+            else:
+                is_control = bool(batches.attributes[index] & CONTROL_FLAG)
+                is_last = is_control and last.producer_epoch == batches.producer_epoch[index]
+            if is_last:
+                must_stay[index] = True
+        return must_stay
+
+    def _possible_last_batches(self, batches: Batches) -> list[int]:
+        """Control batches, and those that end where some producer's last batch ends."""
+        possible = (batches.attributes & CONTROL_FLAG) != 0
+        known = self._last_data_offsets
+        if len(known):
+            nearest = np.searchsorted(known, batches.last_offset).clip(max=len(known) - 1)
+            possible |= known[nearest] == batches.last_offset
+        possible &= batches.producer_id >= 0
+        indexes: list[int] = np.flatnonzero(possible).tolist()
+        return indexes
+
+
+def control_type(buffer: Buffer, batches: Batches, index: int) -> ControlType | None:
+    """What a control batch says; None where a pass has emptied it."""
+    if batches.record_count[index] == 0:
+        return None
+    return read_control_record(buffer, int(batches.position[index])).type

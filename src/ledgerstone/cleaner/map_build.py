@@ -1,0 +1,109 @@
+"""The first half of a pass: the latest offset of each key in the dirty part of the log. Grade D.
+
+Reads the dirty segments in order and stops where the map is full; what `latest_offset` then says is
+how far the pass reaches. Control batches and aborted data never enter the map: a marker is not a
+record of its key, and a value that was taken back must not supersede one that stands.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerstone.cleaner.aborted_txns import AbortedTxns
+from ledgerstone.cleaner.judgement import control_type
+from ledgerstone.cleaner.offset_map import OffsetMap
+from ledgerstone.cleaner.plan import CleaningPlan, PassStats, SourceSegment
+from ledgerstone.cleaner.windows import SegmentReader, Window, corruption_named
+from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from ledgerstone.records.kernels import Columns
+from ledgerstone.storage.filenames import Kind
+from ledgerstone.storage.segment import Segment
+from ledgerstone.storage.txn_index import AbortedTxnEntry
+
+
+class MapBuilder:
+    """Fills one map. Spent after `build`."""
+
+    __slots__ = ("_charge", "_first_dirty_offset", "_map", "_open", "_reader", "_stats", "_txns")
+
+    def __init__(
+        self,
+        plan: CleaningPlan,
+        offset_map: OffsetMap,
+        txns: AbortedTxns[AbortedTxnEntry],
+        reader: SegmentReader,
+        stats: PassStats,
+        *,
+        open_source: Callable[[SourceSegment], Segment],
+        charge: Callable[[int], None],
+    ) -> None:
+        self._first_dirty_offset = plan.first_dirty_offset
+        self._map = offset_map
+        self._txns = txns
+        self._reader = reader
+        self._stats = stats
+        self._open = open_source
+        self._charge = charge
+
+    def build(self, dirty: Sequence[SourceSegment]) -> None:
+        for source in dirty:
+            if not self._map_segment(source):
+                return
+            # Offsets nobody uses, at a segment's end, must not hold the next pass up.
+            self._map.latest_offset = source.end_offset - 1
+
+    def _map_segment(self, source: SourceSegment) -> bool:
+        """Whether all of it went in."""
+        segment = self._open(source)
+        path = segment.path(Kind.LOG)
+        start = segment.offset_index.lookup(self._first_dirty_offset).position
+        for window in self._reader.windows(segment.file, path, source, start_position=start):
+            self._stats.map_bytes_read += window.size_bytes
+            self._charge(window.size_bytes)
+            with corruption_named(path, window.position):
+                if not self._map_window(window, path):
+                    return False
+        return True
+
+    def _map_window(self, window: Window, path: str) -> bool:
+        skip = self._not_data(window)
+        first_dirty = self._first_dirty_offset
+        # Only the first dirty window has records to leave out one by one.
+        min_offset = first_dirty if window.batches.base_offset[0] < first_dirty else None
+        for first, columns in self._reader.walk(window, skip, path, min_offset=min_offset):
+            taken = self._map.put(columns)
+            if taken < len(columns):
+                self._stop_before(window, first, columns, taken)
+                return False
+        last_offset = int(window.batches.last_offset[-1])
+        if last_offset >= first_dirty:
+            self._map.latest_offset = last_offset
+        return True
+
+    def _not_data(self, window: Window) -> NDArray[np.bool_]:
+        """Batches that stay out of the map: markers, aborted data, and what is not dirty."""
+        batches = window.batches
+        skip = batches.last_offset < self._first_dirty_offset
+        in_txn = (batches.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG)) != 0
+        for index in np.flatnonzero(in_txn & ~skip).tolist():
+            producer_id = int(batches.producer_id[index])
+            last_offset = int(batches.last_offset[index])
+            if batches.attributes[index] & CONTROL_FLAG:
+                kind = control_type(window.view, batches, index)
+                self._txns.on_marker(producer_id, last_offset, kind)
+                skip[index] = True
+            else:
+                skip[index] = self._txns.on_data(producer_id, last_offset)
+        return skip
+
+    def _stop_before(self, window: Window, first: int, columns: Columns, taken: int) -> None:
+        """The map is full at row `taken`: it speaks of what lies before that record."""
+        batch = int(columns.batch_index[taken])
+        before = first + batch - 1
+        if before >= 0 and window.batches.last_offset[before] >= self._first_dirty_offset:
+            self._map.latest_offset = int(window.batches.last_offset[before])
+        same_batch = columns.batch_index[:taken] == batch
+        put = np.flatnonzero(same_batch & (columns.key_length[:taken] >= 0))
+        if len(put):
+            self._map.latest_offset = int(columns.offset[put[-1]])

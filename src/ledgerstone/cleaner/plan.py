@@ -1,0 +1,101 @@
+"""What a cleaning pass is told and what it tells back: plain facts, so that it may run anywhere.
+
+Pure. The owner of the log makes a plan from sealed segments only, hands it to a worker, and swaps
+in what the worker wrote. The worker writes `.cleaned` files and nothing else; a plan that is thrown
+away half done costs those files.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSegment:
+    """One sealed segment as the pass reads it. Its files do not change while the plan lives."""
+
+    base_offset: int
+    end_offset: int  # the next segment's base: no record in it lies at or beyond
+    size_bytes: int
+    offset_index_bytes: int
+    time_index_bytes: int
+    mtime_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastBatch:
+    """The last thing the log knows of a live producer; the pass keeps it, emptied if need be."""
+
+    last_data_offset: int | None  # None when only markers are known
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningPlan:
+    """Everything one pass needs to know. `now_ms` is the one clock reading of the pass."""
+
+    topic_partition: TopicPartition
+    directory: str
+    segments: tuple[SourceSegment, ...]  # from the log's first to below first_uncleanable_offset
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    producers: Mapping[int, LastBatch] = field(default_factory=dict)
+    # Tombstones at or above this offset stay whatever their horizon says: somebody has not seen
+    # them yet.
+    held_from_offset: int | None = None
+    dedupe_buffer_bytes: int = 128 << 20
+    load_factor: float = 0.9
+    window_bytes: int = 2 << 20
+    # What the records of one batch may decompress to; the topic's limit when they were written.
+    decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
+    bytes_per_second: float | None = None  # None is unlimited; reads and writes count
+
+
+@dataclass(slots=True, kw_only=True)
+class PassStats:
+    """What a pass read, kept and dropped, by reason. Added up over its groups."""
+
+    bytes_read: int = 0
+    bytes_written: int = 0
+    map_bytes_read: int = 0
+    records_read: int = 0
+    records_kept: int = 0
+    dropped_superseded: int = 0
+    dropped_tombstones: int = 0
+    dropped_aborted: int = 0
+    dropped_keyless: int = 0
+    dropped_markers: int = 0
+    tombstones_stamped: int = 0
+    tombstones_held: int = 0
+    tombstones_kept: int = 0
+    batches_emptied: int = 0
+    map_entries: int = 0
+    map_slots: int = 0
+    # The earliest horizon still ahead of what was kept; None where nothing waits.
+    earliest_horizon_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedGroup:
+    """Source segments that became one `.cleaned` segment with the first one's base."""
+
+    source_bases: tuple[int, ...]
+    base_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassReport:
+    """The end of a pass: `end_offset` becomes the first dirty offset of the next one."""
+
+    topic_partition: TopicPartition
+    end_offset: int
+    groups: tuple[CleanedGroup, ...]
+    stats: PassStats

@@ -1,0 +1,128 @@
+"""`ledgerstone why`: what keeps records on disk, in plain words, and until when. Shell.
+
+For a partition the broker knows. For a key the command reads the key's partition through the
+client, batch headers included, and says of each of its records what keeps it.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from ledgerstone.cleaner.why import Gate, KeyRecord, explain_record, first_shut
+from ledgerstone.cli.admin_http import AdminCallFailed, apis_of, topic_path
+from ledgerstone.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapOption,
+    JsonOption,
+    TopicArgument,
+    connect,
+    parse_bytes,
+)
+from ledgerstone.cli.output import (
+    bytes_field,
+    flush,
+    printable,
+    show_bytes,
+    show_time,
+    write_json,
+    write_line,
+)
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.fetcher import FetchConfig, Fetcher
+from ledgerstone.client.partitioner import partition_of
+from ledgerstone.records.record import iter_records
+from ledgerstone.types import INT64_MAX, TopicPartition
+
+_READ_UNCOMMITTED = 0
+
+
+def why(
+    topic: TopicArgument,
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Hex after 0x.")] = None,
+    partition: Annotated[
+        int | None,
+        typer.Option("--partition", "-p", min=0, help="Where the key is, if not by its hash."),
+    ] = None,
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Say why records were not compacted away yet, and when they will be."""
+    wanted = None if key is None else parse_bytes(key)
+    with connect(bootstrap) as client:
+        info = client.topic(topic)
+        if partition is None and wanted is not None:
+            partition = partition_of(wanted, len(info.partitions))
+        if partition is not None and partition not in info.partitions:
+            raise AdminCallFailed(f"topic {topic} has no partition {partition}")
+        found: list[dict[str, Any]] = []
+        for api in apis_of(client):
+            found += api.get(topic_path(topic, "cleaning"))["partitions"]
+        shown = [each for each in found if partition in (None, each["partition"])]
+        if wanted is None:
+            for each in shown:
+                _show_partition(each, as_json=as_json)
+        else:
+            _show_key(client, shown[0], wanted, as_json=as_json)
+    flush()
+
+
+def _gates(status: dict[str, Any]) -> list[Gate]:
+    return [Gate(**gate) for gate in status["gates"]]
+
+
+def _show_partition(status: dict[str, Any], *, as_json: bool) -> None:
+    gates = _gates(status)
+    shut = first_shut([gate for gate in gates if gate.name != "horizon"])
+    if as_json:
+        write_json({**status, "reason": shut._asdict() if shut else None})
+        return
+    name = f"{printable(status['topic'])}-{status['partition']}"
+    answer = "nothing keeps the next pass" if shut is None else shut.text
+    write_line(f"{name}: {printable(answer)}{_until(shut)}")
+    for gate in gates:
+        mark = "open" if gate.is_open else "shut"
+        write_line(f"  {mark}  {gate.name}: {printable(gate.text)}{_until(gate)}")
+    for due in status["due"]:
+        when = "now" if due["at_ms"] <= status["now_ms"] else show_time(due["at_ms"])
+        write_line(f"  due   {when}: {due['reason']}")
+
+
+def _until(gate: Gate | None) -> str:
+    if gate is None or gate.is_open or gate.opens_at_ms is None:
+        return ""
+    return f"; until {show_time(gate.opens_at_ms)}"
+
+
+def _show_key(client: Client, status: dict[str, Any], key: bytes, *, as_json: bool) -> None:
+    tp = TopicPartition(status["topic"], status["partition"])
+    records = list(_records_of(client, tp, key, status["log_start_offset"]))
+    if not records and not as_json:
+        write_line(
+            f"{printable(str(tp))}: no record has the key {show_bytes(key)}: it was never written "
+            "here, or it is gone for good"
+        )
+    gates = _gates(status)
+    for at, (offset, is_tombstone, horizon_ms) in enumerate(records):
+        record = KeyRecord(offset, is_tombstone, horizon_ms, at == len(records) - 1)
+        reason = explain_record(record, gates, now_ms=status["now_ms"])
+        if as_json:
+            write_json({**bytes_field("key", key), **record._asdict(), "reason": reason._asdict()})
+            continue
+        what = "tombstone" if is_tombstone else "value"
+        write_line(f"{printable(str(tp))} offset {offset} {what}: {printable(reason.text)}"
+                   f"{_until(reason)}")  # fmt: skip
+
+
+def _records_of(
+    client: Client, tp: TopicPartition, key: bytes, start_offset: int
+) -> Iterator[tuple[int, bool, int | None]]:
+    """Offset, whether it is a tombstone, and the horizon of its batch."""
+    fetcher = Fetcher(client, FetchConfig(isolation_level=_READ_UNCOMMITTED))
+    for fetched in fetcher.read_range(tp, start_offset, INT64_MAX):
+        for header, batch in fetched.batches():
+            if header.is_control or header.record_count == 0:
+                continue
+            for record in iter_records(batch):
+                if record.key is not None and bytes(record.key) == key:
+                    yield record.offset, record.value is None, header.delete_horizon_ms

@@ -1,0 +1,163 @@
+"""The last offset of each key, by its hash, in a table of fixed size; records judged by it. Pure.
+
+The table belongs to the caller: `new_table` makes an empty one, `put_offsets` fills it, and nothing
+ever leaves it. A slot takes 24 bytes. Hashes come from `hash_keys`, all with one seed.
+"""
+
+import ctypes
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerstone.errors import CorruptRecord, InvariantViolation
+from ledgerstone.records.batch import DELETE_HORIZON_FLAG
+from ledgerstone.records.kernels.hashing import UInt64s
+from ledgerstone.records.kernels.loader import kernel
+from ledgerstone.records.kernels.memory import borrow
+from ledgerstone.records.kernels.windows import Batches, Bytes, Columns, Int64s
+from ledgerstone.types import INT64_MAX
+
+SLOT_BYTES: Final = 24
+# Slot numbers are made from 32 bits of a hash.
+MAX_SLOTS: Final = 2**31
+
+_SLOT_WORDS: Final = 3
+_FULL: Final = 1
+_BAD_OFFSET: Final = 110
+_REPORT_FIELDS: Final = 8
+
+
+class Hashes(NamedTuple):
+    """What `hash_keys` answers."""
+
+    low: UInt64s
+    high: UInt64s
+
+
+class PutReport(NamedTuple):
+    size: int  # keys in the table
+    taken: int  # records put, counted from the first; all of them unless the table is full
+    full: bool
+
+
+class JudgementRules(NamedTuple):
+    """What the judgement of a record needs beside the record, its batch and the table."""
+
+    latest_offset: int  # the table speaks of records up to here, of none behind it
+    now_ms: int
+    held_from_offset: int  # tombstones from here on do not expire
+    new_horizon_ms: int  # what a batch with a tombstone and no horizon yet is going to get
+
+
+class Judged(NamedTuple):
+    """A keep flag for each record, and the records of each kind."""
+
+    keep: Bytes
+    kept: int
+    superseded: int
+    expired: int
+    keyless: int
+    tombstones_kept: int
+    tombstones_stamped: int
+    tombstones_held: int
+    earliest_horizon_ms: int | None  # of the kept tombstones that nobody holds
+
+
+def new_table(slots: int) -> UInt64s:
+    """An empty table. Its memory is zeros nobody has touched, so unused slots cost none."""
+    if not 1 <= slots <= MAX_SLOTS:
+        raise ValueError(f"{slots} slots, a table has 1 to {MAX_SLOTS}")
+    return np.zeros(slots * _SLOT_WORDS, np.uint64)
+
+
+def slots_of(table: UInt64s) -> int:
+    return len(table) // _SLOT_WORDS
+
+
+def put_offsets(
+    table: UInt64s, hashes: Hashes, columns: Columns, *, size: int, limit: int
+) -> PutReport:
+    """Puts the records of a window in order, up to the first keyed one that finds `limit` keys."""
+    arrays = (table, hashes.low, hashes.high, columns.key_length, columns.offset)
+    addresses, pins = zip(*(borrow(_contiguous(array)) for array in arrays), strict=True)
+    state = (ctypes.c_int64 * 2)(size, 0)
+    count = _check_counts(hashes, columns)
+    status = kernel("put_offsets")(
+        addresses[0], slots_of(table), limit, *addresses[1:], count, state
+    )
+    del pins
+    if status == _BAD_OFFSET:
+        raise CorruptRecord(f"record {state[1]} has the offset {columns.offset[state[1]]}")
+    if status not in (0, _FULL):
+        raise InvariantViolation(f"{state[0]} keys leave no slot of {slots_of(table)}: {status}")
+    return PutReport(state[0], state[1], status == _FULL)
+
+
+def find_offsets(table: UInt64s, hashes: Hashes) -> Int64s:
+    """The last offset of each key, -1 for a key that was never put."""
+    count = len(hashes.low)
+    found = np.empty(count, np.int64)
+    arrays = (table, hashes.low, hashes.high, found)
+    addresses, pins = zip(*(borrow(_contiguous(array)) for array in arrays), strict=True)
+    kernel("find_offsets")(
+        addresses[0], slots_of(table), addresses[1], addresses[2], count, addresses[3]
+    )
+    del pins
+    return found
+
+
+def judge_records(
+    table: UInt64s, hashes: Hashes, columns: Columns, rules: JudgementRules
+) -> Judged:
+    """Which records of a window a cleaning keeps. Records of control batches are all kept."""
+    count = _check_counts(hashes, columns)
+    batches = columns.batches
+    keep = np.empty(count, np.uint8)
+    arrays = (
+        table,
+        hashes.low,
+        hashes.high,
+        columns.key_length,
+        columns.value_length,
+        columns.offset,
+        columns.batch_index,
+        _horizons(batches),
+        batches.is_control.view(np.uint8),
+        keep,
+    )
+    addresses, pins = zip(*(borrow(_contiguous(array)) for array in arrays), strict=True)
+    report = (ctypes.c_int64 * _REPORT_FIELDS)(*[0] * (_REPORT_FIELDS - 1), INT64_MAX)
+    status = kernel("judge_records")(
+        addresses[0],
+        slots_of(table),
+        *addresses[1:7],
+        count,
+        *addresses[7:9],
+        len(batches),
+        (ctypes.c_int64 * len(rules))(*rules),
+        addresses[9],
+        report,
+    )
+    del pins
+    if status != 0:
+        raise InvariantViolation(f"a record names a batch beyond the {len(batches)}: {status}")
+    *counts, earliest = report
+    return Judged._make((keep, *counts, None if earliest == INT64_MAX else earliest))
+
+
+def _check_counts(hashes: Hashes, columns: Columns) -> int:
+    count = len(columns)
+    if len(hashes.low) != count or len(hashes.high) != count:
+        raise ValueError(f"{len(hashes.low)} and {len(hashes.high)} words for {count} records")
+    return count
+
+
+def _horizons(batches: Batches) -> Int64s:
+    """A batch without a horizon gets one that no clock reaches."""
+    stamped = (batches.attributes & DELETE_HORIZON_FLAG) != 0
+    return np.where(stamped, batches.base_timestamp, INT64_MAX)
+
+
+def _contiguous(array: NDArray[np.generic]) -> memoryview:
+    return np.ascontiguousarray(array).data

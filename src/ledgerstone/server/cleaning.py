@@ -1,0 +1,584 @@
+"""The owner's side of cleaning: picks logs, makes plans, swaps what workers wrote. Grade D.
+
+A worker writes `.cleaned` files and nothing else; everything that makes them count happens here, in
+this order: each group is swapped in, then the history with the earliest horizon is written, then
+the checkpoint. Crash here, between any two: the log is the one before or the one after the swap,
+and the range not checkpointed is cleaned once more. Differs from Kafka: a partition whose pass
+failed is tried again, ever more rarely, and never given up; what is due goes before what is dirty.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ledgerstone.cleaner.cleaning_state import CleaningStates
+from ledgerstone.cleaner.deadlines import Due, Pending, due_times, must_roll, reason_now
+from ledgerstone.cleaner.history import Outcome, Run
+from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, PassReport, PassStats
+from ledgerstone.cleaner.planning import CleanerSettings, facts_of, make_plan, needs_times
+from ledgerstone.cleaner.selection import (
+    Candidate,
+    LogFacts,
+    LogToClean,
+    Reason,
+    choose,
+    kafka_candidates,
+    measure,
+)
+from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.metadata.delta import Delta
+from ledgerstone.metadata.image import ResourceType
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.cleaning_files import CleaningFiles, remove_cleaned
+from ledgerstone.server.effects import Clean, Effect, Flush, Proceed
+from ledgerstone.storage.filenames import CLEANED
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_shrink import swap_segments
+from ledgerstone.storage.segment import Segment
+from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.server.broker import Broker
+
+_LOG: Final = logging.getLogger(__name__)
+_DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
+LONGEST_RETRY_MS: Final = 3_600_000
+# Tickets of finished requests that are still answered for.
+_TICKETS_KEPT: Final = 1000
+
+
+class PassFailed(NamedTuple):
+    """A pass that ended without a report."""
+
+    detail: str
+    worker_died: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningPass:
+    number: int
+    plan: CleaningPlan
+    topic_id: bytes
+    reason: Reason
+    truncations: int
+    started_monotonic_ms: int
+    ticket: int | None
+    # A group that waits until its sources are durable.
+    held: CleanedGroup | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.plan.topic_partition
+
+
+@dataclass(slots=True, kw_only=True)
+class Trouble:
+    """Why a partition cannot be cleaned, and when it is tried again; None: after a restart."""
+
+    detail: str
+    since_ms: int
+    failures: int
+    retry_at_ms: int | None  # monotonic
+
+
+@dataclass(slots=True, kw_only=True)
+class Ticket:
+    """Somebody asked for a pass. `run` is what became of it; `refusal` why there was none."""
+
+    number: int
+    topic_partition: TopicPartition
+    run: Run | None = None
+    refusal: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.run is not None or self.refusal is not None
+
+
+class Appraisal(NamedTuple):
+    """What selection knows of one log at one moment."""
+
+    facts: LogFacts
+    log: LogToClean
+    dues: list[Due]
+
+
+@dataclass(slots=True, kw_only=True)
+class CleaningTotals:
+    """Since start, for the metrics."""
+
+    passes: int = 0
+    failed_passes: int = 0
+    worker_deaths: int = 0
+    tombstones_removed: dict[TopicPartition, int] = field(default_factory=dict)
+    last: Run | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Cleaning:
+    """Made by bootstrap; `load` once the partitions are hosted."""
+
+    settings: CleanerSettings
+    files: CleaningFiles
+    states: CleaningStates = field(default_factory=CleaningStates)
+    pending: dict[TopicPartition, Pending] = field(default_factory=dict)
+    running: dict[int, RunningPass] = field(default_factory=dict)
+    troubles: dict[TopicPartition, Trouble] = field(default_factory=dict)
+    tickets: dict[int, Ticket] = field(default_factory=dict)
+    totals: CleaningTotals = field(default_factory=CleaningTotals)
+    # Set when a worker died, cleared by the next one that says something.
+    worker_failure: str | None = None
+    last_look_ms: int = 0
+    is_stopped: bool = False
+    _asked: dict[TopicPartition, int] = field(default_factory=dict)
+    _due_ms: int = 0
+    _next_number: int = 1
+
+    # -- life cycle ---------------------------------------------------------------------------
+
+    def load(self, broker: "Broker") -> None:
+        for partition in broker.partitions:
+            self._watch(partition)
+
+    def _watch(self, partition: Partition) -> None:
+        tp, log = partition.topic_partition, partition.log
+        if tp in self.pending:
+            return
+        pending = Pending(watched_from_offset=log.log_end_offset)
+        last = self.files.last_cleaned(log)
+        if last is not None:
+            pending.earliest_horizon_ms = last.stats.earliest_horizon_ms
+            pending.horizons_are_known = True
+        self.pending[tp] = pending
+
+    def metadata_changed(self, broker: "Broker", delta: Delta) -> Iterator[Effect]:
+        for topic in delta.topics_deleted:
+            for number in topic.partitions:
+                yield from self._drop(TopicPartition(topic.name, number))
+        self.files.write_forgotten()
+        if delta.topics_created or delta.partitions_added:
+            self.load(broker)
+        for resource in delta.configs_changed:
+            if resource.resource_type == ResourceType.BROKER:
+                values = broker.image.broker_values(broker.config.node_id, broker.config.raw)
+                self.settings = CleanerSettings.from_values(values)
+            # What was changed may be what made a pass fail.
+            is_topic = resource.resource_type == ResourceType.TOPIC
+            for tp in list(self.troubles):
+                if not is_topic or tp.topic == resource.name:
+                    del self.troubles[tp]
+            self.look_now()
+        if delta.configs_changed:
+            yield from self._abort_uncompacted(broker)
+
+    def _abort_uncompacted(self, broker: "Broker") -> Iterator[Effect]:
+        for running in list(self.running.values()):
+            partition = broker.partitions.find(running.topic_partition)
+            if partition is not None and not partition.log.config.compacts:
+                yield from self.abort(running.topic_partition)
+
+    def _drop(self, tp: TopicPartition) -> Iterator[Effect]:
+        yield from self.abort(tp)
+        self.files.forget(tp)
+        for known in (self.pending, self.troubles):
+            known.pop(tp, None)
+        number = self._asked.pop(tp, None)
+        if number is not None:
+            self.tickets[number].refusal = "the topic was deleted"
+
+    def abort(self, tp: TopicPartition) -> Iterator[Effect]:
+        """Nothing the pass has not swapped yet will be used; a later pass is not kept away."""
+        if self.states.is_cleaned(tp):
+            self.states.abort(tp)
+            yield from (
+                Proceed(each.number, go_on=False)
+                for each in self.running.values()
+                if each.topic_partition == tp
+            )
+
+    def stop(self) -> Iterator[Effect]:
+        self.is_stopped = True
+        for running in list(self.running.values()):
+            yield from self.abort(running.topic_partition)
+
+    def truncated(self, tp: TopicPartition, end_offset: int) -> Iterator[Effect]:
+        """What lies above `end_offset` is gone: a checkpoint above it says nothing any more."""
+        yield from self.abort(tp)
+        if tp in self.pending:
+            self.pending[tp].truncated(end_offset)
+        if self.files.first_dirty_offsets.get(tp, 0) > end_offset:
+            self.files.set_first_dirty_offset(tp, end_offset)
+
+    # -- what others tell or ask --------------------------------------------------------------
+
+    def appended(self, log: PartitionLog, tombstone_count: int) -> None:
+        pending = self.pending.get(log.topic_partition)
+        if pending is not None and log.config.compacts:
+            base_offset = log.segments.active.base_offset
+            pending.appended(base_offset, tombstone_count, now_ms=log.clock.now_ms())
+
+    def is_busy(self, tp: TopicPartition) -> bool:
+        """Whether a pass reads the partition's segments: they must not be deleted under it."""
+        return not self.states.is_free(tp)
+
+    def ask(self, tp: TopicPartition) -> Ticket:
+        """Somebody wants a pass now; asking twice before it starts is asking once."""
+        number = self._asked.get(tp)
+        if number is None:
+            number = self._take_number()
+            self._asked[tp] = number
+            self.tickets[number] = Ticket(number=number, topic_partition=tp)
+            for oldest in list(self.tickets)[:-_TICKETS_KEPT]:
+                if self.tickets[oldest].is_done:
+                    del self.tickets[oldest]
+        self.look_now()
+        return self.tickets[number]
+
+    def _take_number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
+
+    def look_now(self) -> None:
+        self._due_ms = 0
+
+    @property
+    def next_deadline_ms(self) -> int:
+        return self._due_ms
+
+    # -- choosing -----------------------------------------------------------------------------
+
+    def tick(self, broker: "Broker") -> Iterator[Effect]:
+        now_ms = broker.clock.monotonic_ms()
+        if now_ms < self._due_ms:
+            return
+        self.last_look_ms = broker.clock.now_ms()
+        self.files.write_forgotten()
+        self._due_ms = now_ms + max(self.settings.backoff_ms, 1)
+        if not self.settings.enable or self.is_stopped:
+            return
+        while len(self.running) < self.settings.threads:
+            started = self._start_next(broker)
+            if started is None:
+                break
+            yield started
+
+    def _start_next(self, broker: "Broker") -> Clean | None:
+        candidates: dict[TopicPartition, Candidate] = {}
+        for partition in broker.partitions:
+            if self._may_be_cleaned(broker, partition):
+                candidate = self._candidate(broker, partition)
+                if candidate is not None:
+                    candidates[partition.topic_partition] = candidate
+        while candidates:
+            chosen = choose(candidates.values(), due_first=self.settings.finish_deletes)
+            assert chosen is not None
+            del candidates[chosen.log.topic_partition]
+            started = self._start(broker, chosen)
+            if started is not None:
+                return started
+        return None
+
+    def _may_be_cleaned(self, broker: "Broker", partition: Partition) -> bool:
+        tp, log = partition.topic_partition, partition.log
+        if log.failure is not None or not self.states.is_free(tp):
+            return False
+        if tp in self._asked:
+            return True
+        trouble = self.troubles.get(tp)
+        if trouble is not None:
+            retry_at_ms = trouble.retry_at_ms
+            if retry_at_ms is None or broker.clock.monotonic_ms() < retry_at_ms:
+                self._look_at(retry_at_ms)
+                return False
+        return log.config.compacts
+
+    def _look_at(self, monotonic_ms: int | None) -> None:
+        if monotonic_ms is not None:
+            self._due_ms = min(self._due_ms, monotonic_ms)
+
+    def _candidate(self, broker: "Broker", partition: Partition) -> Candidate | None:
+        """What is wrong with one log does not keep the others from being cleaned."""
+        tp, log = partition.topic_partition, partition.log
+        try:
+            if tp in self._asked:
+                if log.segments.active.size > 0:
+                    log.roll()
+                return Candidate(self.appraise(log).log, Reason.ASKED)
+            appraisal = self.appraise(log)
+            if appraisal.log.checkpoint_is_wrong:
+                self.files.set_first_dirty_offset(tp, appraisal.log.first_dirty_offset)
+            if must_roll(appraisal.facts, appraisal.dues, now_ms=log.clock.now_ms()):
+                log.roll()
+                appraisal = self.appraise(log)
+            return self._judge(broker, tp, appraisal)
+        except _DISK_REFUSED as error:
+            self._failed(broker, tp, PassFailed(f"{error}"))
+            return None
+
+    def appraise(self, log: PartitionLog) -> Appraisal:
+        tp, now_ms = log.topic_partition, log.clock.now_ms()
+        checkpoint = self.files.first_dirty_offsets.get(tp)
+        times_from = None
+        if needs_times(log, self.settings):
+            times_from = log.log_start_offset if checkpoint is None else checkpoint
+        facts = facts_of(log, times_from=times_from)
+        measured = measure(facts, checkpoint, now_ms=now_ms)
+        dues: list[Due] = []
+        pending = self.pending.get(tp)
+        if self.settings.finish_deletes and pending is not None:
+            lag_ms = self.settings.tombstone_lag_ms
+            dues = list(due_times(facts, measured, pending, tombstone_lag_ms=lag_ms))
+        return Appraisal(facts, measured, dues)
+
+    def _judge(
+        self, broker: "Broker", tp: TopicPartition, appraisal: Appraisal
+    ) -> Candidate | None:
+        pending = self.pending.get(tp, Pending())
+        now_ms, monotonic_ms = broker.clock.now_ms(), broker.clock.monotonic_ms()
+        reason = reason_now(appraisal.log, pending, appraisal.dues, now_ms=now_ms)
+        if reason is not None:
+            return Candidate(appraisal.log, reason)
+        waits = [max(due.at_ms, pending.rest_until_ms) - now_ms for due in appraisal.dues]
+        for wait_ms in waits:
+            if wait_ms > 0:
+                self._look_at(monotonic_ms + wait_ms)
+        return next(iter(kafka_candidates([appraisal.log])), None)
+
+    def _start(self, broker: "Broker", chosen: Candidate) -> Clean | None:
+        tp = chosen.log.topic_partition
+        partition = broker.partitions.get(tp)
+        log, now_ms = partition.log, broker.clock.now_ms()
+        number = self._asked.pop(tp, None)
+        try:
+            plan = make_plan(log, chosen.log, self.settings, now_ms=now_ms)
+        except _DISK_REFUSED as error:
+            self._failed(broker, tp, PassFailed(f"{error}"))
+            plan = None
+        if plan is None:
+            if number is not None:
+                self.tickets[number].refusal = self._nothing_sealed(log)
+            return None
+        running = RunningPass(
+            number=self._take_number(),
+            plan=plan,
+            topic_id=partition.topic_id,
+            reason=chosen.reason,
+            truncations=log.truncations,
+            started_monotonic_ms=broker.clock.monotonic_ms(),
+            ticket=number,
+        )
+        self.states.grab(tp)
+        self.running[running.number] = running
+        _LOG.info(
+            "cleaning started partition=%s first_dirty_offset=%d first_uncleanable_offset=%d "
+            "segments=%d dirty_ratio=%.3f reason=%s",
+            tp, plan.first_dirty_offset, plan.first_uncleanable_offset, len(plan.segments),
+            chosen.log.dirty_ratio, chosen.reason.value,
+        )  # fmt: skip
+        return Clean(running.number, plan)
+
+    def _nothing_sealed(self, log: PartitionLog) -> str:
+        trouble = self.troubles.get(log.topic_partition)
+        if trouble is not None:
+            return trouble.detail
+        if not log.size_bytes:
+            return "the log is empty"
+        return "no segment may be cleaned yet; `ledgerstone why` tells what keeps them"
+
+    # -- what the worker says -----------------------------------------------------------------
+
+    def group_cleaned(self, broker: "Broker", number: int, group: CleanedGroup) -> Iterator[Effect]:
+        running = self.running.get(number)
+        if running is None:
+            yield Proceed(number, go_on=False)
+            return
+        self.worker_failure = None
+        running.held = group
+        yield from self._try_swap(broker, running)
+
+    def flushed(self, broker: "Broker", tp: TopicPartition) -> Iterator[Effect]:
+        for running in list(self.running.values()):
+            if running.topic_partition == tp and running.held is not None:
+                yield from self._try_swap(broker, running)
+
+    def _try_swap(self, broker: "Broker", running: RunningPass) -> Iterator[Effect]:
+        """Swaps the held group once its sources are durable; asks for a flush until they are."""
+        group, partition = running.held, self._partition_of(broker, running)
+        assert group is not None
+        if partition is None or not self._plan_holds(partition, running, group):
+            running.held = None
+            # A plan that was overtaken is not an error: what it was made from has changed.
+            if self.states.is_cleaned(running.topic_partition):
+                self.states.abort(running.topic_partition)
+            yield Proceed(running.number, go_on=False)
+            return
+        log, tp = partition.log, running.topic_partition
+        following = log.segments.after(group.source_bases[-1])
+        assert following is not None
+        if log.recovery_point < following.base_offset:
+            if tp not in broker.housekeeping.flushing:
+                plan = log.plan_flush(following.base_offset)
+                assert plan is not None
+                broker.housekeeping.flushing[tp] = None
+                yield Flush(tp, partition.topic_id, plan)
+            return
+        running.held = None
+        try:
+            _swap(log, group)
+        except (StorageError, KafkaError, OSError) as error:
+            broker.log_failed(tp, error)
+            yield Proceed(running.number, go_on=False)
+            return
+        self.pending[tp].merged(group.source_bases, group.base_offset)
+        yield Proceed(running.number, go_on=True)
+
+    def _partition_of(self, broker: "Broker", running: RunningPass) -> Partition | None:
+        partition = broker.partitions.find(running.topic_partition)
+        if partition is None or partition.topic_id != running.topic_id:
+            return None
+        return partition
+
+    def _plan_holds(self, partition: Partition, running: RunningPass, group: CleanedGroup) -> bool:
+        log = partition.log
+        return (
+            self.states.is_cleaned(running.topic_partition)
+            and log.failure is None
+            and log.truncations == running.truncations
+            and all(log.segments.at_base(base) is not None for base in group.source_bases)
+        )
+
+    def ended(self, broker: "Broker", number: int, outcome: PassReport | PassFailed) -> None:
+        running = self.running.pop(number)
+        tp = running.topic_partition
+        counts = self.states.done(tp)
+        partition = self._partition_of(broker, running)
+        self.look_now()
+        try:
+            remove_cleaned(broker.log_dir.fs, running.plan.directory)
+        except OSError as error:
+            _LOG.warning("cleaned files stay partition=%s reason=%s", tp, error)
+        result: Outcome = "cleaned"
+        detail = ""
+        if not counts or partition is None or partition.log.failure is not None:
+            result, detail = "aborted", "the log changed, or cleaning was called off"
+        elif isinstance(outcome, PassFailed):
+            result, detail = "failed", outcome.detail
+        self._note_worker(outcome)
+        run = self._run_of(broker, running, outcome, result, detail)
+        self._finish_ticket(running, run)
+        if partition is None:
+            return
+        try:
+            self._write_down(partition, running, run)
+        except _DISK_REFUSED as error:
+            run = self._run_of(broker, running, outcome, "failed", f"not written down: {error}")
+        if run.outcome == "failed":
+            self._failed(broker, tp, PassFailed(run.detail))
+        elif run.outcome == "cleaned":
+            self._succeeded(broker, partition, running, run)
+
+    def _note_worker(self, outcome: PassReport | PassFailed) -> None:
+        if not isinstance(outcome, PassFailed):
+            self.worker_failure = None
+        elif outcome.worker_died:
+            self.worker_failure = outcome.detail
+            self.totals.worker_deaths += 1
+
+    def _run_of(
+        self,
+        broker: "Broker",
+        running: RunningPass,
+        outcome: PassReport | PassFailed,
+        result: Outcome,
+        detail: str,
+    ) -> Run:
+        report = outcome if isinstance(outcome, PassReport) else None
+        plan = running.plan
+        return Run(
+            started_ms=plan.now_ms,
+            ended_ms=broker.clock.now_ms(),
+            duration_ms=broker.clock.monotonic_ms() - running.started_monotonic_ms,
+            reason=running.reason.value,
+            outcome=result,
+            detail=detail,
+            first_dirty_offset=plan.first_dirty_offset,
+            end_offset=report.end_offset if report else plan.first_dirty_offset,
+            segments_before=len(plan.segments),
+            segments_after=len(report.groups) if report else len(plan.segments),
+            stats=report.stats if report else PassStats(),
+        )
+
+    def _finish_ticket(self, running: RunningPass, run: Run) -> None:
+        if running.ticket is not None:
+            self.tickets[running.ticket].run = run
+
+    def _write_down(self, partition: Partition, running: RunningPass, run: Run) -> None:
+        """The order matters: a checkpoint says that what lies below needs no pass of its own, so
+        the horizons below it must be known first."""
+        self.files.add_run(partition.log, run, keep=self.settings.history_runs)
+        if run.outcome == "cleaned":
+            # A pass for horizons maps from below the first dirty offset and may end below it.
+            first_dirty = self.files.first_dirty_offsets.get(partition.topic_partition, 0)
+            end_offset = max(run.end_offset, first_dirty)
+            self.files.set_first_dirty_offset(partition.topic_partition, end_offset)
+
+    def _succeeded(
+        self, broker: "Broker", partition: Partition, running: RunningPass, run: Run
+    ) -> None:
+        tp, stats = partition.topic_partition, run.stats
+        self.troubles.pop(tp, None)
+        self.totals.passes += 1
+        self.totals.last = run
+        removed = self.totals.tombstones_removed
+        removed[tp] = removed.get(tp, 0) + stats.dropped_tombstones
+        pending, now_ms = self.pending[tp], broker.clock.now_ms()
+        pending.cleaned(run.end_offset, stats.earliest_horizon_ms)
+        dues = self.appraise(partition.log).dues
+        is_still_due = any(due.reason is running.reason and due.at_ms <= now_ms for due in dues)
+        pending.rested(is_still_due=is_still_due, now_ms=now_ms)
+        _LOG.info(
+            "cleaning finished partition=%s end_offset=%d bytes_before=%d bytes_after=%d "
+            "records_before=%d records_after=%d tombstones_stamped=%d tombstones_removed=%d ms=%d",
+            tp, run.end_offset, stats.bytes_read, stats.bytes_written, stats.records_read,
+            stats.records_kept, stats.tombstones_stamped, stats.dropped_tombstones,
+            run.duration_ms,
+        )  # fmt: skip
+        broker.housekeeping.retain(broker, partition)
+
+    def _failed(self, broker: "Broker", tp: TopicPartition, failure: PassFailed) -> None:
+        known = self.troubles.get(tp)
+        failures = known.failures + 1 if known else 1
+        retry_at_ms = None
+        if self.settings.retry_ms > 0:
+            wait_ms = min(self.settings.retry_ms << min(failures - 1, 20), LONGEST_RETRY_MS)
+            retry_at_ms = broker.clock.monotonic_ms() + wait_ms
+        since_ms = known.since_ms if known else broker.clock.now_ms()
+        self.troubles[tp] = Trouble(
+            detail=failure.detail, since_ms=since_ms, failures=failures, retry_at_ms=retry_at_ms
+        )
+        self.totals.failed_passes += 1
+        _LOG.warning(
+            "cleaning failed partition=%s failures=%d reason=%s", tp, failures, failure.detail
+        )
+
+    def check_invariants(self) -> None:
+        self.states.check_invariants()
+        at_work = [each.topic_partition for each in self.running.values()]
+        assert len(at_work) == len(dict.fromkeys(at_work)), at_work
+        for tp in at_work:
+            assert not self.states.is_free(tp), tp
+
+
+def _swap(log: PartitionLog, group: CleanedGroup) -> None:
+    old = [segment for base in group.source_bases if (segment := log.segments.at_base(base))]
+    new = Segment(
+        log.fs,
+        log.directory,
+        group.base_offset,
+        log.config,
+        created_ms=old[0].created_ms,
+        suffix=CLEANED,
+        size=group.size_bytes,
+    )
+    swap_segments(log, new=[new], old=old)

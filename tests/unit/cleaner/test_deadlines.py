@@ -1,0 +1,208 @@
+"""When deletes must move on, on topics nobody writes to."""
+
+from typing import Any
+
+from ledgerstone.cleaner.deadlines import (
+    FIRST_REST_MS,
+    LONGEST_REST_MS,
+    Due,
+    Pending,
+    due_times,
+    must_roll,
+    reason_now,
+)
+from ledgerstone.cleaner.selection import LogFacts, Reason, SegmentFacts, measure
+from ledgerstone.types import INT64_MAX
+from tests.unit.cleaner.test_selection import HOUR_MS, T0, facts
+
+DAY_MS = 24 * HOUR_MS
+
+
+def dues_of(
+    log_facts: LogFacts, pending: Pending, checkpoint: int | None = None, *, now_ms: int = T0
+) -> list[Due]:
+    log = measure(log_facts, checkpoint, now_ms=now_ms)
+    return list(due_times(log_facts, log, pending, tombstone_lag_ms=DAY_MS))
+
+
+def reason_at(
+    log_facts: LogFacts, pending: Pending, now_ms: int, checkpoint: int | None = None
+) -> Reason | None:
+    log = measure(log_facts, checkpoint, now_ms=now_ms)
+    dues = list(due_times(log_facts, log, pending, tombstone_lag_ms=DAY_MS))
+    return reason_now(log, pending, dues, now_ms=now_ms)
+
+
+def cleaned_log(**changes: Any) -> LogFacts:
+    """One segment that a pass has been through, and an empty active one."""
+    return facts(SegmentFacts(0, 70, T0, T0), SegmentFacts(10, 0), end_offset=10, **changes)
+
+
+def active_log(**changes: Any) -> LogFacts:
+    """Everything is in the active segment."""
+    return facts(SegmentFacts(0, 70, T0, T0), end_offset=10, **changes)
+
+
+def test_pass_is_due_when_the_earliest_horizon_has_come() -> None:
+    pending = Pending(earliest_horizon_ms=T0 + DAY_MS, horizons_are_known=True)
+
+    before = reason_at(cleaned_log(), pending, T0 + DAY_MS - 1, checkpoint=10)
+    at = reason_at(cleaned_log(), pending, T0 + DAY_MS, checkpoint=10)
+
+    assert (before, at) == (None, Reason.HORIZON)
+
+
+def test_nothing_is_due_on_a_log_without_horizons_and_tombstones() -> None:
+    pending = Pending(horizons_are_known=True)
+
+    assert dues_of(cleaned_log(), pending, checkpoint=10) == []
+    assert dues_of(active_log(), pending) == []
+
+
+def test_log_cleaned_by_somebody_else_is_looked_through_once() -> None:
+    pending = Pending()
+    before = reason_at(cleaned_log(), pending, T0, checkpoint=10)
+
+    pending.cleaned(10, None)
+    after = reason_at(cleaned_log(), pending, T0, checkpoint=10)
+
+    assert (before, after) == (Reason.UNKNOWN_HORIZONS, None)
+
+
+def test_log_that_was_never_cleaned_has_no_unknown_horizons() -> None:
+    assert reason_at(cleaned_log(), Pending(), T0, checkpoint=None) is None
+
+
+def test_tombstone_in_an_idle_active_segment_is_due_after_its_lag() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+    log_facts = active_log()
+    dues = dues_of(log_facts, pending)
+
+    assert dues == [Due(Reason.TOMBSTONE, T0 + DAY_MS, 0)]
+    assert not must_roll(log_facts, dues, now_ms=T0 + DAY_MS - 1)
+    assert must_roll(log_facts, dues, now_ms=T0 + DAY_MS)
+
+
+def test_active_segment_that_is_due_gives_no_pass_before_it_was_rolled() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+
+    before = reason_at(active_log(), pending, T0 + DAY_MS)
+    after = reason_at(cleaned_log(), pending, T0 + DAY_MS)
+
+    assert (before, after) == (None, Reason.TOMBSTONE)
+
+
+def test_max_compaction_lag_rolls_an_idle_active_segment() -> None:
+    log_facts = active_log(max_compaction_lag_ms=HOUR_MS)
+    dues = dues_of(log_facts, Pending())
+
+    assert dues == [Due(Reason.LAG, T0 + HOUR_MS + 1, 0)]
+    assert not must_roll(log_facts, dues, now_ms=T0 + HOUR_MS)
+    assert must_roll(log_facts, dues, now_ms=T0 + HOUR_MS + 1)
+
+
+def test_infinite_compaction_lag_is_no_deadline() -> None:
+    assert dues_of(active_log(max_compaction_lag_ms=INT64_MAX), Pending()) == []
+
+
+def test_no_roll_for_what_an_open_transaction_keeps() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+    log_facts = active_log(last_stable_offset=5)
+
+    assert not must_roll(log_facts, dues_of(log_facts, pending), now_ms=T0 + 2 * DAY_MS)
+
+
+def test_no_roll_for_what_min_compaction_lag_protects() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+    log_facts = active_log(min_compaction_lag_ms=3 * DAY_MS)
+    dues = dues_of(log_facts, pending)
+
+    assert not must_roll(log_facts, dues, now_ms=T0 + 2 * DAY_MS)
+    assert must_roll(log_facts, dues, now_ms=T0 + 3 * DAY_MS)
+
+
+def test_segments_from_before_the_start_may_hold_tombstones_and_are_treated_so() -> None:
+    unwatched = Pending(watched_from_offset=10)
+    watched = Pending(watched_from_offset=0)
+
+    assert dues_of(active_log(), unwatched) == [Due(Reason.TOMBSTONE, T0 + DAY_MS, 0)]
+    assert dues_of(active_log(), watched) == []
+
+
+def test_tombstones_are_forgotten_with_the_pass_that_has_seen_them() -> None:
+    pending = Pending()
+    pending.appended(0, 2, now_ms=T0)
+    pending.appended(10, 1, now_ms=T0 + 5)
+
+    pending.cleaned(10, T0 + DAY_MS)
+
+    assert pending.fresh_tombstones == 1
+    assert pending.earliest_horizon_ms == T0 + DAY_MS
+
+
+def test_tombstones_of_merged_segments_are_found_under_the_new_base() -> None:
+    pending = Pending()
+    pending.appended(10, 2, now_ms=T0 + 5)
+    pending.appended(20, 1, now_ms=T0)
+
+    pending.merged((0, 10, 20), 0)
+
+    assert pending.tombstone_ms(SegmentFacts(0, 70)) == T0
+    assert pending.fresh_tombstones == 3
+
+
+def test_oldest_tombstone_is_that_of_the_first_append() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+    pending.appended(0, 1, now_ms=T0 + 9)
+
+    assert pending.oldest_tombstone_ms(active_log(), 0) == T0
+
+
+def test_truncation_takes_the_tombstones_along() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+    pending.appended(10, 1, now_ms=T0)
+
+    pending.truncated(10)
+
+    assert pending.fresh_tombstones == 1
+
+
+def test_pass_that_changed_nothing_is_repeated_ever_more_rarely() -> None:
+    pending = Pending(earliest_horizon_ms=T0, horizons_are_known=True)
+    rests = []
+
+    for _ in range(12):
+        pending.rested(is_still_due=True, now_ms=T0)
+        rests.append(pending.rest_until_ms - T0)
+
+    assert rests[:3] == [FIRST_REST_MS, 2 * FIRST_REST_MS, 4 * FIRST_REST_MS]
+    assert rests[-1] == LONGEST_REST_MS
+    assert reason_at(cleaned_log(), pending, T0 + 1, checkpoint=10) is None
+
+
+def test_pass_that_did_what_it_was_for_needs_no_rest() -> None:
+    pending = Pending(earliest_horizon_ms=T0 + 5, horizons_are_known=True)
+    pending.rested(is_still_due=True, now_ms=T0)
+
+    pending.rested(is_still_due=False, now_ms=T0)
+
+    assert reason_at(cleaned_log(), pending, T0 + 5, checkpoint=10) is Reason.HORIZON
+
+
+def test_strongest_reason_is_the_one_that_is_told() -> None:
+    pending = Pending(earliest_horizon_ms=T0, horizons_are_known=True)
+    log_facts = facts(
+        SegmentFacts(0, 70, T0, T0),
+        SegmentFacts(10, 70, T0, T0),
+        SegmentFacts(20, 0),
+        end_offset=20,
+        max_compaction_lag_ms=1,
+    )
+
+    assert reason_at(log_facts, pending, T0 + 2, checkpoint=10) is Reason.HORIZON

@@ -1,0 +1,185 @@
+"""Every gate that keeps records on disk says so, with numbers and the time it opens."""
+
+from typing import Any
+
+import pytest
+
+from ledgerstone.cleaner.deadlines import Due
+from ledgerstone.cleaner.selection import LogFacts, Reason, SegmentFacts, measure
+from ledgerstone.cleaner.why import Gate, KeyRecord, Situation, explain_record, first_shut, gates
+from tests.unit.cleaner.test_selection import HOUR_MS, T0, facts
+
+SEALED = facts(SegmentFacts(0, 70, T0, T0), SegmentFacts(10, 0), end_offset=10)
+NOTHING_DIRTY = 10
+
+
+def situation(
+    log_facts: LogFacts = SEALED, checkpoint: int | None = None, **changes: Any
+) -> Situation:
+    """A log that nothing keeps from being cleaned, unless told otherwise."""
+    given: dict[str, Any] = {
+        "now_ms": T0 + HOUR_MS,
+        "facts": log_facts,
+        "log": measure(log_facts, checkpoint, now_ms=T0 + HOUR_MS),
+        "dues": [],
+        "compacts": True,
+        "is_enabled": True,
+        "finishes_deletes": True,
+        "segment_bytes": 1000,
+        "segment_ms": 7 * HOUR_MS,
+        "delete_retention_ms": HOUR_MS,
+        "high_watermark": log_facts.log_end_offset,
+        "state": "free",
+    }
+    return Situation(**{**given, **changes})
+
+
+def shut(about: Situation) -> Gate:
+    found = first_shut(gates(about))
+    assert found is not None
+    return found
+
+
+def test_dirty_log_has_every_gate_open() -> None:
+    found = gates(situation())
+
+    assert first_shut(found) is None
+    assert [gate.name for gate in found] == [
+        "policy", "cleaner", "health", "active segment", "undecided", "age", "dirty ratio",
+        "horizon",
+    ]  # fmt: skip
+
+
+def test_topic_that_is_not_compacted_is_told_so_first() -> None:
+    found = shut(situation(compacts=False))
+
+    assert found.name == "policy"
+    assert "does not contain compact" in found.text
+
+
+def test_cleaner_that_is_off_or_has_no_worker_is_named() -> None:
+    off = shut(situation(is_enabled=False))
+    dead = shut(situation(worker_failure="exit code -9"))
+
+    assert (off.name, dead.name) == ("cleaner", "cleaner")
+    assert "exit code -9" in dead.text
+
+
+def test_failed_pass_says_why_and_when_it_is_tried_again() -> None:
+    again = shut(situation(trouble="bad crc at 00.log:70", retry_at_ms=T0 + 5))
+    never = shut(situation(trouble="bad crc at 00.log:70"))
+
+    assert again.opens_at_ms == T0 + 5
+    assert "bad crc at 00.log:70; it is tried again" in again.text
+    assert "it needs a restart" in never.text
+
+
+def test_records_in_the_active_segment_wait_for_its_roll() -> None:
+    active = facts(SegmentFacts(0, 70, T0, T0), end_offset=10)
+
+    without = shut(situation(active))
+    due = shut(situation(active, dues=[Due(Reason.TOMBSTONE, T0 + 5, 0)]))
+    stock = shut(situation(active, dues=[Due(Reason.LAG, T0, 0)], finishes_deletes=False))
+
+    assert without.name == "active segment"
+    assert "70 bytes from offset 0 on" in without.text
+    assert "segment.bytes=1000" in without.text
+    assert (without.opens_at_ms, due.opens_at_ms, stock.opens_at_ms) == (None, T0 + 5, None)
+
+
+def test_open_transaction_is_named_with_its_producer_and_offset() -> None:
+    pinned = facts(*SEALED.segments, end_offset=10, last_stable_offset=4)
+
+    found = shut(situation(pinned, open_txn_producer_id=77))
+
+    assert "producer 77 has a transaction open since offset 4" in found.text
+
+
+def test_what_is_not_replicated_is_not_cleaned() -> None:
+    behind = facts(*SEALED.segments, end_offset=10, last_stable_offset=4)
+
+    found = shut(situation(behind, high_watermark=4))
+
+    assert "the high watermark is 4" in found.text
+
+
+def test_min_compaction_lag_opens_when_the_youngest_record_is_old_enough() -> None:
+    young = facts(
+        SegmentFacts(0, 70, T0, T0),
+        SegmentFacts(10, 0),
+        end_offset=10,
+        min_compaction_lag_ms=2 * HOUR_MS,
+    )
+
+    found = shut(situation(young))
+
+    assert found.name == "age"
+    assert found.opens_at_ms == T0 + 2 * HOUR_MS
+
+
+def test_ratio_that_is_too_low_is_told_in_numbers() -> None:
+    mostly_clean = facts(
+        SegmentFacts(0, 90), SegmentFacts(10, 10), SegmentFacts(20, 0), end_offset=20
+    )
+
+    found = shut(situation(mostly_clean, checkpoint=10))
+
+    assert found.name == "dirty ratio"
+    assert "10 of 100 bytes" in found.text
+    assert "0.100; min.cleanable.dirty.ratio is 0.5" in found.text
+    assert found.opens_at_ms is None
+
+
+def test_low_ratio_is_no_hindrance_for_a_pass_that_is_due() -> None:
+    due = [Due(Reason.HORIZON, T0)]
+    later = [Due(Reason.HORIZON, T0 + 3 * HOUR_MS)]
+
+    assert first_shut(gates(situation(checkpoint=NOTHING_DIRTY, dues=due))) is None
+    assert shut(situation(checkpoint=NOTHING_DIRTY, dues=later)).opens_at_ms == T0 + 3 * HOUR_MS
+
+
+def test_horizon_keeps_tombstones_until_its_time() -> None:
+    before = shut(situation(earliest_horizon_ms=T0 + 2 * HOUR_MS))
+    after = first_shut(gates(situation(earliest_horizon_ms=T0)))
+
+    assert (before.name, before.opens_at_ms) == ("horizon", T0 + 2 * HOUR_MS)
+    assert after is None
+
+
+def test_pass_at_work_is_told() -> None:
+    assert shut(situation(state="in progress")).text == "cleaning is in progress"
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        (KeyRecord(5, False, None, True), "live"),
+        (KeyRecord(5, False, None, False), "superseded"),
+        (KeyRecord(5, True, None, False), "superseded"),
+        (KeyRecord(5, True, None, True), "fresh tombstone"),
+        (KeyRecord(5, True, T0 + 9 * HOUR_MS, True), "retained tombstone"),
+        (KeyRecord(5, True, T0, True), "due tombstone"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_record_of_a_key_is_at_one_stage(record: KeyRecord, name: str) -> None:
+    found = explain_record(record, gates(situation()), now_ms=T0 + HOUR_MS)
+
+    assert found.name == name
+
+
+def test_retained_tombstone_goes_at_its_own_horizon() -> None:
+    record = KeyRecord(5, True, T0 + 9 * HOUR_MS, True)
+
+    found = explain_record(record, gates(situation()), now_ms=T0 + HOUR_MS)
+
+    assert found.opens_at_ms == T0 + 9 * HOUR_MS
+
+
+def test_superseded_record_waits_for_the_gate_that_is_shut() -> None:
+    about = situation(trouble="broken", retry_at_ms=T0 + 5)
+
+    found = explain_record(KeyRecord(5, False, None, False), gates(about), now_ms=T0)
+
+    assert "the last pass failed: broken" in found.text
+    assert found.opens_at_ms == T0 + 5

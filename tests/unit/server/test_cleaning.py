@@ -1,0 +1,728 @@
+"""The owner's side of cleaning, with a worker that runs at once on the simulated disk."""
+
+import errno
+import json
+from typing import Any
+
+import pytest
+
+from ledgerstone.cleaner.cleaning_state import State
+from ledgerstone.cleaner.plan import CleanedGroup, PassReport
+from ledgerstone.cleaner.selection import Reason
+from ledgerstone.cleaner.worker import clean
+from ledgerstone.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from ledgerstone.records.batch import iter_headers
+from ledgerstone.records.record import iter_records
+from ledgerstone.server.cleaning import PassFailed, Ticket
+from ledgerstone.server.effects import Clean
+from ledgerstone.sim.filesystem import SimulatedCrash
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.types import TopicPartition
+from tests.kit.in_process import Client, InProcess
+from tests.kit.logs import batch
+from tests.unit.server.asks import TOPIC, create_topic, delete_topic, fetch, fetched, produced
+
+TP = TopicPartition(TOPIC, 0)
+CHECKPOINT = "/data/cleaner-offset-checkpoint"
+HISTORY = "/data/events-0/cleaning-history.json"
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+def compacted(client: Client, **configs: str) -> None:
+    create_topic(client, **{"cleanup_policy": "compact", "segment_bytes": "1048576", **configs})
+
+
+def put(machine: InProcess, client: Client, *pairs: tuple[str, str | None]) -> None:
+    """One batch for each pair, with the machine's time."""
+    for pair in pairs:
+        records = batch(pair, timestamp=machine.clock.now_ms())
+        assert produced(client, records).error_code == 0
+
+
+def log_of(machine: InProcess) -> PartitionLog:
+    return machine.broker.partitions.get(TP).log
+
+
+def on_disk(machine: InProcess) -> list[tuple[str, str | None]]:
+    """Every record in the segment files, whoever may still read it."""
+    found = []
+    for segment in log_of(machine).segments:
+        content = segment.file.pread(segment.size, 0)
+        for position, _ in iter_headers(content):
+            for record in iter_records(content, position):
+                value = None if record.value is None else bytes(record.value).decode()
+                found.append((bytes(record.key or b"").decode(), value))
+    return found
+
+
+def checkpoint(machine: InProcess) -> dict[str, int]:
+    text = machine.fs.files().get(CHECKPOINT, b"0\n0\n").decode()
+    entries = [line.split() for line in text.split("\n")[2:] if line]
+    return {f"{topic}-{partition}": int(offset) for topic, partition, offset in entries}
+
+
+def runs(machine: InProcess) -> list[dict[str, Any]]:
+    content = json.loads(machine.fs.files()[HISTORY])
+    found: list[dict[str, Any]] = content["runs"]
+    return found
+
+
+def roll(machine: InProcess) -> None:
+    log_of(machine).roll()
+
+
+def look(machine: InProcess) -> None:
+    """Lets the cleaner look for work now."""
+    machine.broker.cleaning.look_now()
+    machine.tick()
+
+
+def compact_now(machine: InProcess) -> Ticket:
+    ticket = machine.broker.cleaning.ask(TP)
+    look(machine)
+    return ticket
+
+
+def alter(client: Client, resource_type: int, name: str, **values: str) -> int:
+    configs = [
+        IncrementalAlterConfigsConfig(name=key.replace("_", "."), config_operation=0, value=value)
+        for key, value in values.items()
+    ]
+    resource = IncrementalAlterConfigsResource(
+        resource_type=resource_type, resource_name=name, configs=configs
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    return client.ask(request, IncrementalAlterConfigsResponse).responses[0].error_code
+
+
+# -- a pass -------------------------------------------------------------------------------------
+
+
+def test_dirty_log_is_cleaned_by_itself(machine: InProcess, client: Client) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"), ("b", "1"), ("a", "2"))
+    roll(machine)
+
+    machine.advance(16_000)
+
+    assert on_disk(machine) == [("b", "1"), ("a", "2")]
+    assert checkpoint(machine) == {"events-0": 3}
+
+
+def test_log_of_a_topic_that_is_not_compacted_is_left_alone(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+    roll(machine)
+
+    machine.advance(60_000)
+
+    assert on_disk(machine) == [("a", "1"), ("a", "2")]
+    assert checkpoint(machine) == {}
+
+
+def test_reader_sees_the_cleaned_log_with_its_offsets(machine: InProcess, client: Client) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"), ("a", "2"), ("b", "1"))
+    roll(machine)
+    look(machine)
+
+    answer = fetched(client, fetch({0: 0}))
+
+    data = answer.records
+    assert isinstance(data, bytes | memoryview)
+    offsets = [record.offset for at, _ in iter_headers(data) for record in iter_records(data, at)]
+    assert offsets == [1, 2]
+    assert log_of(machine).log_end_offset == 3
+
+
+def test_active_segment_is_not_cleaned(machine: InProcess, client: Client) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+
+    machine.advance(60_000)
+
+    assert on_disk(machine) == [("a", "1"), ("a", "2")]
+
+
+def test_nothing_is_cleaned_while_the_cleaner_is_switched_off() -> None:
+    machine = InProcess(settings={"log.cleaner.enable": "false"})
+    client = machine.connect()
+    compacted(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+    roll(machine)
+
+    machine.advance(60_000)
+
+    assert on_disk(machine) == [("a", "1"), ("a", "2")]
+
+
+def test_wrong_checkpoint_is_written_anew_even_if_the_log_is_not_selected(
+    machine: InProcess, client: Client
+) -> None:
+    """Scenario 52."""
+    compacted(client, min_cleanable_dirty_ratio="1.0")
+    put(machine, client, ("a", "1"), ("b", "1"))
+    machine.broker.cleaning.files.set_first_dirty_offset(TP, 200)
+
+    look(machine)
+
+    assert checkpoint(machine) == {"events-0": 0}
+    assert machine.broker.cleaning.running == {}
+
+
+def test_as_many_passes_run_at_a_time_as_there_are_threads() -> None:
+    machine = InProcess(settings={"log.cleaner.threads": "2"})
+    client = machine.connect()
+    create_topic(client, partitions=3, cleanup_policy="compact")
+    machine.held_passes = []
+    for number in range(3):
+        produced(client, batch(("a", "1"), timestamp=machine.clock.now_ms()), TOPIC, number)
+        machine.broker.partitions.get(TopicPartition(TOPIC, number)).log.roll()
+
+    look(machine)
+    at_first = [effect.plan.topic_partition.partition for effect in machine.held_passes]
+    machine.clean(machine.held_passes[0])
+    machine.tick()
+
+    assert at_first == [0, 1]
+    assert len(machine.held_passes) == 3
+
+
+def test_log_is_not_chosen_again_while_a_pass_is_at_work(
+    machine: InProcess, client: Client
+) -> None:
+    """Scenario 51."""
+    compacted(client)
+    machine.held_passes = []
+    put(machine, client, ("a", "1"), ("a", "2"))
+    roll(machine)
+
+    look(machine)
+    look(machine)
+
+    assert len(machine.held_passes) == 1
+
+
+# -- deletes finish by themselves ---------------------------------------------------------------
+
+
+def test_delete_finishes_on_a_topic_nobody_writes_to(machine: InProcess, client: Client) -> None:
+    compacted(client, delete_retention_ms=str(HOUR_MS))
+    put(machine, client, ("a", "1"), ("b", "1"), ("a", None))
+
+    machine.jump(days=1)
+    stamped = on_disk(machine)
+    machine.jump(hours=1)
+
+    assert stamped == [("b", "1"), ("a", None)]
+    assert on_disk(machine) == [("b", "1")]
+    assert [run["reason"] for run in runs(machine)] == [
+        Reason.TOMBSTONE.value,
+        Reason.HORIZON.value,
+    ]
+
+
+def test_tombstone_does_not_leave_before_its_horizon(machine: InProcess, client: Client) -> None:
+    compacted(client, delete_retention_ms=str(DAY_MS))
+    put(machine, client, ("a", "1"), ("a", None))
+    compact_now(machine)
+
+    machine.clock.advance(ms=DAY_MS - 1)
+    look(machine)
+    before = on_disk(machine)
+    machine.advance(2)
+
+    assert before == [("a", None)]
+    assert on_disk(machine) == []
+
+
+def test_horizon_is_met_to_the_millisecond_without_anybody_asking(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client, delete_retention_ms="7000")
+    put(machine, client, ("a", None))
+    compact_now(machine)
+
+    machine.advance(6_999)
+    before = on_disk(machine)
+    machine.advance(1)
+
+    assert before == [("a", None)]
+    assert on_disk(machine) == []
+
+
+def test_max_compaction_lag_is_a_deadline_also_for_an_idle_active_segment(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client, max_compaction_lag_ms="60000", min_cleanable_dirty_ratio="1.0")
+    put(machine, client, ("a", "1"), ("a", "2"))
+
+    machine.advance(59_000)
+    before = on_disk(machine)
+    machine.advance(1_001)
+
+    assert before == [("a", "1"), ("a", "2")]
+    assert on_disk(machine) == [("a", "2")]
+    assert runs(machine)[-1]["reason"] == Reason.LAG.value
+
+
+def test_nothing_finishes_by_itself_when_that_is_switched_off() -> None:
+    machine = InProcess(settings={"ledgerstone.cleaner.finish.deletes": "false"})
+    client = machine.connect()
+    compacted(client, delete_retention_ms="1000", max_compaction_lag_ms="60000")
+    put(machine, client, ("a", "1"), ("a", None))
+
+    machine.jump(days=3)
+    machine.advance(20_000)
+
+    assert on_disk(machine) == [("a", "1"), ("a", None)]
+
+
+def test_horizon_is_remembered_over_a_restart(machine: InProcess, client: Client) -> None:
+    compacted(client, delete_retention_ms=str(HOUR_MS))
+    put(machine, client, ("a", "1"), ("a", None))
+    compact_now(machine)
+
+    machine.kill()
+    machine.jump(hours=1)
+
+    assert on_disk(machine) == []
+
+
+def test_horizon_that_nobody_remembers_is_found_by_one_pass(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client, delete_retention_ms=str(HOUR_MS))
+    put(machine, client, ("a", "1"), ("a", None), ("b", "1"))
+    compact_now(machine)
+    machine.fs.unlink(HISTORY)
+
+    machine.kill()
+    look(machine)
+    reason = runs(machine)[-1]["reason"]
+    machine.jump(hours=1)
+
+    assert reason == Reason.UNKNOWN_HORIZONS.value
+    assert on_disk(machine) == [("b", "1")]
+
+
+def test_due_log_goes_before_a_dirtier_one(machine: InProcess, client: Client) -> None:
+    create_topic(client, "quiet", cleanup_policy="compact", max_compaction_lag_ms="1000")
+    create_topic(client, "dirty", cleanup_policy="compact")
+    for topic in ("dirty", "quiet"):
+        produced(client, batch(("a", "1"), timestamp=machine.clock.now_ms()), topic)
+        machine.broker.partitions.get(TopicPartition(topic, 0)).log.roll()
+    machine.held_passes = []
+
+    machine.clock.advance(ms=5_000)
+    look(machine)
+
+    assert [effect.plan.topic_partition.topic for effect in machine.held_passes] == ["quiet"]
+
+
+# -- compact now --------------------------------------------------------------------------------
+
+
+def test_asking_rolls_cleans_and_tells_what_was_dropped(machine: InProcess, client: Client) -> None:
+    compacted(client, min_cleanable_dirty_ratio="1.0")
+    put(machine, client, ("a", "1"), ("b", "1"), ("a", "2"), ("b", None))
+
+    ticket = compact_now(machine)
+
+    assert ticket.run is not None
+    assert ticket.run.stats.records_kept == 2
+    assert ticket.run.stats.dropped_superseded == 2
+    assert ticket.run.stats.tombstones_stamped == 1
+    assert on_disk(machine) == [("a", "2"), ("b", None)]
+
+
+def test_asking_about_an_empty_log_is_answered_with_the_reason(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client)
+
+    ticket = compact_now(machine)
+
+    assert ticket.is_done
+    assert ticket.refusal == "the log is empty"
+
+
+def test_asking_twice_before_the_pass_begins_is_asking_once(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"))
+
+    first = machine.broker.cleaning.ask(TP)
+    second = machine.broker.cleaning.ask(TP)
+    look(machine)
+
+    assert first is second
+    assert len(runs(machine)) == 1
+
+
+def test_request_of_a_topic_that_is_deleted_is_answered(machine: InProcess, client: Client) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"))
+    ticket = machine.broker.cleaning.ask(TP)
+
+    delete_topic(client)
+
+    assert ticket.refusal == "the topic was deleted"
+
+
+# -- what changes under a pass ------------------------------------------------------------------
+
+
+def held_pass(machine: InProcess, client: Client, **configs: str) -> Clean:
+    """A pass that has begun and waits to be run."""
+    compacted(client, **configs)
+    machine.held_passes = []
+    put(machine, client, ("a", "1"), ("a", "2"), ("b", "1"))
+    roll(machine)
+    look(machine)
+    (effect,) = machine.held_passes
+    return effect
+
+
+def test_topic_deleted_during_a_pass_loses_nothing_of_its_successor(
+    machine: InProcess, client: Client
+) -> None:
+    late = held_pass(machine, client)
+
+    delete_topic(client)
+    compacted(client)
+    put(machine, client, ("x", "1"))
+    machine.clean(late)
+
+    assert machine.called_off[late.number]
+    assert on_disk(machine) == [("x", "1")]
+    assert checkpoint(machine) == {}
+    assert not [path for path in machine.fs.files() if path.endswith(".cleaned")]
+
+
+def test_checkpoint_entry_goes_with_its_topic(machine: InProcess, client: Client) -> None:
+    """Scenario 15."""
+    compacted(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+    compact_now(machine)
+    before = checkpoint(machine)
+
+    delete_topic(client)
+
+    assert before == {"events-0": 2}
+    assert checkpoint(machine) == {}
+
+
+def test_pass_is_called_off_when_its_topic_is_no_longer_compacted(
+    machine: InProcess, client: Client
+) -> None:
+    """Scenario 59."""
+    late = held_pass(machine, client)
+
+    alter(client, 2, TOPIC, cleanup_policy="delete")
+    state = machine.broker.cleaning.states.of(TP).state
+    machine.clean(late)
+
+    assert state is State.ABORTED
+    assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
+    assert checkpoint(machine) == {}
+    assert machine.broker.cleaning.states.is_free(TP)
+
+
+def test_topic_that_becomes_compacted_is_cleaned_from_its_start(
+    machine: InProcess, client: Client
+) -> None:
+    """Scenario 59."""
+    create_topic(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+    roll(machine)
+    machine.advance(20_000)
+
+    alter(client, 2, TOPIC, cleanup_policy="compact")
+    machine.advance(20_000)
+
+    assert on_disk(machine) == [("a", "2")]
+
+
+def test_plan_overtaken_by_a_truncation_is_dropped(machine: InProcess, client: Client) -> None:
+    late = held_pass(machine, client)
+
+    machine.broker.log_dir.truncate_to(TP, 1)
+    machine.perform(machine.broker.cleaning.truncated(TP, 1))
+    machine.clean(late)
+
+    assert on_disk(machine) == [("a", "1")]
+    assert machine.broker.cleaning.states.is_free(TP)
+
+
+def test_truncation_lowers_the_checkpoint_only_if_it_is_higher(
+    machine: InProcess, client: Client
+) -> None:
+    """Scenario 63."""
+    compacted(client)
+    machine.broker.cleaning.files.set_first_dirty_offset(TP, 7)
+
+    machine.perform(machine.broker.cleaning.truncated(TP, 9))
+    kept = checkpoint(machine)
+    machine.perform(machine.broker.cleaning.truncated(TP, 5))
+
+    assert kept == {"events-0": 7}
+    assert checkpoint(machine) == {"events-0": 5}
+
+
+def test_retention_waits_until_a_pass_is_done(machine: InProcess, client: Client) -> None:
+    late = held_pass(machine, client, cleanup_policy="compact,delete", retention_ms="1000")
+
+    machine.advance(60_000)
+    during = log_of(machine).log_start_offset
+    machine.clean(late)
+
+    assert during == 0
+    assert log_of(machine).log_start_offset == 3
+    assert on_disk(machine) == []
+
+
+def test_records_appended_during_a_pass_stay(machine: InProcess, client: Client) -> None:
+    late = held_pass(machine, client)
+
+    put(machine, client, ("a", "3"))
+    machine.clean(late)
+
+    assert on_disk(machine) == [("a", "2"), ("b", "1"), ("a", "3")]
+
+
+def test_group_waits_until_its_sources_are_durable(machine: InProcess, client: Client) -> None:
+    compacted(client)
+    machine.held_flushes = []
+    machine.held_passes = []
+    put(machine, client, ("a", "1"), ("a", "2"))
+    compact_now(machine)
+    (effect,) = machine.held_passes
+
+    groups: list[CleanedGroup] = []
+    outcome = clean(
+        machine.fs,
+        effect.plan,
+        dice=machine.dice,
+        on_group=groups.append,
+        should_abort=lambda: False,
+    )
+    assert isinstance(outcome, PassReport)
+
+    machine.perform(machine.broker.group_cleaned(effect.number, groups[0]))
+    before = (on_disk(machine), dict(machine.called_off))
+    machine.flush(machine.held_flushes[-1])
+    after = (on_disk(machine), dict(machine.called_off))
+    machine.perform(machine.broker.cleaning_ended(effect.number, outcome))
+
+    assert before == ([("a", "1"), ("a", "2")], {})
+    assert after == ([("a", "2")], {effect.number: False})
+
+
+# -- failures -----------------------------------------------------------------------------------
+
+
+def failed_pass(machine: InProcess, client: Client, *, died: bool = False) -> None:
+    effect = held_pass(machine, client)
+    machine.fs.open("/data/events-0/00000000000000000000.log.cleaned", create=True).pwrite(b"x", 0)
+    machine.perform(
+        machine.broker.cleaning_ended(effect.number, PassFailed("broken", worker_died=died))
+    )
+    machine.held_passes = []
+
+
+def test_worker_that_dies_costs_nothing_but_its_pass(machine: InProcess, client: Client) -> None:
+    failed_pass(machine, client, died=True)
+
+    assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
+    assert not [path for path in machine.fs.files() if path.endswith(".cleaned")]
+    assert machine.broker.cleaning.worker_failure == "broken"
+    assert checkpoint(machine) == {}
+
+
+def test_failed_partition_is_tried_again_ever_more_rarely(
+    machine: InProcess, client: Client
+) -> None:
+    failed_pass(machine, client)
+    waits = []
+
+    for _ in range(3):
+        begun_ms = machine.clock.monotonic_ms()
+        while not machine.held_passes:
+            machine.advance(1_000)
+        waits.append((machine.clock.monotonic_ms() - begun_ms) // 1000)
+        effect = machine.held_passes.pop()
+        machine.perform(machine.broker.cleaning_ended(effect.number, PassFailed("broken")))
+
+    assert waits == [15, 30, 60]
+
+
+def test_partition_heals_when_the_cause_is_gone(machine: InProcess, client: Client) -> None:
+    failed_pass(machine, client)
+    machine.held_passes = None
+
+    machine.advance(16_000)
+
+    assert machine.broker.cleaning.troubles == {}
+    assert on_disk(machine) == [("a", "2"), ("b", "1")]
+    assert [run["outcome"] for run in runs(machine)] == ["failed", "cleaned"]
+
+
+def test_change_of_the_topics_settings_is_a_reason_to_try_again_at_once(
+    machine: InProcess, client: Client
+) -> None:
+    failed_pass(machine, client)
+
+    alter(client, 2, TOPIC, max_message_bytes="100000")
+    machine.tick()
+
+    assert machine.held_passes is not None
+    assert len(machine.held_passes) == 1
+
+
+def test_failed_partition_stays_uncleanable_where_retries_are_switched_off() -> None:
+    machine = InProcess(settings={"ledgerstone.cleaner.retry.ms": "0"})
+    failed_pass(machine, machine.connect())
+
+    machine.jump(days=2)
+
+    assert machine.held_passes == []
+    assert machine.broker.cleaning.troubles[TP].retry_at_ms is None
+
+
+def test_garbage_in_one_partition_does_not_keep_the_others_from_being_cleaned(
+    machine: InProcess, client: Client
+) -> None:
+    """Scenario 64."""
+    create_topic(client, "broken", cleanup_policy="compact")
+    compacted(client)
+    produced(client, batch(("a", "1"), timestamp=machine.clock.now_ms()), "broken")
+    produced(client, batch(("a", "2"), timestamp=machine.clock.now_ms()), "broken")
+    put(machine, client, ("a", "1"), ("a", "2"))
+    broken = machine.broker.partitions.get(TopicPartition("broken", 0)).log
+    for log in (broken, log_of(machine)):
+        log.roll()
+    broken.segments.first.file.pwrite(b"\xff" * 20, 70)
+
+    machine.advance(20_000)
+
+    assert on_disk(machine) == [("a", "2")]
+    assert list(machine.broker.cleaning.troubles) == [TopicPartition("broken", 0)]
+
+
+def test_full_disk_during_a_pass_is_a_passing_trouble(machine: InProcess, client: Client) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+    roll(machine)
+    machine.fs.fail_matching("pwrite", "*.cleaned", errno.ENOSPC, times=None)
+
+    look(machine)
+    during = on_disk(machine)
+    machine.fs.clear_faults()
+    machine.advance(16_000)
+
+    assert during == [("a", "1"), ("a", "2")]
+    assert on_disk(machine) == [("a", "2")]
+
+
+def test_checkpoint_that_the_disk_refuses_leaves_the_range_dirty(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+    roll(machine)
+    machine.fs.fail_matching("pwrite", "*cleaner-offset-checkpoint*", errno.ENOSPC)
+
+    look(machine)
+    during = checkpoint(machine)
+    machine.advance(16_000)
+
+    assert during == {}
+    assert checkpoint(machine) == {"events-0": 2}
+    assert on_disk(machine) == [("a", "2")]
+
+
+# -- settings -----------------------------------------------------------------------------------
+
+
+def test_cleaners_settings_change_while_the_broker_runs(machine: InProcess, client: Client) -> None:
+    """Scenario 66."""
+    code = alter(
+        client,
+        4,
+        "",
+        log_cleaner_threads="2",
+        log_cleaner_dedupe_buffer_size="8388608",
+        log_cleaner_io_buffer_size="1048576",
+        log_cleaner_io_max_bytes_per_second="1000000",
+    )
+    settings = machine.broker.cleaning.settings
+
+    assert code == 0
+    assert (settings.threads, settings.dedupe_buffer_bytes) == (2, 4_194_304)
+    assert (settings.window_bytes, settings.bytes_per_second) == (262_144, 500_000.0)
+
+
+def test_history_keeps_the_newest_runs(client: Client, machine: InProcess) -> None:
+    alter(client, 4, "", ledgerstone_cleaner_history_runs="2")
+    compacted(client)
+
+    for value in "123":
+        put(machine, client, ("a", value))
+        machine.clock.advance(ms=1)
+        compact_now(machine)
+
+    assert [run["end_offset"] for run in runs(machine)] == [2, 3]
+
+
+# -- crashes ------------------------------------------------------------------------------------
+
+
+def _deleted_log(machine: InProcess, client: Client) -> None:
+    compacted(client, delete_retention_ms="0")
+    put(machine, client, ("a", "1"), ("b", "1"), ("a", None))
+    roll(machine)
+    machine.advance(2_000)
+
+
+@pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "power lost"])
+def test_crash_at_any_operation_of_two_passes_never_brings_a_deleted_key_back(
+    loses_power: bool,
+) -> None:
+    probe = InProcess()
+    _deleted_log(probe, probe.connect())
+    begun = probe.fs.operation_count
+    compact_now(probe)
+    compact_now(probe)
+    operations = probe.fs.operation_count - begun
+
+    for crash_at in range(operations):
+        machine = InProcess()
+        _deleted_log(machine, machine.connect())
+        machine.fs.crash_at(machine.fs.operation_count + 1 + crash_at)
+        with pytest.raises(SimulatedCrash):
+            compact_now(machine)
+            compact_now(machine)
+        if loses_power:
+            machine.lose_power("none")
+        else:
+            machine.kill()
+        survived = on_disk(machine)
+        state = dict(survived)
+
+        assert state.get("a") is None, (crash_at, survived)
+        assert state["b"] == "1", (crash_at, survived)
+        assert log_of(machine).log_end_offset == 3
+        assert checkpoint(machine).get("events-0", 0) in (0, 3)
+        compact_now(machine)
+        compact_now(machine)
+        assert on_disk(machine) == [("b", "1")], crash_at

@@ -1,0 +1,242 @@
+"""What happens by the clock: retention, flushing, checkpoints, removal of deleted files."""
+
+import errno
+
+import pytest
+
+from ledgerstone.server.effects import Flush
+from ledgerstone.server.monitor import readiness
+from ledgerstone.types import TopicPartition
+from tests.kit.in_process import Client, InProcess
+from tests.kit.logs import batch
+from tests.unit.server.asks import (
+    TOPIC,
+    create_topic,
+    delete_topic,
+    end_offset,
+    fetch,
+    fetched,
+    produced,
+    values_in,
+    write,
+)
+
+TP = TopicPartition(TOPIC, 0)
+
+
+def files_of(machine: InProcess, part: str) -> list[str]:
+    return [path for path in machine.fs.files() if part in path]
+
+
+def test_segments_past_retention_go_with_the_next_run(machine: InProcess, client: Client) -> None:
+    create_topic(client, retention_ms="3600000", segment_ms="60000")
+    write(client, "old")
+    machine.clock.advance(minutes=59)
+    produced(client, batch(("key", "new"), timestamp=machine.clock.now_ms()))
+
+    machine.tick()
+    before = fetched(client).error_code
+    machine.clock.advance(minutes=6)
+    fetched(client)
+    machine.tick()
+
+    assert before == 0
+    assert machine.broker.partitions.get(TP).log.log_start_offset == 1
+    assert values_in(fetched(client, fetch({0: 1}))) == ["new"]
+
+
+def test_retention_does_not_run_before_its_time(machine: InProcess, client: Client) -> None:
+    create_topic(client, retention_ms="1", segment_ms="1")
+    produced(client, batch(("key", "old")))
+    machine.advance(10)
+    produced(client, batch(("key", "new")))
+
+    machine.advance(29_000)
+    early = machine.broker.partitions.get(TP).log.log_start_offset
+    machine.advance(2_000)
+    late = machine.broker.partitions.get(TP).log.log_start_offset
+
+    assert early == 0
+    assert late == 2
+
+
+def test_files_of_removed_segments_stay_for_the_delete_delay(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, retention_ms="1", segment_ms="1", file_delete_delay_ms="60000")
+    write(client, "old")
+    machine.advance(40_000)
+
+    deleted = files_of(machine, ".deleted")
+    machine.advance(61_000)
+
+    assert deleted != []
+    assert files_of(machine, ".deleted") == []
+
+
+def test_directory_of_a_deleted_topic_is_removed_after_its_delay(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, file_delete_delay_ms="5000")
+    write(client, "value")
+    delete_topic(client)
+
+    aside = files_of(machine, "-delete/")
+    machine.advance(4_000)
+    still = files_of(machine, "-delete/")
+    machine.advance(2_000)
+
+    assert aside == still != []
+    assert files_of(machine, TOPIC) == []
+
+
+def test_reader_of_a_deleted_topic_can_finish_what_it_was_given(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, file_delete_delay_ms="0")
+    write(client, "value")
+    effects = machine.broker.receive(
+        client.number, memoryview(bytearray(client.frame(fetch(), 12)[1]))
+    )
+
+    other = machine.connect()
+    delete_topic(other)
+    machine.advance(5_000)
+    machine.perform(effects)
+
+    assert files_of(machine, TOPIC) == []
+    assert len(client.answers) == 1
+
+
+def test_rolled_segment_is_flushed_within_a_second(machine: InProcess, client: Client) -> None:
+    create_topic(client, segment_ms="1")
+    write(client, "a")
+    machine.advance(10)
+    produced(client, batch(("key", "b"), timestamp=machine.clock.now_ms()))
+    log = machine.broker.partitions.get(TP).log
+
+    before = log.recovery_point
+    machine.advance(1_000)
+
+    assert (before, log.recovery_point) == (0, 1)
+
+
+def test_flush_ms_bounds_what_power_loss_can_take(machine: InProcess, client: Client) -> None:
+    create_topic(client, flush_ms="5000")
+    write(client, "a", "b")
+
+    machine.advance(6_000)
+    machine.lose_power("none")
+
+    assert values_in(fetched(machine.connect())) == ["a", "b"]
+
+
+def test_one_flush_of_a_partition_is_under_way_at_a_time(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, flush_ms="1000")
+    machine.held_flushes = []
+    write(client, "a")
+
+    machine.advance(5_000)
+    held = list(machine.held_flushes)
+    write(client, "b")
+    machine.flush(held[0])
+    machine.advance(5_000)
+
+    assert [effect.plan.up_to for effect in held] == [1]
+    assert [effect.plan.up_to for effect in machine.held_flushes] == [1, 2]
+
+
+def test_flush_that_ends_after_its_topic_was_made_anew_says_nothing_about_the_new_one(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, flush_ms="1000")
+    machine.held_flushes = []
+    write(client, "a", "b", "c")
+    machine.advance(2_000)
+    (late,) = machine.held_flushes
+
+    delete_topic(client)
+    create_topic(client)
+    write(client, "new")
+    machine.perform(machine.broker.completed(late, None))
+
+    log = machine.broker.partitions.get(TP).log
+    assert isinstance(late, Flush)
+    assert log.recovery_point == 0
+    machine.check_invariants()
+
+
+def test_failed_flush_of_a_topic_that_is_gone_harms_nobody(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, flush_ms="1000")
+    machine.held_flushes = []
+    write(client, "a")
+    machine.advance(2_000)
+    (late,) = machine.held_flushes
+
+    delete_topic(client)
+    create_topic(client)
+    machine.perform(machine.broker.completed(late, OSError(errno.EIO, "gone")))
+
+    assert write(client, "new") == [0]
+
+
+def test_failed_flush_ends_the_writing_and_not_the_reading(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, flush_ms="1000")
+    write(client, "a")
+    machine.fs.fail_matching("fsync", "*/events-0/*.log", errno.EIO)
+
+    machine.advance(2_000)
+    refused = produced(client, batch(("key", "b")))
+
+    assert refused.error_code == 56
+    assert values_in(fetched(client)) == ["a"]
+    assert readiness(machine.broker).status == 503
+
+
+@pytest.mark.parametrize(
+    "name", ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"]
+)
+def test_checkpoints_are_written_by_the_clock(
+    machine: InProcess, client: Client, name: str
+) -> None:
+    create_topic(client, flush_ms="1000")
+    write(client, "a", "b")
+
+    machine.advance(95_000)
+
+    text = machine.fs.files()[f"/data/{name}"].decode()
+    assert f"{TOPIC} 0 2" in text
+
+
+def test_checkpoint_that_the_disk_refuses_does_not_stop_the_clock(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client)
+    write(client, "a")
+    machine.fs.fail_matching("pwrite", "*checkpoint*", errno.ENOSPC, times=None)
+
+    machine.advance(120_000)
+    machine.fs.clear_faults()
+    machine.advance(60_000)
+
+    assert f"{TOPIC} 0 1" in machine.fs.files()["/data/replication-offset-checkpoint"].decode()
+    assert write(client, "b") == [1]
+
+
+def test_silent_producer_is_forgotten(machine: InProcess, client: Client) -> None:
+    create_topic(client)
+    produced(client, batch(("key", "v"), producer_id=7, producer_epoch=0, base_sequence=0))
+    log = machine.broker.partitions.get(TP).log
+    known = len(list(log.producers.entries()))
+
+    machine.jump(days=2)
+
+    assert known == 1
+    assert list(log.producers.entries()) == []
+    assert end_offset(machine) == 1

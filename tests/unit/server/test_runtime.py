@@ -1,0 +1,149 @@
+"""The adapter to sockets: borders, closing, and bytes that leave bit by bit. Loopback only."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
+from ledgerstone.protocol.messages.metadata import MetadataRequest
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.effects import Close
+from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.runtime import Runtime
+from tests.kit.in_process import InProcess, frame_of, newest_version
+from tests.unit.server.asks import create_topic, fetch, write
+
+HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+TIMEOUT_S = 10
+
+
+class Served:
+    """A runtime on a port of its own."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.runtime = Runtime(broker, asyncio.get_running_loop())
+        self.runtime.start([self.listener])
+
+    async def connect(self) -> "Peer":
+        address = self.listener.getsockname()
+        return Peer(*await asyncio.open_connection(*address))
+
+
+class Peer:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, message: ApiMessage, version: int | None = None) -> None:
+        number = newest_version(message) if version is None else version
+        self.writer.write(frame_of(message, number))
+
+    async def answer(self) -> bytes:
+        """One frame; empty at the end of the stream."""
+        head = await self.reader.read(4)
+        if not head:
+            return b""
+        return await self.reader.readexactly(int.from_bytes(head, "big"))
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+def serve(machine: InProcess, story: Callable[[Served], Awaitable[None]]) -> None:
+    async def main() -> None:
+        served = Served(machine.broker)
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                await story(served)
+        finally:
+            await served.runtime.stop()
+
+    asyncio.run(main())
+
+
+def test_fault_of_ours_costs_the_connection_that_met_it_and_nobody_else() -> None:
+    machine = InProcess()
+    honest = machine.broker.dispatch
+
+    def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
+        if isinstance(message, MetadataRequest):
+            raise RuntimeError("a bug")
+        return honest(broker, request, message)
+
+    machine.broker.dispatch = dispatch
+
+    async def story(served: Served) -> None:
+        unlucky, other = await served.connect(), await served.connect()
+        unlucky.send(MetadataRequest(topics=[]))
+        assert await unlucky.answer() == b""
+        other.send(HELLO)
+        assert await other.answer() != b""
+        assert machine.broker.connection_count == 1
+        unlucky.close()
+        other.close()
+
+    serve(machine, story)
+
+
+def test_tick_that_fails_is_followed_by_another() -> None:
+    machine = InProcess()
+    runs: list[int] = []
+
+    def fail(broker: Broker) -> None:
+        runs.append(len(runs))
+        raise RuntimeError("a bug")
+
+    job = machine.broker.housekeeping.jobs[0]
+    job.run, job.due_ms, job.period_ms = fail, 0, 0
+
+    async def story(served: Served) -> None:
+        while len(runs) < 3:
+            await asyncio.sleep(0)
+
+    serve(machine, story)
+
+    assert len(runs) >= 3
+
+
+def test_answer_larger_than_the_socket_takes_arrives_whole_and_then_the_next() -> None:
+    machine = InProcess()
+    client = machine.connect()
+    create_topic(client, max_message_bytes="9000000")
+    write(client, *("v" * 800_000 for _ in range(8)))
+
+    async def story(served: Served) -> None:
+        peer = await served.connect()
+        request = fetch(partition_max_bytes=1 << 24, max_bytes=1 << 24)
+        peer.send(request, 12)
+        peer.send(HELLO)
+        big, small = await peer.answer(), await peer.answer()
+        assert len(big) > 6_400_000
+        assert 0 < len(small) < 10_000
+        peer.close()
+
+    serve(machine, story)
+
+
+def test_closing_at_once_does_not_wait_for_a_peer_that_never_reads() -> None:
+    machine = InProcess()
+    client = machine.connect()
+    create_topic(client, max_message_bytes="9000000")
+    write(client, *("v" * 800_000 for _ in range(12)))
+
+    async def story(served: Served) -> None:
+        peer = await served.connect()
+        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(4):
+            peer.send(fetch(partition_max_bytes=1 << 24, max_bytes=1 << 24), 12)
+        runtime = served.runtime
+        while not any(each.unsent for each in runtime._connections.values()):
+            await asyncio.sleep(0)
+        (number,) = runtime._connections
+        runtime._perform([Close(number, "politely")])
+        polite = runtime.connection_count
+        runtime._perform([Close(number, "at once", at_once=True)])
+        assert (polite, runtime.connection_count) == (1, 0)
+        peer.close()
+
+    serve(machine, story)

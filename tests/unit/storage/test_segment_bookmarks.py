@@ -1,0 +1,84 @@
+"""A segment remembers where readers stopped, and that never changes what they get."""
+
+import pytest
+
+from ledgerstone.records.batch import BatchHeader
+from ledgerstone.storage.offset_index import OffsetIndex, OffsetPosition
+from ledgerstone.storage.segment import MAX_BOOKMARKS, Segment
+from tests.kit.logs import T0, World
+from tests.kit.scenario import ONE_BYTES, batches_in, fill, new_segment, stored
+
+
+def read_some(segment: Segment, offset: int, max_bytes: int) -> list[tuple[int, int]]:
+    piece = segment.read(offset, max_bytes=max_bytes, end_position=segment.size, min_one_batch=True)
+    segment.check_invariants()
+    return batches_in(piece)
+
+
+def ignore(header: BatchHeader, batch: memoryview) -> None:
+    """What recovery tells about a batch, where nobody asks."""
+
+
+@pytest.mark.parametrize("max_bytes", [1, ONE_BYTES, 3 * ONE_BYTES + 7, 1 << 16])
+@pytest.mark.parametrize("interval", [0, 300])
+def test_reader_that_goes_on_where_it_stopped_meets_every_batch_once(
+    max_bytes: int, interval: int
+) -> None:
+    segment = new_segment(World(), 0, index_interval_bytes=interval)
+    fill(segment, *[stored(2 * n, "a") for n in range(700)])
+    met: list[tuple[int, int]] = []
+
+    # Each batch leaves a gap behind it, as compaction does.
+    while met[-1:] != [(1398, 1398)]:
+        met += read_some(segment, met[-1][1] + 1 if met else 0, max_bytes)
+
+    assert met == [(2 * n, 2 * n) for n in range(700)]
+
+
+def test_reader_that_goes_on_asks_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    segment = new_segment(World(), 0, index_interval_bytes=0)
+    fill(segment, *[stored(n, "a") for n in range(10)])
+    read_some(segment, 0, 4 * ONE_BYTES)
+
+    def refuse(_: OffsetIndex, offset: int) -> OffsetPosition:
+        raise AssertionError(f"the index was asked for {offset}")
+
+    monkeypatch.setattr(OffsetIndex, "lookup", refuse)
+
+    assert read_some(segment, 4, 2 * ONE_BYTES) == [(4, 4), (5, 5)]
+    with pytest.raises(AssertionError, match="asked for 5"):
+        segment.find(5)
+
+
+def test_more_readers_than_are_remembered_all_get_what_they_ask_for() -> None:
+    segment = new_segment(World(), 0)
+    fill(segment, *[stored(n, "a") for n in range(4 * MAX_BOOKMARKS)])
+    readers = range(0, 4 * MAX_BOOKMARKS, 2)
+
+    first = [read_some(segment, offset, ONE_BYTES) for offset in readers]
+    second = [read_some(segment, offset + 1, ONE_BYTES) for offset in readers]
+
+    assert first == [[(offset, offset)] for offset in readers]
+    assert second == [[(offset + 1, offset + 1)] for offset in readers]
+
+
+def test_truncation_forgets_where_readers_stopped() -> None:
+    segment = fill(new_segment(World(), 0), stored(0, "a", "b"), stored(2, "c"), stored(3, "d"))
+    first_bytes = len(stored(0, "a", "b"))
+    read_some(segment, 0, first_bytes + ONE_BYTES)
+
+    segment.truncate_to(2, now_ms=T0)
+    fill(segment, stored(2, "other", "sizes"), stored(4, "e"))
+
+    assert read_some(segment, 3, 1) == [(2, 3)]
+
+
+def test_recovery_forgets_where_readers_stopped() -> None:
+    segment = fill(new_segment(World(), 0), stored(0, "a"), stored(1, "b"), stored(2, "c"))
+    read_some(segment, 0, 2 * ONE_BYTES)
+    segment.file.pwrite(b"\xff" * 8, ONE_BYTES + 30)
+
+    segment.recover(ignore, now_ms=T0)
+
+    assert segment.size == ONE_BYTES
+    segment.check_invariants()
