@@ -4,7 +4,7 @@
 
 librdkafka is the load, through confluent-kafka, and the peer is the broker librdkafka has inside:
 the same loop against both. What no client reaches is found with requests made in advance, against
-processes that do nothing but move the same bytes. CPU is the broker's own, from /proc.
+processes that do nothing but move the same bytes. CPU is what the kernel charges the broker.
 """
 
 import argparse

@@ -255,8 +255,9 @@ def ask_for_times(
     """With the time of one record of each topic, or just after that of the last."""
     times = {}
     for topic, model in models.items():
-        # Where records have no time Kafka goes by the file's, and finds nothing for it inside.
-        if topic != "no-time" and model.records:
+        # Kafka gives a segment without timestamps the time of its file, and finds nothing inside.
+        timed = all(segment.newest[0] >= 0 for segment in model.segments[:-1])
+        if timed and model.records:
             stamps = [record.timestamp for record in model.records]
             after = 1 if part == 4 else 0
             times[topic] = stamps[(len(stamps) - 1) * part // 4] + after

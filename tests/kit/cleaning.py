@@ -15,8 +15,11 @@ from ledgerstone.cleaner.plan import (
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.storage.filenames import CLEANED, Kind
 from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_shrink import swap_segments
 from ledgerstone.storage.segment import Segment
+from tests.kit.logs import World, all_records
+from tests.kit.scenario import disk, headers_of
 
 # Room for 1000 keys and some; a test that is about the limit says its own.
 DEDUPE_BYTES = 24 * 1200
@@ -95,3 +98,32 @@ def run(log: PartitionLog, plan: CleaningPlan, **how: Any) -> PassReport:
 def clean(log: PartitionLog, first_dirty_offset: int = 0, **fields: Any) -> PassReport:
     """A pass over everything below the active segment, now."""
     return run(log, plan_of(log, first_dirty_offset, **fields))
+
+
+def compacted(world: World, **config: Any) -> PartitionLog:
+    """An open log of a compacted topic; tombstones stay a second."""
+    defaults: dict[str, Any] = {"cleanup_policy": ("compact",), "delete_retention_ms": 1000}
+    return world.open(LogConfig(**(defaults | config)))
+
+
+def contents(log: PartitionLog) -> list[tuple[int, str, str | None]]:
+    """Offset, key and value of every data record on disk."""
+    return [
+        (
+            record.offset,
+            "" if record.key is None else record.key.decode(),
+            None if record.value is None else record.value.decode(),
+        )
+        for record in all_records(log)
+    ]
+
+
+def shape(log: PartitionLog) -> list[tuple[int, int]]:
+    """Last offset and number of records of every batch on disk, control batches included."""
+    return [(header.last_offset, header.record_count) for header in headers_of(log)]
+
+
+def reopened(world: World, log: PartitionLog) -> PartitionLog:
+    """The same log after its process was killed, every batch checked again."""
+    disk(world).kill()
+    return world.open(log.config, clean=False, recovery_point=0, high_watermark=log.log_end_offset)

@@ -25,7 +25,7 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.bootstrap import World, open_broker
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning import PassFailed
+from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import Clean, Close, Effect, Flush, Proceed, Send
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice

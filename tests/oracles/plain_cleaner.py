@@ -23,7 +23,7 @@ class PlainSegment(NamedTuple):
 
     source_bases: tuple[int, ...]
     log: bytes
-    index: bytes
+    offset_index: bytes
     time_index: bytes
     aborted: list[AbortedTxnEntry]
 

@@ -37,7 +37,7 @@ class WrittenBatches(NamedTuple):
 
 
 class CleanedSegment:
-    """`.cleaned` files until `finish`; then complete, synced, and never touched again.
+    """`.cleaned` files from `create` to `finish`; then complete, synced, never touched again.
 
     Entries wait in memory, which segment.index.bytes bounds."""
 
@@ -73,6 +73,8 @@ class CleanedSegment:
         self._offset_entry_count = 0
         self._time_entries: list[bytes] = []
         self._time_entry_count = 0
+
+    def create(self) -> None:
         # What an earlier pass left behind when its process died.
         self._segment.unlink()
         self._segment.create()
@@ -89,8 +91,8 @@ class CleanedSegment:
             )
         if self.size + len(data) > INT32_MAX:
             raise StorageError(
-                f"{self._segment.path(Kind.LOG)}: {len(data)} bytes at {self.size}, a segment holds "
-                f"{INT32_MAX}"
+                f"{self._segment.path(Kind.LOG)}: {len(data)} bytes at {self.size}, a segment "
+                f"holds {INT32_MAX}"
             )
         self._segment.file.pwrite(data, self.size)
         self._index(batches)
@@ -158,7 +160,7 @@ class CleanedSegment:
         offset_room = self._segment.offset_index.max_entries - self._offset_entry_count
         # One slot stays free for the entry that finishing adds.
         time_room = self._segment.time_index.max_entries - 1 - self._time_entry_count
-        before = np.cumsum(rises) - rises
+        before: Int64s = np.cumsum(rises) - rises
         return min(offset_room, int(np.searchsorted(before, time_room)))
 
     def _newest_batches(self, batches: WrittenBatches) -> NDArray[np.intp]:

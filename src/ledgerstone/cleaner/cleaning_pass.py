@@ -80,7 +80,6 @@ class _Pass:
             seed=dice.random_bytes(_SEED_BYTES),
             # Below the first dirty offset earlier passes have dropped what is superseded there.
             latest_offset=plan.first_dirty_offset - 1,
-            most_keys=plan.first_uncleanable_offset - plan.first_dirty_offset,
         )
         self._reader = SegmentReader(
             plan.window_bytes,

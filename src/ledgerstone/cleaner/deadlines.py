@@ -73,6 +73,11 @@ class Pending:
         self.futile_passes += 1
         self.rest_until_ms = now_ms + rest_ms
 
+    def deleted_below(self, first_base: int) -> None:
+        """Retention has taken the segments below."""
+        for base in [base for base in self.tombstones if base < first_base]:
+            del self.tombstones[base]
+
     def truncated(self, end_offset: int) -> None:
         for base in [base for base in self.tombstones if base >= end_offset]:
             del self.tombstones[base]
@@ -133,7 +138,8 @@ def must_roll(facts: LogFacts, dues: list[Due], *, now_ms: int) -> bool:
     # its youngest record: to roll for either would only make small segments.
     if active.size_bytes == 0 or facts.last_stable_offset < facts.log_end_offset:
         return False
-    if active.largest_timestamp > now_ms - facts.min_compaction_lag_ms > 0:
+    lag_ms = facts.min_compaction_lag_ms
+    if lag_ms > 0 and active.largest_timestamp > now_ms - lag_ms:
         return False
     return any(due.at_ms <= now_ms and due.segment_base == active.base_offset for due in dues)
 

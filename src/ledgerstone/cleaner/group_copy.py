@@ -80,6 +80,7 @@ class GroupCopier:
             self._fs, plan.directory, group[0].base_offset, self._config, now_ms=plan.now_ms
         )
         try:
+            cleaned.create()
             for source in group:
                 self._copy_segment(source, cleaned)
             cleaned.finish(group[-1].mtime_ms)

@@ -15,20 +15,18 @@ from ledgerstone.records.kernels import (
     find_offsets,
     hash_keys,
     judge_records,
+    moved_to_larger,
     new_table,
     put_offsets,
 )
+from ledgerstone.records.kernels.key_offsets import slots_of
 from ledgerstone.types import Buffer
 
 SLOT_BYTES: Final = 24
-
-
-def _roomy(most_keys: int, load_factor: float) -> int:
-    """Slots for so many keys that none of them is ever turned away, and half of them stay empty.
-
-    Touching memory for the first time costs more than a search in it: a small pass should not walk
-    all over a large table."""
-    return max(2 * most_keys, int(most_keys / load_factor) + 1, 1)
+# Most logs have far fewer keys than records. A table that fits the processor's cache is several
+# times as fast as one that does not, so it starts small and grows in few large steps.
+FIRST_SLOTS: Final = 1 << 15
+_GROWTH: Final = 4
 
 
 class OffsetMap:
@@ -37,20 +35,14 @@ class OffsetMap:
     Invariant: for every record at or below `latest_offset` and not below the first one put, the map
     holds its key with an offset that is not lower. Of records behind it the map knows nothing.
 
-    `slots` and `limit` are what the memory allows; with `most_keys`, the number of offsets that are
-    going to be put at most, the table behind them is no larger than it needs to be.
+    `slots` and `limit` are what the memory allows; the table behind them grows up to that. While it
+    moves to its full size, the one before takes up to an eighth of that on top.
     """
 
     __slots__ = ("_seed", "_table", "latest_offset", "limit", "size", "slots")
 
     def __init__(
-        self,
-        memory_bytes: int,
-        *,
-        load_factor: float,
-        seed: bytes,
-        latest_offset: int,
-        most_keys: int,
+        self, memory_bytes: int, *, load_factor: float, seed: bytes, latest_offset: int
     ) -> None:
         self.slots = memory_bytes // SLOT_BYTES
         self.limit = min(int(self.slots * load_factor), self.slots)
@@ -61,7 +53,7 @@ class OffsetMap:
         self.size = 0
         self.latest_offset = latest_offset
         self._seed = seed
-        self._table = new_table(min(self.slots, _roomy(most_keys, load_factor)))
+        self._table = new_table(min(self.slots, FIRST_SLOTS))
 
     @property
     def utilization(self) -> float:
@@ -72,11 +64,33 @@ class OffsetMap:
 
         The first record with a key that finds the map full ends it, even if that key is there:
         the offset in the map would otherwise lie behind `latest_offset`."""
-        report = put_offsets(
-            self._table, self._hash(columns), columns, size=self.size, limit=self.limit
-        )
-        self.size = report.size
-        return report.taken
+        hashes = self._hash(columns)
+        taken = 0
+        while True:
+            report = put_offsets(
+                self._table,
+                hashes,
+                columns,
+                start=taken,
+                size=self.size,
+                limit=min(self.limit, self._room),
+            )
+            self.size, taken = report.size, report.taken
+            if not report.full or self.size >= self.limit:
+                return taken
+            self._grow()
+
+    @property
+    def _room(self) -> int:
+        """Keys the table takes before it grows; at its full size only the limit counts."""
+        slots = slots_of(self._table)
+        return slots // 2 if slots < self.slots else slots
+
+    def _grow(self) -> None:
+        slots = slots_of(self._table) * _GROWTH
+        # One more step of the same kind would pass the full size: go there at once.
+        slots = slots if slots * 2 * _GROWTH <= self.slots else self.slots
+        self._table = moved_to_larger(self._table, slots)
 
     def judge(
         self, columns: Columns, *, now_ms: int, held_from_offset: int, new_horizon_ms: int

@@ -28,7 +28,7 @@ from ledgerstone.records.batch import (
 from ledgerstone.records.kernels import Batches, Columns, scan, walk
 
 # Decompressed payloads of one walk; a larger batch is walked alone, up to the plan's limit.
-PIECE_LIMIT_BYTES: Final = 16 << 20
+PIECE_LIMIT_BYTES: Final = 8 << 20
 
 _INT32: Final = Struct(">i")
 

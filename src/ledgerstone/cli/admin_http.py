@@ -51,10 +51,10 @@ class AdminApi:
             raise AdminCallFailed(f"the HTTP API at {self.endpoint}: {error}") from error
         finally:
             connection.close()
-        return _answer(self.endpoint, response.status, text)
+        return answer_of(self.endpoint, response.status, text)
 
 
-def _answer(endpoint: Endpoint, status: int, text: bytes) -> dict[str, Any]:
+def answer_of(endpoint: Endpoint, status: int, text: bytes) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except ValueError:

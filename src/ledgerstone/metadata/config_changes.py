@@ -7,7 +7,7 @@ then written key by key. Each resource is judged by itself. Rules in README.md.
 import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.broker_keys import BROKER_KEYS, Update
@@ -37,6 +37,9 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 )
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
+
+# What the dedupe buffer of one cleaner thread must exceed.
+_SMALLEST_DEDUPE_BUFFER: Final = 1 << 20
 
 
 class Operation(enum.IntEnum):
@@ -157,10 +160,33 @@ def _check_settings(
             return
         for name, text in after.items():
             _check_broker_setting(name, text, for_everyone=key == EVERY_BROKER)
+        _check_cleaner(own_broker, {**own_broker, **after})
         # The new defaults must be something a topic can have.
         resolve_topic({}, {**own_broker, **after})
     except ConfigError as error:
         raise InvalidConfig(str(error)) from error
+
+
+def _check_cleaner(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Kafka's rules for a cleaner that is changed while it runs."""
+    threads_key, buffer_key = "log.cleaner.threads", "log.cleaner.dedupe.buffer.size"
+    if all(before.get(key) == after.get(key) for key in (threads_key, buffer_key)):
+        return
+
+    def number(values: Mapping[str, str], name: str) -> int:
+        key = BROKER_KEYS[name]
+        value = key.parse(values[name]) if name in values else key.default
+        assert isinstance(value, int)
+        return value
+
+    now, wanted = number(before, threads_key), number(after, threads_key)
+    if now != wanted and not max(now / 2, 1) <= wanted <= max(now * 2, 1):
+        reason = f"must be at least 1, and between half and double of the present {now}"
+        raise ConfigError(threads_key, wanted, reason)
+    buffer = number(after, buffer_key)
+    if buffer // max(wanted, 1) <= _SMALLEST_DEDUPE_BUFFER:
+        reason = f"must be more than {_SMALLEST_DEDUPE_BUFFER} for each of {wanted} threads"
+        raise ConfigError(buffer_key, buffer, reason)
 
 
 def _check_broker_setting(name: str, text: str, *, for_everyone: bool) -> None:

@@ -25,7 +25,8 @@ from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.cleaning import Cleaning, PassFailed
+from ledgerstone.server.cleaning import Cleaning
+from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import Close, Effect, Flush, Send
 from ledgerstone.server.groups import Groups
 from ledgerstone.server.housekeeping import Housekeeping

@@ -22,11 +22,13 @@ from ledgerstone.cleaner.messages import (
     report_of,
 )
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
-from ledgerstone.server.cleaning import PassFailed
+from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import Clean, Proceed
 
 _LOG: Final = logging.getLogger(__name__)
 IDLE_S: Final = 30.0
+# What an idle worker gets to end by itself.
+END_S: Final = 2.0
 _MODULE: Final = "ledgerstone.cleaner.worker"
 
 TellGroup = Callable[[int, CleanedGroup], None]
@@ -49,11 +51,15 @@ class _Worker:
         size = body_size(await self._output.readexactly(LENGTH_BYTES))
         return decode(await self._output.readexactly(size))
 
-    async def kill(self) -> int:
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+    async def end(self) -> int:
+        """A worker whose input ends goes by itself, unless it cannot; returns its exit code."""
         self._input.close()
-        return await self.process.wait()
+        try:
+            return await asyncio.wait_for(self.process.wait(), END_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+            return await self.process.wait()
 
 
 class CleanerProcesses:
@@ -93,7 +99,7 @@ class CleanerProcesses:
         for worker in self._idle:
             if worker.retirement is not None:
                 worker.retirement.cancel()
-            await worker.kill()
+            await worker.end()
         self._idle.clear()
 
     async def _run(self, effect: Clean) -> None:
@@ -102,10 +108,10 @@ class CleanerProcesses:
             worker = self._take_idle() or await _start_worker()
             self._at_work[effect.number] = worker
             outcome = await self._converse(worker, effect)
-        except (OSError, EOFError, ValueError) as error:
-            code = await worker.kill() if worker is not None else None
+        except Exception as error:  # noqa: BLE001 - a border: a pass that never ends holds its log
+            code = await worker.end() if worker is not None else None
             reason = f"the cleaning worker died: {error}, exit code {code}"
-            _LOG.error("worker died partition=%s reason=%s", effect.plan.topic_partition, reason)
+            _LOG.warning("worker died partition=%s reason=%s", effect.plan.topic_partition, reason)
             self._at_work.pop(effect.number, None)
             self._tell_end(effect.number, PassFailed(reason, worker_died=True))
             return
@@ -146,7 +152,7 @@ class CleanerProcesses:
 
 
 async def _end(worker: _Worker) -> None:
-    await worker.kill()
+    await worker.end()
 
 
 async def _start_worker() -> _Worker:

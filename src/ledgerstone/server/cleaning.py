@@ -10,28 +10,31 @@ failed is tried again, ever more rarely, and never given up; what is due goes be
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ledgerstone.cleaner.cleaning_state import CleaningStates
-from ledgerstone.cleaner.deadlines import Due, Pending, due_times, must_roll, reason_now
+from ledgerstone.cleaner.deadlines import Due, Pending, due_times
 from ledgerstone.cleaner.history import Outcome, Run
-from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, PassReport, PassStats
-from ledgerstone.cleaner.planning import CleanerSettings, facts_of, make_plan, needs_times
+from ledgerstone.cleaner.plan import CleanedGroup, PassReport, PassStats
+from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import (
-    Candidate,
-    LogFacts,
-    LogToClean,
-    Reason,
-    choose,
-    kafka_candidates,
     measure,
 )
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import ResourceType
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.cleaning_choice import start_next
 from ledgerstone.server.cleaning_files import CleaningFiles, remove_cleaned
-from ledgerstone.server.effects import Clean, Effect, Flush, Proceed
+from ledgerstone.server.cleaning_parts import (
+    Appraisal,
+    CleaningTotals,
+    PassFailed,
+    RunningPass,
+    Ticket,
+    Trouble,
+)
+from ledgerstone.server.effects import Effect, Flush, Proceed
 from ledgerstone.storage.filenames import CLEANED
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_shrink import swap_segments
@@ -44,75 +47,10 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
 LONGEST_RETRY_MS: Final = 3_600_000
+# Looking for work goes through every log, so not without any pause, whatever is configured.
+SHORTEST_BACKOFF_MS: Final = 100
 # Tickets of finished requests that are still answered for.
 _TICKETS_KEPT: Final = 1000
-
-
-class PassFailed(NamedTuple):
-    """A pass that ended without a report."""
-
-    detail: str
-    worker_died: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class RunningPass:
-    number: int
-    plan: CleaningPlan
-    topic_id: bytes
-    reason: Reason
-    truncations: int
-    started_monotonic_ms: int
-    ticket: int | None
-    # A group that waits until its sources are durable.
-    held: CleanedGroup | None = None
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        return self.plan.topic_partition
-
-
-@dataclass(slots=True, kw_only=True)
-class Trouble:
-    """Why a partition cannot be cleaned, and when it is tried again; None: after a restart."""
-
-    detail: str
-    since_ms: int
-    failures: int
-    retry_at_ms: int | None  # monotonic
-
-
-@dataclass(slots=True, kw_only=True)
-class Ticket:
-    """Somebody asked for a pass. `run` is what became of it; `refusal` why there was none."""
-
-    number: int
-    topic_partition: TopicPartition
-    run: Run | None = None
-    refusal: str | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self.run is not None or self.refusal is not None
-
-
-class Appraisal(NamedTuple):
-    """What selection knows of one log at one moment."""
-
-    facts: LogFacts
-    log: LogToClean
-    dues: list[Due]
-
-
-@dataclass(slots=True, kw_only=True)
-class CleaningTotals:
-    """Since start, for the metrics."""
-
-    passes: int = 0
-    failed_passes: int = 0
-    worker_deaths: int = 0
-    tombstones_removed: dict[TopicPartition, int] = field(default_factory=dict)
-    last: Run | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,13 +69,22 @@ class Cleaning:
     worker_failure: str | None = None
     last_look_ms: int = 0
     is_stopped: bool = False
-    _asked: dict[TopicPartition, int] = field(default_factory=dict)
+    asked: dict[TopicPartition, int] = field(default_factory=dict)
     _due_ms: int = 0
     _next_number: int = 1
 
     # -- life cycle ---------------------------------------------------------------------------
 
     def load(self, broker: "Broker") -> None:
+        """At start. Of a partition that is no longer here nothing is remembered: its name may come
+        back."""
+        for tp in list(self.files.first_dirty_offsets):
+            if broker.partitions.find(tp) is None and tp not in broker.partitions.offline:
+                self.files.forget(tp)
+        self.files.write_forgotten()
+        self._watch_all(broker)
+
+    def _watch_all(self, broker: "Broker") -> None:
         for partition in broker.partitions:
             self._watch(partition)
 
@@ -158,7 +105,7 @@ class Cleaning:
                 yield from self._drop(TopicPartition(topic.name, number))
         self.files.write_forgotten()
         if delta.topics_created or delta.partitions_added:
-            self.load(broker)
+            self._watch_all(broker)
         for resource in delta.configs_changed:
             if resource.resource_type == ResourceType.BROKER:
                 values = broker.image.broker_values(broker.config.node_id, broker.config.raw)
@@ -183,9 +130,7 @@ class Cleaning:
         self.files.forget(tp)
         for known in (self.pending, self.troubles):
             known.pop(tp, None)
-        number = self._asked.pop(tp, None)
-        if number is not None:
-            self.tickets[number].refusal = "the topic was deleted"
+        self.refuse(tp, "the topic was deleted")
 
     def abort(self, tp: TopicPartition) -> Iterator[Effect]:
         """Nothing the pass has not swapped yet will be used; a later pass is not kept away."""
@@ -224,10 +169,10 @@ class Cleaning:
 
     def ask(self, tp: TopicPartition) -> Ticket:
         """Somebody wants a pass now; asking twice before it starts is asking once."""
-        number = self._asked.get(tp)
+        number = self.asked.get(tp)
         if number is None:
-            number = self._take_number()
-            self._asked[tp] = number
+            number = self.take_number()
+            self.asked[tp] = number
             self.tickets[number] = Ticket(number=number, topic_partition=tp)
             for oldest in list(self.tickets)[:-_TICKETS_KEPT]:
                 if self.tickets[oldest].is_done:
@@ -235,7 +180,13 @@ class Cleaning:
         self.look_now()
         return self.tickets[number]
 
-    def _take_number(self) -> int:
+    def refuse(self, tp: TopicPartition, reason: str) -> None:
+        """Whoever waits for a pass over the partition is told that none comes."""
+        number = self.asked.pop(tp, None)
+        if number is not None:
+            self.tickets[number].refusal = reason
+
+    def take_number(self) -> int:
         self._next_number += 1
         return self._next_number - 1
 
@@ -254,67 +205,18 @@ class Cleaning:
             return
         self.last_look_ms = broker.clock.now_ms()
         self.files.write_forgotten()
-        self._due_ms = now_ms + max(self.settings.backoff_ms, 1)
+        self._due_ms = now_ms + max(self.settings.backoff_ms, SHORTEST_BACKOFF_MS)
         if not self.settings.enable or self.is_stopped:
             return
         while len(self.running) < self.settings.threads:
-            started = self._start_next(broker)
+            started = start_next(self, broker)
             if started is None:
                 break
             yield started
 
-    def _start_next(self, broker: "Broker") -> Clean | None:
-        candidates: dict[TopicPartition, Candidate] = {}
-        for partition in broker.partitions:
-            if self._may_be_cleaned(broker, partition):
-                candidate = self._candidate(broker, partition)
-                if candidate is not None:
-                    candidates[partition.topic_partition] = candidate
-        while candidates:
-            chosen = choose(candidates.values(), due_first=self.settings.finish_deletes)
-            assert chosen is not None
-            del candidates[chosen.log.topic_partition]
-            started = self._start(broker, chosen)
-            if started is not None:
-                return started
-        return None
-
-    def _may_be_cleaned(self, broker: "Broker", partition: Partition) -> bool:
-        tp, log = partition.topic_partition, partition.log
-        if log.failure is not None or not self.states.is_free(tp):
-            return False
-        if tp in self._asked:
-            return True
-        trouble = self.troubles.get(tp)
-        if trouble is not None:
-            retry_at_ms = trouble.retry_at_ms
-            if retry_at_ms is None or broker.clock.monotonic_ms() < retry_at_ms:
-                self._look_at(retry_at_ms)
-                return False
-        return log.config.compacts
-
-    def _look_at(self, monotonic_ms: int | None) -> None:
+    def look_at(self, monotonic_ms: int | None) -> None:
         if monotonic_ms is not None:
             self._due_ms = min(self._due_ms, monotonic_ms)
-
-    def _candidate(self, broker: "Broker", partition: Partition) -> Candidate | None:
-        """What is wrong with one log does not keep the others from being cleaned."""
-        tp, log = partition.topic_partition, partition.log
-        try:
-            if tp in self._asked:
-                if log.segments.active.size > 0:
-                    log.roll()
-                return Candidate(self.appraise(log).log, Reason.ASKED)
-            appraisal = self.appraise(log)
-            if appraisal.log.checkpoint_is_wrong:
-                self.files.set_first_dirty_offset(tp, appraisal.log.first_dirty_offset)
-            if must_roll(appraisal.facts, appraisal.dues, now_ms=log.clock.now_ms()):
-                log.roll()
-                appraisal = self.appraise(log)
-            return self._judge(broker, tp, appraisal)
-        except _DISK_REFUSED as error:
-            self._failed(broker, tp, PassFailed(f"{error}"))
-            return None
 
     def appraise(self, log: PartitionLog) -> Appraisal:
         tp, now_ms = log.topic_partition, log.clock.now_ms()
@@ -326,65 +228,12 @@ class Cleaning:
         measured = measure(facts, checkpoint, now_ms=now_ms)
         dues: list[Due] = []
         pending = self.pending.get(tp)
+        if pending is not None:
+            pending.deleted_below(log.segments.first.base_offset)
         if self.settings.finish_deletes and pending is not None:
             lag_ms = self.settings.tombstone_lag_ms
             dues = list(due_times(facts, measured, pending, tombstone_lag_ms=lag_ms))
         return Appraisal(facts, measured, dues)
-
-    def _judge(
-        self, broker: "Broker", tp: TopicPartition, appraisal: Appraisal
-    ) -> Candidate | None:
-        pending = self.pending.get(tp, Pending())
-        now_ms, monotonic_ms = broker.clock.now_ms(), broker.clock.monotonic_ms()
-        reason = reason_now(appraisal.log, pending, appraisal.dues, now_ms=now_ms)
-        if reason is not None:
-            return Candidate(appraisal.log, reason)
-        waits = [max(due.at_ms, pending.rest_until_ms) - now_ms for due in appraisal.dues]
-        for wait_ms in waits:
-            if wait_ms > 0:
-                self._look_at(monotonic_ms + wait_ms)
-        return next(iter(kafka_candidates([appraisal.log])), None)
-
-    def _start(self, broker: "Broker", chosen: Candidate) -> Clean | None:
-        tp = chosen.log.topic_partition
-        partition = broker.partitions.get(tp)
-        log, now_ms = partition.log, broker.clock.now_ms()
-        number = self._asked.pop(tp, None)
-        try:
-            plan = make_plan(log, chosen.log, self.settings, now_ms=now_ms)
-        except _DISK_REFUSED as error:
-            self._failed(broker, tp, PassFailed(f"{error}"))
-            plan = None
-        if plan is None:
-            if number is not None:
-                self.tickets[number].refusal = self._nothing_sealed(log)
-            return None
-        running = RunningPass(
-            number=self._take_number(),
-            plan=plan,
-            topic_id=partition.topic_id,
-            reason=chosen.reason,
-            truncations=log.truncations,
-            started_monotonic_ms=broker.clock.monotonic_ms(),
-            ticket=number,
-        )
-        self.states.grab(tp)
-        self.running[running.number] = running
-        _LOG.info(
-            "cleaning started partition=%s first_dirty_offset=%d first_uncleanable_offset=%d "
-            "segments=%d dirty_ratio=%.3f reason=%s",
-            tp, plan.first_dirty_offset, plan.first_uncleanable_offset, len(plan.segments),
-            chosen.log.dirty_ratio, chosen.reason.value,
-        )  # fmt: skip
-        return Clean(running.number, plan)
-
-    def _nothing_sealed(self, log: PartitionLog) -> str:
-        trouble = self.troubles.get(log.topic_partition)
-        if trouble is not None:
-            return trouble.detail
-        if not log.size_bytes:
-            return "the log is empty"
-        return "no segment may be cleaned yet; `ledgerstone why` tells what keeps them"
 
     # -- what the worker says -----------------------------------------------------------------
 
@@ -474,7 +323,7 @@ class Cleaning:
         except _DISK_REFUSED as error:
             run = self._run_of(broker, running, outcome, "failed", f"not written down: {error}")
         if run.outcome == "failed":
-            self._failed(broker, tp, PassFailed(run.detail))
+            self.failed(broker, tp, PassFailed(run.detail))
         elif run.outcome == "cleaned":
             self._succeeded(broker, partition, running, run)
 
@@ -546,7 +395,7 @@ class Cleaning:
         )  # fmt: skip
         broker.housekeeping.retain(broker, partition)
 
-    def _failed(self, broker: "Broker", tp: TopicPartition, failure: PassFailed) -> None:
+    def failed(self, broker: "Broker", tp: TopicPartition, failure: PassFailed) -> None:
         known = self.troubles.get(tp)
         failures = known.failures + 1 if known else 1
         retry_at_ms = None

@@ -1,14 +1,17 @@
 """What people and monitors are shown of cleaning: gates, history, health, metrics. Grade D."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.history import last_cleaned
+from ledgerstone.cleaner.selection import LogToClean
 from ledgerstone.cleaner.why import Gate, Situation, gates
+from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning import Ticket
+from ledgerstone.server.cleaning_parts import Appraisal, Ticket
 from ledgerstone.server.metrics import Labels, Sample
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
@@ -126,8 +129,8 @@ def complaints(broker: Broker) -> Iterator[str]:
         yield f"{tp}: uncleanable after {trouble.failures} attempts: {trouble.detail}"
     if cleaning.settings.overdue_ms == 0:
         return
-    for partition in _compacted(broker):
-        overdue_ms = overdue(broker, cleaning.appraise(partition.log).dues)
+    for partition, appraisal in _appraised(broker):
+        overdue_ms = overdue(broker, appraisal.dues)
         if overdue_ms > cleaning.settings.overdue_ms:
             yield f"{partition.topic_partition}: a delete is overdue by {overdue_ms // 1000} s"
 
@@ -138,27 +141,29 @@ def overdue(broker: Broker, dues: Iterable[Due]) -> int:
     return max((now_ms - due.at_ms for due in dues if 0 < due.at_ms <= now_ms), default=0)
 
 
-def _compacted(broker: Broker) -> list[Partition]:
-    return [
-        partition
-        for partition in broker.partitions
-        if partition.log.config.compacts and partition.log.failure is None
-    ]
+def _appraised(broker: Broker) -> list[tuple[Partition, Appraisal]]:
+    """Compacted logs that can be looked at; what is wrong with the others is told elsewhere."""
+    found = []
+    for partition in broker.partitions:
+        if partition.log.config.compacts and partition.log.failure is None:
+            with contextlib.suppress(OSError, StorageError, KafkaError):
+                found.append((partition, broker.cleaning.appraise(partition.log)))
+    return found
 
 
 # -- metrics ------------------------------------------------------------------------------------
 
 
 def samples(broker: Broker) -> Iterator[Sample]:
-    yield from _kafka_gauges(broker)
+    appraised = _appraised(broker)
+    yield from _kafka_gauges(broker, [appraisal.log for _, appraisal in appraised])
     yield from _totals(broker)
-    for partition in _compacted(broker):
-        yield from _partition_gauges(broker, partition)
+    for partition, appraisal in appraised:
+        yield from _partition_gauges(broker, partition, appraisal)
 
 
-def _kafka_gauges(broker: Broker) -> Iterator[Sample]:
+def _kafka_gauges(broker: Broker, logs: list[LogToClean]) -> Iterator[Sample]:
     cleaning = broker.cleaning
-    logs = [cleaning.appraise(each.log).log for each in _compacted(broker)]
     broken = [log for log in logs if log.topic_partition in cleaning.troubles]
     last = cleaning.totals.last
     stats = last.stats if last else None
@@ -211,9 +216,10 @@ def labels_of(tp: TopicPartition) -> Labels:
     return (("topic", tp.topic), ("partition", str(tp.partition)))
 
 
-def _partition_gauges(broker: Broker, partition: Partition) -> Iterator[Sample]:
+def _partition_gauges(
+    broker: Broker, partition: Partition, appraisal: Appraisal
+) -> Iterator[Sample]:
     tp, cleaning = partition.topic_partition, broker.cleaning
-    appraisal = cleaning.appraise(partition.log)
     pending = cleaning.pending[tp]
     last = last_cleaned(cleaning.files.runs(partition.log))
     rows: list[tuple[str, float, str]] = [

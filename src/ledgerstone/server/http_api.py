@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
+from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning_view import history_json, partition_status, ticket_json
@@ -101,7 +102,10 @@ def _hosted(broker: Broker, topic: str) -> list[Partition]:
 
 
 def _cleaning(broker: Broker, topic: str) -> object:
-    return {"partitions": [partition_status(broker, each) for each in _hosted(broker, topic)]}
+    try:
+        return {"partitions": [partition_status(broker, each) for each in _hosted(broker, topic)]}
+    except (OSError, StorageError, KafkaError) as error:
+        raise Refused(503, f"the log cannot be read: {error}") from error
 
 
 def _compact(broker: Broker, topic: str, request: HttpRequest) -> object:

@@ -21,7 +21,7 @@ from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaner_process import CleanerProcesses
-from ledgerstone.server.cleaning import PassFailed
+from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import Clean, Close, Effect, Flush, Proceed, Send
 
 _LOG: Final = logging.getLogger(__name__)

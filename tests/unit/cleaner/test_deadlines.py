@@ -173,6 +173,24 @@ def test_truncation_takes_the_tombstones_along() -> None:
     assert pending.fresh_tombstones == 1
 
 
+def test_retention_takes_the_tombstones_along() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+    pending.appended(10, 1, now_ms=T0)
+
+    pending.deleted_below(10)
+
+    assert list(pending.tombstones) == [10]
+
+
+def test_record_from_the_future_does_not_keep_a_segment_from_being_rolled() -> None:
+    pending = Pending()
+    pending.appended(0, 1, now_ms=T0)
+    future = facts(SegmentFacts(0, 70, T0, T0 + 9 * DAY_MS), end_offset=10)
+
+    assert must_roll(future, dues_of(future, pending), now_ms=T0 + DAY_MS)
+
+
 def test_pass_that_changed_nothing_is_repeated_ever_more_rarely() -> None:
     pending = Pending(earliest_horizon_ms=T0, horizons_are_known=True)
     rests = []

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from ledgerstone.cleaner.offset_map import SLOT_BYTES, OffsetMap
+from ledgerstone.cleaner.offset_map import FIRST_SLOTS, SLOT_BYTES, OffsetMap
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import Columns, walk
+from ledgerstone.records.kernels.key_offsets import slots_of
 from ledgerstone.records.kernels.source import key_offsets as source
 from tests.oracles.checked_pointer import CheckedPointer, OutOfBounds, int32s, int64s, uint64s
 
@@ -20,14 +21,8 @@ def _window(*keys: str | None, base_offset: int = 0, value: bytes | None = b"v")
     )
 
 
-def _map(slots: int, *, load_factor: float = 1.0, most_keys: int = 10**6) -> OffsetMap:
-    return OffsetMap(
-        slots * SLOT_BYTES,
-        load_factor=load_factor,
-        seed=SEED,
-        latest_offset=-1,
-        most_keys=most_keys,
-    )
+def _map(slots: int, *, load_factor: float = 1.0) -> OffsetMap:
+    return OffsetMap(slots * SLOT_BYTES, load_factor=load_factor, seed=SEED, latest_offset=-1)
 
 
 @pytest.mark.parametrize("count", [10, 100, 1000, 10_000])
@@ -88,15 +83,29 @@ def test_map_that_holds_no_key_is_refused() -> None:
         _map(1, load_factor=0.9)
 
 
-def test_table_is_no_larger_than_the_offsets_need_and_the_limit_stays() -> None:
-    small = _map(5_592_405, load_factor=0.9, most_keys=100)
+def test_table_grows_with_its_keys_and_the_limit_stays() -> None:
+    offset_map = _map(5_592_405, load_factor=0.9)
+    sizes = [slots_of(offset_map._table)]
+    count = 300_000
+    for start in range(0, count, 50_000):
+        keys = [str(n) for n in range(start, start + 50_000)]
+        assert offset_map.put(_window(*keys, base_offset=start)) == 50_000
+        sizes.append(slots_of(offset_map._table))
 
-    small.put(_window(*[str(n) for n in range(100)]))
+    assert (offset_map.slots, offset_map.limit) == (5_592_405, 5_033_164)
+    assert sorted(set(sizes)) == [FIRST_SLOTS, 4 * FIRST_SLOTS, 16 * FIRST_SLOTS, 5_592_405]
+    assert offset_map.size == count
+    sample = range(0, count, 977)
+    assert offset_map.offsets_of(_window(*[str(n) for n in sample], "none")) == [*sample, -1]
 
-    assert small.slots == 5_592_405
-    assert small.limit == 5_033_164
-    assert small._table.nbytes == 200 * SLOT_BYTES
-    assert small.offsets_of(_window("0", "99", "100")) == [0, 99, -1]
+
+def test_full_map_is_full_after_it_has_grown_too() -> None:
+    offset_map = _map(2 * FIRST_SLOTS, load_factor=0.75)
+
+    taken = offset_map.put(_window(*[str(n) for n in range(2 * FIRST_SLOTS)]))
+
+    assert taken == offset_map.size == offset_map.limit == 3 * FIRST_SLOTS // 2
+    assert slots_of(offset_map._table) == offset_map.slots
 
 
 def test_negative_offset_is_refused_rather_than_taken_for_an_empty_slot() -> None:
@@ -143,6 +152,21 @@ def test_put_beyond_the_slots_is_a_fault_and_no_write_out_of_bounds() -> None:
     status, _ = _put_uncompiled(table, 1, [(1, 1), (2, 2)], limit=5)
 
     assert status == source.NO_SLOT
+
+
+def test_moving_to_a_larger_table_keeps_everything_and_stays_inside_both() -> None:
+    small, large = uint64s([0] * (3 * source.SLOT_WORDS)), uint64s([0] * (5 * source.SLOT_WORDS))
+    hashes = [(2**64 - 1, 1), (0, 2), (2**63, 3)]
+    _put_uncompiled(small, 3, hashes, 3)
+
+    assert source.move_offsets(small, 3, large, 5) == 0
+
+    low, high = (uint64s(word) for word in zip(*hashes, strict=True))
+    found = int64s([0] * 3)
+    source.find_offsets(large, 5, low, high, 3, found)
+    assert found.numbers == [0, 1, 2]
+    tiny = uint64s([0] * source.SLOT_WORDS)
+    assert source.move_offsets(small, 3, tiny, 1) == source.NO_SLOT
 
 
 def test_checked_table_notices_a_wrong_slot_count() -> None:

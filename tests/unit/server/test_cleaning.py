@@ -18,8 +18,9 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 )
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.cleaning import PassFailed, Ticket
+from ledgerstone.server.cleaning_parts import PassFailed, Ticket
 from ledgerstone.server.effects import Clean
+from ledgerstone.server.monitor import readiness, samples
 from ledgerstone.sim.filesystem import SimulatedCrash
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
@@ -35,7 +36,7 @@ DAY_MS = 24 * HOUR_MS
 
 
 def compacted(client: Client, **configs: str) -> None:
-    create_topic(client, **{"cleanup_policy": "compact", "segment_bytes": "1048576", **configs})
+    create_topic(client, TOPIC, 1, **{"cleanup_policy": "compact", **configs})
 
 
 def put(machine: InProcess, client: Client, *pairs: tuple[str, str | None]) -> None:
@@ -87,6 +88,11 @@ def compact_now(machine: InProcess) -> Ticket:
     ticket = machine.broker.cleaning.ask(TP)
     look(machine)
     return ticket
+
+
+def compact_twice(machine: InProcess) -> None:
+    compact_now(machine)
+    compact_now(machine)
 
 
 def alter(client: Client, resource_type: int, name: str, **values: str) -> int:
@@ -176,6 +182,34 @@ def test_wrong_checkpoint_is_written_anew_even_if_the_log_is_not_selected(
 
     assert checkpoint(machine) == {"events-0": 0}
     assert machine.broker.cleaning.running == {}
+
+
+def test_checkpoint_of_a_partition_that_is_no_longer_there_is_forgotten_at_start(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"))
+    compact_now(machine)
+    machine.broker.cleaning.files.set_first_dirty_offset(TopicPartition("gone", 3), 77)
+
+    machine.kill()
+
+    assert checkpoint(machine) == {"events-0": 1}
+
+
+def test_segments_below_the_start_of_a_compacted_log_are_deleted(
+    machine: InProcess, client: Client
+) -> None:
+    """Scenario 62."""
+    compacted(client)
+    put(machine, client, ("a", "1"), ("b", "1"))
+    roll(machine)
+    put(machine, client, ("c", "1"))
+    log_of(machine).raise_log_start_offset(2)
+
+    machine.advance(40_000)
+
+    assert on_disk(machine) == [("c", "1")]
 
 
 def test_as_many_passes_run_at_a_time_as_there_are_threads() -> None:
@@ -379,6 +413,29 @@ def test_request_of_a_topic_that_is_deleted_is_answered(machine: InProcess, clie
     assert ticket.refusal == "the topic was deleted"
 
 
+def test_request_for_a_log_that_takes_no_writes_is_answered(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"))
+    log_of(machine).fail("the disk is gone")
+
+    ticket = compact_now(machine)
+
+    assert ticket.refusal == "the log takes no writes: the disk is gone"
+
+
+def test_request_heals_a_wrong_checkpoint_too(machine: InProcess, client: Client) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"), ("a", "2"))
+    machine.broker.cleaning.files.set_first_dirty_offset(TP, 200)
+
+    compact_now(machine)
+
+    assert on_disk(machine) == [("a", "2")]
+    assert checkpoint(machine) == {"events-0": 2}
+
+
 # -- what changes under a pass ------------------------------------------------------------------
 
 
@@ -541,11 +598,14 @@ def failed_pass(machine: InProcess, client: Client, *, died: bool = False) -> No
 
 
 def test_worker_that_dies_costs_nothing_but_its_pass(machine: InProcess, client: Client) -> None:
+    """Scenario 65: and it is told, as Kafka's DeadThreadCount."""
     failed_pass(machine, client, died=True)
 
     assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
     assert not [path for path in machine.fs.files() if path.endswith(".cleaned")]
-    assert machine.broker.cleaning.worker_failure == "broken"
+    gauges = {sample.name: sample.value for sample in samples(machine.broker)}
+    assert gauges["kafka_log_logcleaner_deadthreadcount"] == 1
+    assert readiness(machine.broker).status == 503
     assert checkpoint(machine) == {}
 
 
@@ -615,8 +675,11 @@ def test_garbage_in_one_partition_does_not_keep_the_others_from_being_cleaned(
 
     machine.advance(20_000)
 
+    gauges = {sample.name: sample.value for sample in samples(machine.broker)}
     assert on_disk(machine) == [("a", "2")]
     assert list(machine.broker.cleaning.troubles) == [TopicPartition("broken", 0)]
+    assert gauges["kafka_log_logcleanermanager_uncleanable_partitions_count"] == 1
+    assert gauges["kafka_log_logcleanermanager_uncleanable_bytes"] == broken.segments.first.size
 
 
 def test_full_disk_during_a_pass_is_a_passing_trouble(machine: InProcess, client: Client) -> None:
@@ -672,6 +735,20 @@ def test_cleaners_settings_change_while_the_broker_runs(machine: InProcess, clie
     assert (settings.window_bytes, settings.bytes_per_second) == (262_144, 500_000.0)
 
 
+@pytest.mark.parametrize("threads", ["0", "5"])
+def test_number_of_threads_may_at_most_be_halved_or_doubled(client: Client, threads: str) -> None:
+    """Scenario 66."""
+    assert alter(client, 4, "", log_cleaner_threads="2") == 0
+
+    code = alter(client, 4, "", log_cleaner_threads=threads)
+
+    assert code == 40
+
+
+def test_dedupe_buffer_must_leave_every_thread_more_than_a_mebibyte(client: Client) -> None:
+    assert alter(client, 4, "", log_cleaner_dedupe_buffer_size="1048576") == 40
+
+
 def test_history_keeps_the_newest_runs(client: Client, machine: InProcess) -> None:
     alter(client, 4, "", ledgerstone_cleaner_history_runs="2")
     compacted(client)
@@ -701,8 +778,7 @@ def test_crash_at_any_operation_of_two_passes_never_brings_a_deleted_key_back(
     probe = InProcess()
     _deleted_log(probe, probe.connect())
     begun = probe.fs.operation_count
-    compact_now(probe)
-    compact_now(probe)
+    compact_twice(probe)
     operations = probe.fs.operation_count - begun
 
     for crash_at in range(operations):
@@ -710,8 +786,7 @@ def test_crash_at_any_operation_of_two_passes_never_brings_a_deleted_key_back(
         _deleted_log(machine, machine.connect())
         machine.fs.crash_at(machine.fs.operation_count + 1 + crash_at)
         with pytest.raises(SimulatedCrash):
-            compact_now(machine)
-            compact_now(machine)
+            compact_twice(machine)
         if loses_power:
             machine.lose_power("none")
         else:
@@ -723,6 +798,5 @@ def test_crash_at_any_operation_of_two_passes_never_brings_a_deleted_key_back(
         assert state["b"] == "1", (crash_at, survived)
         assert log_of(machine).log_end_offset == 3
         assert checkpoint(machine).get("events-0", 0) in (0, 3)
-        compact_now(machine)
-        compact_now(machine)
+        compact_twice(machine)
         assert on_disk(machine) == [("b", "1")], crash_at

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         JudgementRules,
         find_offsets,
         judge_records,
+        moved_to_larger,
         new_table,
         put_offsets,
     )
@@ -45,6 +46,7 @@ __all__ = [
     "inspect_records",
     "judge_records",
     "load",
+    "moved_to_larger",
     "new_table",
     "put_offsets",
     "rewrite",
@@ -64,6 +66,7 @@ _LAZY: Final = {
     "JudgementRules": "key_offsets",
     "find_offsets": "key_offsets",
     "judge_records": "key_offsets",
+    "moved_to_larger": "key_offsets",
     "new_table": "key_offsets",
     "put_offsets": "key_offsets",
     "BatchAction": "rewriting",

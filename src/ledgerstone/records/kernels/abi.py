@@ -53,6 +53,8 @@ KERNELS: Final = (
     _spec("hash_keys", "siphash", _GATHER + "u64 u64 u64* u64* i64*"),
     # table, slots, limit, low, high, key_length, offset, count, state
     _spec("put_offsets", "key_offsets", "u64* i64 i64 u64* u64* i32* i64* i64 i64*"),
+    # table, slots, larger, larger_slots
+    _spec("move_offsets", "key_offsets", "u64* i64 u64* i64"),
     # table, slots, low, high, count, found
     _spec("find_offsets", "key_offsets", "u64* i64 u64* u64* i64 i64*"),
     # table, slots, low, high, key_length, value_length, offset, batch_index, count, horizon,

@@ -37,7 +37,7 @@ class Hashes(NamedTuple):
 
 class PutReport(NamedTuple):
     size: int  # keys in the table
-    taken: int  # records put, counted from the first; all of them unless the table is full
+    taken: int  # records of the window that are done, all of them unless the table is full
     full: bool
 
 
@@ -76,22 +76,36 @@ def slots_of(table: UInt64s) -> int:
 
 
 def put_offsets(
-    table: UInt64s, hashes: Hashes, columns: Columns, *, size: int, limit: int
+    table: UInt64s, hashes: Hashes, columns: Columns, *, start: int = 0, size: int, limit: int
 ) -> PutReport:
-    """Puts the records of a window in order, up to the first keyed one that finds `limit` keys."""
-    arrays = (table, hashes.low, hashes.high, columns.key_length, columns.offset)
+    """Puts the records of a window, in order from the one at `start`, up to the first keyed one
+    that finds `limit` keys."""
+    count = _check_counts(hashes, columns) - start
+    rows = (hashes.low, hashes.high, columns.key_length, columns.offset)
+    arrays = (table, *(row[start:] for row in rows))
     addresses, pins = zip(*(borrow(_contiguous(array)) for array in arrays), strict=True)
     state = (ctypes.c_int64 * 2)(size, 0)
-    count = _check_counts(hashes, columns)
     status = kernel("put_offsets")(
         addresses[0], slots_of(table), limit, *addresses[1:], count, state
     )
     del pins
     if status == _BAD_OFFSET:
-        raise CorruptRecord(f"record {state[1]} has the offset {columns.offset[state[1]]}")
+        index = start + state[1]
+        raise CorruptRecord(f"record {index} has the offset {columns.offset[index]}")
     if status not in (0, _FULL):
         raise InvariantViolation(f"{state[0]} keys leave no slot of {slots_of(table)}: {status}")
-    return PutReport(state[0], state[1], status == _FULL)
+    return PutReport(state[0], start + state[1], status == _FULL)
+
+
+def moved_to_larger(table: UInt64s, slots: int) -> UInt64s:
+    """What the table holds in a new one of so many slots."""
+    larger = new_table(slots)
+    addresses, pins = zip(*(borrow(array.data) for array in (table, larger)), strict=True)
+    status = kernel("move_offsets")(addresses[0], slots_of(table), addresses[1], slots)
+    del pins
+    if status != 0:
+        raise InvariantViolation(f"{slots_of(table)} slots do not go into {slots}: {status}")
+    return larger
 
 
 def find_offsets(table: UInt64s, hashes: Hashes) -> Int64s:

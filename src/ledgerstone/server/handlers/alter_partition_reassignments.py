@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45). Pure.
+"""AlterPartitionReassignments (45). Grade D.
 
 Behaviour: the replicas a partition has already are accepted and change nothing; there is no other
 broker yet that one could be moved to. Cancelling is answered with NO_REASSIGNMENT_IN_PROGRESS.

@@ -1,4 +1,4 @@
-"""ListConfigResources (74). Pure.
+"""ListConfigResources (74). Grade D.
 
 Behaviour: what can have settings: every topic, every broker (and its loggers). Client metrics and
 groups have none here. Version 0 asks for client metrics only, later ones for the types they name,

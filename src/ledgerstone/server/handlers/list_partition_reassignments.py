@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46). Pure.
+"""ListPartitionReassignments (46). Grade D.
 
 Behaviour: partitions whose replicas are being changed, of all topics or of those asked for.
 Versions: 0.

@@ -93,6 +93,21 @@ def put_offsets(
     return 0
 
 
+def move_offsets(table: Pointer, slots: int, larger: Pointer, larger_slots: int) -> int:
+    """Puts everything from one table into an empty one that has room for it."""
+    for slot in range(slots):
+        at = slot * SLOT_WORDS
+        if table[at + OFFSET_WORD] == u64(0):
+            continue
+        to = find_place(larger, larger_slots, table[at], table[at + HIGH_WORD])
+        if to < 0:
+            return NO_SLOT
+        larger[to] = table[at]
+        larger[to + HIGH_WORD] = table[at + HIGH_WORD]
+        larger[to + OFFSET_WORD] = table[at + OFFSET_WORD]
+    return 0
+
+
 def find_offsets(
     table: Pointer, slots: int, low: Pointer, high: Pointer, count: int, found: Pointer
 ) -> int:

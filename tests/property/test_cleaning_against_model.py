@@ -1,0 +1,290 @@
+"""Random logs, random passes: beside the plain twin, byte for byte, and beside a dict.
+
+A story writes batches with any codec, in and out of transactions, rolls, lets time pass and cleans
+with maps of any size. After each pass the files must be those of the plain twin, the state a
+read_committed reader ends with must be the dict's, no record may have changed or moved, and each
+tombstone must have lived as long as it had to and no longer.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerstone.records.batch import Codec, iter_headers
+from ledgerstone.records.builder import build_batch
+from ledgerstone.records.record import Record, iter_records
+from ledgerstone.storage.filenames import Kind
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.txn_index import AbortedTxnEntry, encode_entry
+from tests.kit.cleaning import plan_of, run
+from tests.kit.golden import committed
+from tests.kit.log_checks import check_log
+from tests.kit.logs import T0, World
+from tests.kit.scenario import disk, end_txn
+from tests.oracles.plain_cleaner import plain_clean
+
+RETENTION_MS = 1000
+PRODUCERS = (11, 12, 13)
+
+_pairs = st.lists(
+    st.tuples(
+        st.one_of(st.none(), *[st.sampled_from([b"a", b"b", b"c", b"d", b""])] * 6),
+        st.one_of(st.none(), st.binary(max_size=20), st.just(b"z" * 70)),
+        st.integers(-5, 5),
+    ),
+    min_size=1,
+    max_size=5,
+)
+_codecs = st.sampled_from([Codec.NONE, Codec.NONE, Codec.NONE, *list(Codec)[1:]])
+_steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), _pairs, _codecs),
+        st.tuples(st.just("put"), _pairs, _codecs),
+        st.tuples(st.just("put_as"), st.sampled_from(PRODUCERS), st.booleans(), _pairs, _codecs),
+        st.tuples(st.just("put_as"), st.sampled_from(PRODUCERS), st.just(True), _pairs, _codecs),
+        st.tuples(st.just("end"), st.sampled_from(PRODUCERS), st.booleans()),
+        st.tuples(st.just("end"), st.sampled_from(PRODUCERS), st.booleans()),
+        st.tuples(st.just("roll")),
+        st.tuples(st.just("wait"), st.sampled_from([1, RETENTION_MS - 1, RETENTION_MS, 5000])),
+        st.tuples(
+            st.just("clean"),
+            st.sampled_from([1, 2, 3, 1000]),  # keys the map has room for
+            st.sampled_from([0, 0, 0, 1, 2]),  # segments left alone at the end
+            st.sampled_from([None, None, 0, 7]),  # held from
+            st.sampled_from([100, 300, 1 << 20]),  # window
+        ),
+        st.tuples(st.just("clean"), st.just(1000), st.just(0), st.none(), st.just(1 << 20)),
+    ),
+    min_size=5,
+    max_size=40,
+)
+_configs = st.builds(
+    LogConfig,
+    # Records without keys were written before the topic was compacted.
+    cleanup_policy=st.just(("delete",)),
+    segment_bytes=st.sampled_from([400, 1000, 5000]),
+    index_interval_bytes=st.sampled_from([0, 150, 4096]),
+    delete_retention_ms=st.just(RETENTION_MS),
+    message_timestamp_type=st.sampled_from(["CreateTime", "CreateTime", "LogAppendTime"]),
+)
+
+
+@dataclass
+class Story:
+    """A log, and all that was ever written to it."""
+
+    world: World
+    log: PartitionLog
+    written: dict[int, Record] = field(default_factory=dict)
+    taken_back: dict[int, bool] = field(default_factory=dict)  # offsets of aborted records
+    open_offsets: dict[int, list[int]] = field(default_factory=dict)
+    sequences: dict[int, int] = field(default_factory=dict)
+    first_dirty_offset: int = 0
+    # By offset of a tombstone: the horizon of its batch, None once it has left the disk.
+    horizons: dict[int, int | None] = field(default_factory=dict)
+
+    def put(self, pairs: list[Any], codec: Codec, **producer: Any) -> list[int]:
+        now_ms = self.world.clock.now_ms()
+        data = build_batch(
+            [(now_ms + shift, key, value, ()) for key, value, shift in pairs],
+            codec=codec,
+            **producer,
+        )
+        result = self.log.append_as_leader(data, leader_epoch=0)
+        self.log.advance_high_watermark(self.log.log_end_offset)
+        offsets = list(range(result.first_offset, result.last_offset + 1))
+        for record in _records(self.log, from_offset=result.first_offset):
+            self.written[record.offset] = record
+        return offsets
+
+    def put_as(self, producer_id: int, transactional: bool, pairs: list[Any], codec: Codec) -> None:
+        transactional = transactional or producer_id in self.open_offsets
+        sequence = self.sequences.get(producer_id, 0)
+        self.sequences[producer_id] = sequence + len(pairs)
+        offsets = self.put(
+            pairs,
+            codec,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+        if transactional:
+            self.open_offsets.setdefault(producer_id, []).extend(offsets)
+
+    def end(self, producer_id: int, commit: bool) -> None:
+        end_txn(self.log, producer_id, commit=commit, timestamp=self.world.clock.now_ms())
+        self.log.advance_high_watermark(self.log.log_end_offset)
+        for offset in self.open_offsets.pop(producer_id, []):
+            if not commit:
+                self.taken_back[offset] = True
+
+    def roll(self) -> None:
+        self.log.roll()
+
+    def wait(self, milliseconds: int) -> None:
+        self.world.clock.advance(ms=milliseconds)
+
+    def clean(self, keys: int, left_alone: int, held_from: int | None, window: int) -> None:
+        stable = self.log.last_stable_offset
+        bases = self.log.segments.bases()
+        end_segment = max(at for at, base in enumerate(bases) if base <= stable)
+        end_segment = max(0, end_segment - left_alone)
+        if bases[end_segment] < self.first_dirty_offset:
+            return
+        plan = plan_of(
+            self.log,
+            self.first_dirty_offset,
+            end_segment=end_segment,
+            dedupe_buffer_bytes=24 * keys,
+            load_factor=1.0,
+            held_from_offset=held_from,
+            window_bytes=window,
+        )
+        expected = plain_clean(plan, _logs(self.log), _aborted(self.log))
+
+        report = run(self.log, plan)
+
+        assert report.end_offset == expected.end_offset
+        assert {group.base_offset: group.source_bases for group in report.groups} == {
+            base: segment.source_bases for base, segment in expected.segments.items()
+        }
+        for base, segment in expected.segments.items():
+            assert self._file(base, Kind.LOG) == segment.log
+            assert self._file(base, Kind.INDEX) == segment.offset_index
+            assert self._file(base, Kind.TIME_INDEX) == segment.time_index
+            txns = b"".join(map(encode_entry, segment.aborted))
+            assert self._file(base, Kind.TXN_INDEX) == txns
+        self.first_dirty_offset = report.end_offset
+        self._check_tombstones(plan.now_ms, report.end_offset, held_from)
+        self.check()
+
+    def check(self) -> None:
+        check_log(self.log)
+        for record in _records(self.log):
+            assert record == self.written[record.offset]
+        shown = [record for record, _ in committed(self.log)]
+        assert _state(shown) == _state(self._decided())
+
+    def _decided(self) -> list[Record]:
+        return [
+            record
+            for offset, record in sorted(self.written.items())
+            if offset not in self.taken_back and offset < self.log.last_stable_offset
+        ]
+
+    def _check_tombstones(self, now_ms: int, end_offset: int, held_from: int | None) -> None:
+        """Of those that are the last word on their key."""
+        last = {record.key: record for record in self._decided() if record.key is not None}
+        due = {record.offset for record in last.values() if record.value is None}
+        found = _horizons(self.log)
+        for offset in due:
+            horizon_ms = self.horizons.get(offset)
+            expired = horizon_ms is not None and now_ms >= horizon_ms
+            held = held_from is not None and offset >= held_from
+            if not expired or held:
+                gone_before = horizon_ms is None and offset in self.horizons
+                assert offset in found or gone_before, (offset, horizon_ms, now_ms)
+            elif offset < end_offset:
+                assert offset not in found, (offset, horizon_ms, now_ms)
+        known = self.horizons
+        self.horizons = dict.fromkeys(offset for offset in known if offset in due)
+        self.horizons |= {offset: h for offset, h in found.items() if h is not None}
+
+    def _file(self, base_offset: int, kind: Kind) -> bytes:
+        path = f"{self.log.directory}/{base_offset:020d}{kind.value}"
+        return bytes(disk(self.world).files().get(path, b""))
+
+
+def _logs(log: PartitionLog) -> dict[int, bytes]:
+    return {segment.base_offset: segment.file.pread(segment.size, 0) for segment in log.segments}
+
+
+def _aborted(log: PartitionLog) -> list[AbortedTxnEntry]:
+    return [entry for segment in log.segments for entry in segment.txn_index.entries()]
+
+
+def _records(log: PartitionLog, from_offset: int = 0) -> list[Record]:
+    return [
+        record
+        for content in _logs(log).values()
+        for position, header in iter_headers(content)
+        if not header.is_control and header.last_offset >= from_offset
+        for record in iter_records(content, position)
+    ]
+
+
+def _horizons(log: PartitionLog) -> dict[int, int | None]:
+    """Tombstones on disk and the horizon of each."""
+    return {
+        record.offset: header.delete_horizon_ms
+        for content in _logs(log).values()
+        for position, header in iter_headers(content)
+        if not header.is_control
+        for record in iter_records(content, position)
+        if record.value is None
+    }
+
+
+def _state(records: list[Record]) -> dict[bytes, tuple[int, bytes]]:
+    state: dict[bytes, tuple[int, bytes]] = {}
+    for record in records:
+        if record.key is None:
+            continue
+        if record.value is None:
+            state.pop(record.key, None)
+        else:
+            state[record.key] = (record.offset, record.value)
+    return state
+
+
+@settings(max_examples=150, deadline=None)
+@given(config=_configs, steps=_steps)
+def test_any_passes_over_any_log_agree_with_the_twin_and_with_a_dict(
+    config: LogConfig, steps: list[Any]
+) -> None:
+    world = World()
+    story = Story(world, world.open(config))
+
+    for name, *arguments in steps:
+        getattr(story, name)(*arguments)
+    for producer_id in PRODUCERS:
+        story.end(producer_id, commit=True)
+    story.roll()
+    story.clean(1000, 0, None, 1 << 20)
+
+    # Reopened after a crash, the log tells the same.
+    disk(world).kill()
+    story.log = world.open(
+        config, clean=False, recovery_point=0, high_watermark=story.log.log_end_offset
+    )
+    story.check()
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_story_reaches_every_way_a_record_can_go(codec: Codec) -> None:
+    """So that the property above is not true for want of cases."""
+    world = World()
+    config = LogConfig(segment_bytes=400, delete_retention_ms=RETENTION_MS)
+    story = Story(world, world.open(config))
+    story.put([(b"a", b"1", 0), (b"b", b"1", 0)], codec)
+    story.put_as(11, True, [(b"a", b"2", 0)], codec)
+    story.end(11, commit=False)
+    story.put([(b"b", None, 0), (None, b"x", 0), (b"c", b"1", 0)], codec)
+    story.put_as(12, True, [(b"c", b"2", 0)], codec)
+    story.end(12, commit=True)
+    story.roll()
+
+    story.clean(1000, 0, None, 1 << 20)
+    assert _horizons(story.log) == {4: T0 + RETENTION_MS}
+    story.put([(b"d", b"1", 0)], codec)
+    story.roll()
+    story.wait(RETENTION_MS)
+    story.clean(1000, 0, None, 1 << 20)
+
+    assert _horizons(story.log) == {}
+    assert [record.offset for record in _records(story.log)] == [0, 7, 9]
