@@ -17,8 +17,8 @@ help: ## list the targets
 setup: ## make .venv from the locked requirements (every target does)
 	@tools/setup
 
-demo: setup ## write a small log with our own storage code and show what is in its files
-	@$(PY) examples/first_log.py
+demo: setup ## a broker, a delete, and what becomes of it: the life of a tombstone
+	@$(PY) examples/life_of_a_tombstone.py
 
 test: setup ## the test suite, without the minutes-long sweeps and without Kafka
 	@$(PY) -c '$(WARM)'
