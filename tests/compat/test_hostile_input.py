@@ -24,6 +24,7 @@ from ledgerstone.records.builder import build_batch
 from tests.compat.hostile import (
     KIB,
     MIB,
+    PATIENCE_S,
     Socket,
     connect,
     cpu_seconds,
@@ -83,7 +84,7 @@ def healthy(broker: BrokerProcess) -> Iterator[Socket]:
     with connect(broker) as client:
         client.ask(HELLO)
         yield client
-        assert served_s(client) < 1.0
+        assert served_s(client) < PATIENCE_S
 
 
 def served_s(client: Socket) -> float:
@@ -123,7 +124,7 @@ def test_what_is_no_request_closes_within_a_second_and_costs_nothing(
             began_s = time.monotonic()
             attacker.raw.sendall(data)
             assert attacker.is_closed()
-            assert time.monotonic() - began_s < 1.0
+            assert time.monotonic() - began_s < PATIENCE_S
 
     assert rss_bytes(broker) - before < MIB
 
@@ -261,7 +262,7 @@ def test_consumers_that_never_read_hold_no_records_in_memory(
         each.raw.close()
 
     assert after - before < 8 * MIB
-    assert worst_s < 1.0
+    assert worst_s < PATIENCE_S
 
 
 def test_requests_pipelined_ten_thousand_deep_are_held_back_and_then_answered_in_order(

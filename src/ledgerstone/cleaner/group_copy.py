@@ -6,6 +6,7 @@ ones; a batch is built anew only if a record of it goes or a horizon is set.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,6 @@ class GroupCopier:
         "_held_from_offset",
         "_judge",
         "_map",
-        "_new_horizon_ms",
         "_open",
         "_out",
         "_plan",
@@ -70,7 +70,6 @@ class GroupCopier:
         # Room for most windows with every record grown; reused, because fresh memory costs more
         # than filling it.
         self._out = np.empty(2 * plan.window_bytes, np.uint8)
-        self._new_horizon_ms = plan.now_ms + plan.delete_retention_ms
         held_from = plan.held_from_offset
         self._held_from_offset = INT64_MAX if held_from is None else held_from
 
@@ -85,7 +84,9 @@ class GroupCopier:
                 self._copy_segment(source, cleaned)
             cleaned.finish(group[-1].mtime_ms)
         except BaseException:
-            cleaned.discard()
+            # What cannot be removed now is thrown away when the log is opened.
+            with suppress(OSError):
+                cleaned.discard()
             raise
         return CleanedGroup(
             source_bases=tuple(source.base_offset for source in group),
@@ -118,7 +119,7 @@ class GroupCopier:
                 columns,
                 now_ms=self._plan.now_ms,
                 held_from_offset=self._held_from_offset,
-                new_horizon_ms=self._new_horizon_ms,
+                new_horizon_ms=self._plan.new_horizon_ms,
             )
             self._count(judged)
             actions = decisions.actions[first : first + len(columns.batches)]
@@ -148,7 +149,7 @@ class GroupCopier:
             columns,
             judged.keep,
             actions=actions,
-            delete_horizon_ms=self._new_horizon_ms,
+            delete_horizon_ms=self._plan.new_horizon_ms,
             out=self._out,
         )
         batches = columns.batches

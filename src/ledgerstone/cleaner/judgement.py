@@ -46,12 +46,11 @@ class BatchDecisions:
 class BatchJudge(Generic[Entry]):
     """Decides the batches of the copy, which must come in the order of the log."""
 
-    __slots__ = ("_last_data_offsets", "_new_horizon_ms", "_plan", "_txns")
+    __slots__ = ("_last_data_offsets", "_plan", "_txns")
 
     def __init__(self, plan: CleaningPlan, txns: AbortedTxns[Entry]) -> None:
         self._plan = plan
         self._txns = txns
-        self._new_horizon_ms = plan.now_ms + plan.delete_retention_ms
         offsets = [last.last_data_offset for last in plan.producers.values()]
         self._last_data_offsets = np.array(
             sorted(offset for offset in offsets if offset is not None), np.int64
@@ -85,7 +84,7 @@ class BatchJudge(Generic[Entry]):
         is_idle = self._txns.on_marker(producer_id, int(batches.last_offset[index]), kind)
         if not is_idle or kind is None:
             return
-        horizon_ms = self._new_horizon_ms
+        horizon_ms = self._plan.new_horizon_ms
         if batches.attributes[index] & DELETE_HORIZON_FLAG:
             horizon_ms = int(batches.base_timestamp[index])
             if horizon_ms <= self._plan.now_ms:

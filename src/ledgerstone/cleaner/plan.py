@@ -7,9 +7,13 @@ away half done costs those files.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import INT64_MAX, TopicPartition
+
+# The greatest number of 64 bits stands for a batch without a horizon where batches are judged.
+LAST_HORIZON_MS: Final = INT64_MAX - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,11 @@ class CleaningPlan:
     # What the records of one batch may decompress to; the topic's limit when they were written.
     decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
     bytes_per_second: float | None = None  # None is unlimited; reads and writes count
+
+    @property
+    def new_horizon_ms(self) -> int:
+        """What this pass stamps. Retention for ever must not wrap around to long ago."""
+        return min(self.now_ms + self.delete_retention_ms, LAST_HORIZON_MS)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -128,6 +128,14 @@ def test_offsets_that_go_back_are_damage_although_no_crc_covers_them() -> None:
         run(log, plan_of(log))
 
 
+def test_offsets_beyond_the_segment_are_damage() -> None:
+    log = _written(World(), segment_bytes=1 << 20)
+    put(log.fs, log.segments.first.paths()[0], (12).to_bytes(8, "big"), 11 * 71)
+
+    with pytest.raises(CorruptFile, match="offsets 12 to 12 after 10, the segment ends before 12"):
+        run(log, plan_of(log))
+
+
 def test_plan_with_a_gap_between_segments_is_refused() -> None:
     log = _written(World())
     plan = plan_of(log)
@@ -149,6 +157,16 @@ def test_failing_disk_leaves_the_log_and_no_cleaned_file(operation: str) -> None
         run(log, plan_of(log))
 
     assert disk(world).files() == before
+
+
+def test_first_error_is_told_when_the_cleaned_files_cannot_be_removed_either() -> None:
+    world = World()
+    log = _written(world, segment_bytes=1 << 20)
+    disk(world).fail_matching("pwrite", f"*{CLEANED}", errno.ENOSPC)
+    disk(world).fail_matching("unlink", f"*{CLEANED}", errno.EIO, times=None)
+
+    with pytest.raises(OSError, match="No space left"):
+        run(log, plan_of(log))
 
 
 def test_pass_that_wrote_nothing_yet_writes_as_if_it_were_the_first() -> None:

@@ -137,9 +137,12 @@ def test_marker_of_a_producer_known_by_markers_only_stays_within_its_epoch(epoch
 
 
 def test_data_of_a_producer_known_by_markers_only_does_not_stay() -> None:
-    last = {P: LastBatch(last_data_offset=None, producer_epoch=0)}
+    last = {
+        P: LastBatch(last_data_offset=None, producer_epoch=0),
+        P + 1: LastBatch(last_data_offset=5, producer_epoch=0),
+    }
 
-    assert _actions(_txn_data(5), producers=last) == [NONE]
+    assert _actions(_txn_data(4), _txn_data(5), producers=last) == [NONE, NONE]
 
 
 def test_batch_below_the_first_uncleanable_offset_stays() -> None:

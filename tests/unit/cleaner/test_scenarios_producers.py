@@ -296,6 +296,21 @@ def test_data_whose_abort_marker_lies_beyond_the_pass_supersedes_nothing() -> No
     assert _values(log) == {"k": "stands", "l": "2"}
 
 
+def test_transaction_aborted_before_the_dirty_part_says_nothing_about_later_ones() -> None:
+    log = compacted(World())
+    append(log, ("k", "old"))
+    _txn(log, 1, 0, "x")
+    end_txn(log, 1, commit=False)
+    first_dirty = _cleaned(log)
+    assert len(_entries(log)) == 1
+    _txn(log, 1, 1, "k")
+    end_txn(log, 1, commit=True)
+
+    _cleaned(log, first_dirty)
+
+    assert contents(log) == [(3, "k", "1")]
+
+
 def test_key_that_looks_like_a_marker_is_not_one() -> None:
     """42."""
     log = compacted(World())

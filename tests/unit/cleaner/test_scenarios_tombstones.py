@@ -7,6 +7,7 @@ import pytest
 from ledgerstone.records.batch import Codec, TimestampType
 from ledgerstone.records.builder import build_batch
 from ledgerstone.storage.log import PartitionLog
+from ledgerstone.types import INT64_MAX
 from tests.kit.cleaning import clean, compacted, contents, shape
 from tests.kit.logs import T0, World, all_records
 from tests.kit.scenario import append, headers_of
@@ -116,6 +117,21 @@ def test_horizon_does_not_move_when_the_retention_changes() -> None:
     clean(log, first_dirty, delete_retention_ms=5)
 
     assert headers_of(log)[0].delete_horizon_ms == T0 + RETENTION_MS
+
+
+def test_retention_for_ever_keeps_a_tombstone_for_ever() -> None:
+    """Added to the clock it passes 64 bits; wrapped around it would lie in the past."""
+    world = World()
+    log = compacted(world, delete_retention_ms=INT64_MAX)
+    append(log, ("dead", None), ("live", "v"))
+
+    first_dirty = _passed(log, 0)
+    assert headers_of(log)[0].delete_horizon_ms == INT64_MAX - 1
+    world.clock.advance(days=100_000)
+    _passed(log, first_dirty)
+
+    assert contents(log)[:2] == [(0, "dead", None), (1, "live", "v")]
+    assert [record.timestamp for record in all_records(log)[:2]] == [T0, T0]
 
 
 def test_newer_value_supersedes_a_tombstone_before_its_horizon() -> None:
