@@ -198,7 +198,7 @@ def test_decompression_bomb_costs_at_most_64_mib(
 
     assert codes == [code] * 3
     assert peak_bytes(broker) - before < 64 * MIB
-    assert took_s < 3.0
+    assert took_s < PATIENCE_S
 
 
 def test_slow_senders_block_nobody_and_are_served_in_the_end(
@@ -213,7 +213,7 @@ def test_slow_senders_block_nobody_and_are_served_in_the_end(
             each.raw.sendall(bytes((byte,)))
         worst_s = max(worst_s, served_s(healthy))
 
-    assert worst_s < 0.5
+    assert worst_s < PATIENCE_S
     for each in slow:
         assert each.frame() != b""
         each.raw.close()
@@ -241,7 +241,7 @@ def test_thousand_idle_connections_cost_four_kilobytes_each(
         each.raw.close()
 
     assert after - before < 1000 * 4 * KIB + MIB
-    assert took_s < 0.5
+    assert took_s < PATIENCE_S
     wait_until(lambda: open_descriptors(broker) < 500, "the connections are gone")
 
 
@@ -293,7 +293,7 @@ def test_requests_pipelined_ten_thousand_deep_are_held_back_and_then_answered_in
 
     assert answered == list(range(count))
     assert held < 8 * MIB
-    assert worst_s < 0.5
+    assert worst_s < PATIENCE_S
 
 
 def test_descriptors_used_up_pause_accepting_without_spinning_and_it_recovers(
@@ -320,7 +320,7 @@ def test_descriptors_used_up_pause_accepting_without_spinning_and_it_recovers(
             recovered_s = time.monotonic() - began_s
 
         assert share < 0.2
-        assert recovered_s < 2.0
+        assert recovered_s < PATIENCE_S
         assert "accept paused" in process.log_text
         assert "Traceback" not in process.log_text
         process.stop()
