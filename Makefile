@@ -36,9 +36,8 @@ fmt: setup ## format, and fix what the linter can fix
 	@.venv/bin/ruff check --fix --quiet .
 	@.venv/bin/ruff format --quiet .
 
-bench: setup ## the kernels and the log, each beside the limit of this machine
-	@$(PY) -m bench.kernels
-	@$(PY) -m bench.storage
+bench: setup ## every benchmark, each beside a peer or a limit of this machine
+	@$(PY) -m bench
 
 crash: setup ## the slow sweeps: a crash at every disk operation
 	@$(PY) -c '$(WARM)'

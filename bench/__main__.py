@@ -6,7 +6,7 @@ python -m bench [--quick]
 import argparse
 from collections.abc import Callable
 
-from bench import broker, codec, kernels, storage
+from bench import broker, cleaner, codec, kernels, storage
 from bench.table import Row, render
 
 
@@ -19,6 +19,7 @@ def main() -> None:
         "Codec": lambda: _codec_rows(quick=quick),
         "Storage": lambda: storage.run(quick=quick),
         "Broker": lambda: broker.run(quick=quick),
+        "Cleaner": lambda: cleaner.run(quick=quick),
     }
     for name, run in tables.items():
         print(f"## {name}\n")
