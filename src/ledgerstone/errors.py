@@ -315,10 +315,6 @@ class LogDirLocked(StorageError):
     """Another process owns this log directory."""
 
 
-class LogDirOffline(StorageError):
-    """The log directory failed; its partitions are gone until restart."""
-
-
 class CleaningAborted(LedgerstoneError):
     """A cleaning pass was told to stop; what it had written and not handed over is gone."""
 

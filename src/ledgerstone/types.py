@@ -25,11 +25,6 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class OffsetAndEpoch(NamedTuple):
-    offset: int
-    leader_epoch: int
-
-
 class AbortedTxn(NamedTuple):
     """One aborted transaction as a read_committed reader needs it."""
 

@@ -20,6 +20,7 @@ from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
 from ledgerstone.metadata.records import bootstrap_records
+from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.records.kernels import ensure_compiled
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -101,7 +102,9 @@ def _compose(
     return broker
 
 
-def _commit(metadata_log: MetadataLog, controller: Controller, records: list) -> None:  # type: ignore[type-arg]
+def _commit(
+    metadata_log: MetadataLog, controller: Controller, records: list[MetadataRecord]
+) -> None:
     if records:
         metadata_log.commit(records)
         controller.replay(records)

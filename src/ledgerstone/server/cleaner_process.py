@@ -72,10 +72,6 @@ class CleanerProcesses:
         self._at_work: dict[int, _Worker] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    @property
-    def process_ids(self) -> list[int]:
-        return [worker.process.pid for worker in (*self._at_work.values(), *self._idle)]
-
     def clean(self, effect: Clean) -> None:
         self._spawn(self._run(effect))
 

@@ -25,7 +25,7 @@ from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
-from ledgerstone.server.request import Request
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import read
 from ledgerstone.types import TopicPartition
@@ -95,6 +95,11 @@ class Groups:
     def shard_numbers(self) -> list[int]:
         """None before the first group: who only looks does not bring the topic into being."""
         return sorted(self._shards)
+
+    def ask(self, broker: "Broker", request: Request, group_id: str, call: Call) -> Answer:
+        """A handler's whole answer for a request about one group."""
+        answer = self.call(broker, request, self.number_for(broker, group_id), call)
+        return ANSWERED_LATER if answer is None else answer
 
     def call(
         self, broker: "Broker", request: Request, number: int, call: Call

@@ -35,9 +35,5 @@ class DeletedFiles:
         self._waiting = later
         return gone
 
-    @property
-    def next_due_ms(self) -> int | None:
-        return min((due_ms for due_ms, _ in self._waiting), default=None)
-
     def __len__(self) -> int:
         return len(self._waiting)

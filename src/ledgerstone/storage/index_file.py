@@ -76,10 +76,6 @@ class IndexFile:
             self._fs.rename(self.path, new_path)
         self.path = new_path
 
-    def relocate(self, new_path: str) -> None:
-        """A directory above was renamed: the file is there already."""
-        self.path = new_path
-
     def unlink(self) -> None:
         if self.exists():
             self._fs.unlink(self.path)

@@ -7,15 +7,13 @@ Versions: 0-4.
 
 from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: HeartbeatRequest) -> Answer:
-    number = broker.groups.number_for(broker, message.group_id)
-    answer = broker.groups.call(
+    return broker.groups.ask(
         broker,
         request,
-        number,
+        message.group_id,
         lambda shard, context, now: shard.handle_heartbeat(message, context, now),
     )
-    return ANSWERED_LATER if answer is None else answer

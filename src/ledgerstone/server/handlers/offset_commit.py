@@ -7,19 +7,17 @@ Versions: 2-9.
 
 from ledgerstone.protocol.messages.offset_commit import OffsetCommitRequest
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+from ledgerstone.server.request import Answer, Request
 from ledgerstone.types import INT64_MAX
 
 
 def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> Answer:
-    number = broker.groups.number_for(broker, message.group_id)
     # Kept as the time it ends, which has to fit the record it is kept in.
     longest_ms = INT64_MAX - broker.clock.now_ms()
     message.retention_time_ms = min(message.retention_time_ms, longest_ms)
-    answer = broker.groups.call(
+    return broker.groups.ask(
         broker,
         request,
-        number,
+        message.group_id,
         lambda shard, context, now: shard.handle_offset_commit(message, context, now),
     )
-    return ANSWERED_LATER if answer is None else answer
