@@ -42,7 +42,8 @@ def main() -> int:
         print(f"lock: needs Python 3.11, found {sys.version.split()[0]}: make clean, then")
         print("      make lock PYTHON=python3.11")
         return 1
-    resolve("dev.txt", "--extra", "dev", "--all-build-deps")
+    extras = ("--extra", "dev", "--extra", "spark", "--extra", "lake")
+    resolve("dev.txt", *extras, "--all-build-deps")
     resolve("base.txt", "--constraint", "requirements/dev.txt")
     return 0
 
