@@ -1,11 +1,16 @@
 """A cleaning pass beside `cp` of the same file, and beside what memory and CRC allow.
 
-    python -m bench.cleaner [--quick] [--large]
+    python -m bench.cleaner [--quick] [--large] [--kafka]
 
 Logs are written once and cleaned several times from the page cache, on the disk the project lies
 on. A pass reads everything twice, checks every CRC, judges every record, and writes and syncs what
 is left; `cp` reads and writes once and syncs nothing. "Superseded" is the share of records that a
 later one replaces. Each figure stands beside its limit from the same seconds.
+
+`--kafka` puts Apache Kafka's own cleaner beside ours: its classes in one process that has cleaned
+the same log before, with the broker's default buffers. Passes alternate, and what is compared is
+the CPU time of the thread that cleans, so that neither a busy machine nor Kafka's threads for
+collecting garbage and compiling count.
 """
 
 import argparse
@@ -24,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from crc32c import crc32c
 
+from bench.kafka_cleaner import KafkaCleaner
 from bench.table import Row, paired, render
 from ledgerstone.cleaner.cleaning_pass import run_pass
 from ledgerstone.cleaner.plan import CleaningPlan, SourceSegment
@@ -36,6 +42,9 @@ from ledgerstone.types import TopicPartition
 MIB = 1 << 20
 BATCH_BYTES = 16 * 1024
 CP_SHARE = 0.4  # of cp at 1 KB values, on a quiet machine
+# Of what Kafka's own cleaner does in a second of CPU, by value size and whether it is compressed.
+KAFKA_SHARES = {(1000, False): 2.4, (100, False): 4.5, (1000, True): 1.5}
+KAFKA_WARM_UP = 3
 NOW_MS = 1_700_000_000_000
 OVERHEAD_BYTES = 64 * MIB
 DEDUPE_BYTES = 128 * MIB
@@ -134,11 +143,13 @@ def plan_for(directory: Path, source: SourceSegment) -> CleaningPlan:
     )
 
 
-def clean_seconds(directory: Path, source: SourceSegment) -> float:
+def clean_seconds(
+    directory: Path, source: SourceSegment, clock: Callable[[], float] = time.perf_counter
+) -> float:
     for leftover in directory.glob("*.cleaned"):
         leftover.unlink()
     plan = plan_for(directory, source)
-    started = time.perf_counter()
+    started = clock()
     report = run_pass(
         OsFilesystem(),
         plan,
@@ -146,7 +157,7 @@ def clean_seconds(directory: Path, source: SourceSegment) -> float:
         on_group=lambda _: None,
         should_abort=lambda: False,
     )
-    spent = time.perf_counter() - started
+    spent = clock() - started
     assert report.end_offset == source.end_offset
     return spent
 
@@ -178,6 +189,27 @@ def measure(shape: Shape, *, rounds: int) -> list[Row]:
         paired(name, "MB/s", "read + crc32c + memcpy", against_limit),
         Row(name, sorted(records)[rounds // 2], "M rec/s", "", 0, 0, None),
     ]
+
+
+def beside_kafka(shape: Shape, *, rounds: int) -> list[Row]:
+    with scratch() as directory:
+        peer = KafkaCleaner.start(directory)
+        if peer is None:
+            print("Kafka's jars are out of reach")
+            return []
+        path = directory / f"{0:020d}.log"
+        source, _ = write_log(path, shape)
+        mb = source.size_bytes / 1e6
+        for _ in range(KAFKA_WARM_UP):
+            peer.clean(path)
+        pairs = []
+        for _ in range(rounds):
+            ours = clean_seconds(directory, source, time.thread_time)
+            pairs.append((mb / ours, mb / peer.clean(path).cpu_seconds))
+        peer.close()
+    row = paired(f"pass, {shape.label}", "MB/cpu-s", "Apache Kafka's cleaner", pairs)
+    target = KAFKA_SHARES[shape.value_bytes, shape.codec is not Codec.NONE]
+    return [row._replace(target=target)]
 
 
 def _read_and_check(path: Path) -> None:
@@ -248,13 +280,15 @@ def _status_bytes(name: str) -> int:
     raise LookupError(name)
 
 
-def run(*, quick: bool = False, large: bool = False) -> list[Row]:
+def run(*, quick: bool = False, large: bool = False, kafka: bool = False) -> list[Row]:
     load()
     total = 128 * MIB if quick else 1024 * MIB
     shapes = [
         Shape(total, value_bytes, share) for value_bytes in (1000, 100) for share in (0.5, 0.95)
     ]
-    shapes.append(Shape(total // 4, 1000, 0.5, Codec.LZ4))
+    shapes += [Shape(total // 4, 1000, 0.5, codec) for codec in (Codec.LZ4, Codec.ZSTD)]
+    if kafka:
+        return [row for shape in shapes for row in beside_kafka(shape, rounds=5)]
     rows = [row for shape in shapes for row in measure(shape, rounds=3)]
     sizes = (total // 4, total, *([4 * total] if large else []))
     return [*rows, *growth(sizes), memory(total // 2)]
@@ -264,9 +298,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="an eighth of the data")
     parser.add_argument("--large", action="store_true", help="growth up to four times the data")
+    parser.add_argument("--kafka", action="store_true", help="beside Apache Kafka's cleaner only")
     parser.add_argument("--clean", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.clean is not None:
         _report_peak(arguments.clean)
     else:
-        print(render(run(quick=arguments.quick, large=arguments.large)))
+        options = {name: getattr(arguments, name) for name in ("quick", "large", "kafka")}
+        print(render(run(**options)))

@@ -39,5 +39,9 @@ def int32s(numbers: Iterable[int]) -> CheckedPointer:
     return CheckedPointer(numbers, bits=32, signed=True)
 
 
+def int16s(numbers: Iterable[int]) -> CheckedPointer:
+    return CheckedPointer(numbers, bits=16, signed=True)
+
+
 def uint64s(numbers: Iterable[int]) -> CheckedPointer:
     return CheckedPointer(numbers, bits=64)

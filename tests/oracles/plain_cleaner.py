@@ -197,7 +197,9 @@ def _stays(record: Record, header: BatchHeader, plan: CleaningPlan, key_map: _Ma
     horizon = header.delete_horizon_ms
     if horizon is None or plan.now_ms < horizon:
         return True
-    return plan.held_from_offset is not None and record.offset >= plan.held_from_offset
+    if plan.held_from_offset is None or record.offset < plan.held_from_offset:
+        return False
+    return plan.now_ms < horizon + plan.hold_max_ms
 
 
 def _indexes(plan: CleaningPlan, base_offset: int, batches: Sequence[bytes]) -> tuple[bytes, bytes]:

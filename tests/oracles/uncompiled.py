@@ -8,10 +8,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ledgerstone.records.kernels.source import columns as columns_source
+from ledgerstone.records.kernels.source import low_bits as low_bits_source
 from ledgerstone.records.kernels.source import record as record_source
 from ledgerstone.records.kernels.source import rewrite as rewrite_source
+from ledgerstone.records.kernels.source import rolling as rolling_source
 from ledgerstone.records.kernels.source import walk as walk_source
-from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s
+from ledgerstone.records.kernels.source.words import i16
+from tests.oracles.checked_pointer import CheckedPointer, int16s, int32s, int64s, uint64s
+from tests.oracles.plain_rolling import fingerprint
+from tests.oracles.plain_siphash import siphash128
 
 _NO_MINIMUM = -(2**63)
 
@@ -28,7 +33,7 @@ class Walked(NamedTuple):
 
 
 def inspect_uncompiled(payload: bytes, record_count: int) -> tuple[int, ...]:
-    facts = int64s([0] * 10)
+    facts = int64s([0] * 15)
     status = record_source.inspect_records(
         CheckedPointer(payload), len(payload), record_count, facts
     )
@@ -189,3 +194,89 @@ def span_headers_uncompiled(
         room,
         int64s([0]),
     )
+
+
+def candidates_uncompiled(
+    buffer: bytes,
+    wanted: Sequence[int],
+    *,
+    length: int,
+    base: int,
+    start: int = 0,
+    end: int | None = None,
+    block: int = 5,
+    scratch: int | None = None,
+    room: int = 1000,
+) -> tuple[int, list[int]]:
+    """(status, positions); `wanted` are the low 16 bits, signed."""
+    places = max(block + length, 0) if scratch is None else scratch
+    positions, report = int64s([0] * room), int64s([0])
+    status = low_bits_source.list_candidates(
+        CheckedPointer(buffer),
+        start,
+        len(buffer) if end is None else end,
+        length,
+        int16s(i16(pow(base, 1 << level, 1 << 16)) for level in range(32)),
+        int16s([0] * places),
+        int16s([0] * places),
+        int16s([0] * places),
+        block,
+        places,
+        int16s(wanted),
+        len(wanted),
+        positions,
+        room,
+        report,
+    )
+    return status, positions.numbers[: report.numbers[0]]
+
+
+def find_rolling_uncompiled(
+    buffer: bytes,
+    strings: Sequence[bytes],
+    *,
+    length: int,
+    start: int = 0,
+    end: int | None = None,
+    base: int,
+    seed: bytes,
+    room: int | None = None,
+) -> tuple[int, list[tuple[int, int]]]:
+    """(status, (position, index of the string)); the strings are known by their prints only."""
+    stop = len(buffer) if end is None else end
+    order = sorted(range(len(strings)), key=lambda index: fingerprint(strings[index], base))
+    prints = [fingerprint(strings[index], base) for index in order]
+    words = [siphash128(strings[index], seed) for index in order]
+    bits = 4
+    known = CheckedPointer(bytes(1 << bits))
+    for each in prints:
+        known[each >> (64 - bits)] = rolling_source.SEVERAL
+    places = max(stop - start - length + 1, 0) if room is None else room
+    positions, which = int64s([0] * places), int32s([0] * places)
+    report = int64s([0] * 8)
+    status = rolling_source.find_rolling(
+        CheckedPointer(buffer),
+        start,
+        stop,
+        length,
+        base,
+        int.from_bytes(seed[:8], "little"),
+        int.from_bytes(seed[8:], "little"),
+        known,
+        bits,
+        uint64s(prints),
+        uint64s(low for low, _ in words),
+        uint64s(high for _, high in words),
+        len(prints),
+        uint64s([0] * 256),
+        int64s([0] * (rolling_source.LANES * len(prints))),
+        positions,
+        which,
+        places,
+        report,
+    )
+    found: list[tuple[int, int]] = []
+    for first, count in zip(report.numbers[::2], report.numbers[1::2], strict=True):
+        lane = slice(first, first + count)
+        found += zip(positions.numbers[lane], which.numbers[lane], strict=True)
+    return status, [(position, order[index]) for position, index in found]

@@ -13,13 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerstone.records.batch import Codec, iter_headers
+from ledgerstone.cleaner.plan import CleaningPlan, PassReport
+from ledgerstone.errors import CorruptFile, KafkaError
+from ledgerstone.records.batch import LEADER_EPOCH_AT, MAGIC_AT, Codec, iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import Record, iter_records
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.txn_index import AbortedTxnEntry, encode_entry
+from ledgerstone.types import INT64_MAX
 from tests.kit.cleaning import plan_of, run
 from tests.kit.golden import committed
 from tests.kit.log_checks import check_log
@@ -56,8 +59,11 @@ _steps = st.lists(
             st.sampled_from([0, 0, 0, 1, 2]),  # segments left alone at the end
             st.sampled_from([None, None, 0, 7]),  # held from
             st.sampled_from([100, 300, 1 << 20]),  # window
+            st.sampled_from([INT64_MAX, INT64_MAX, 0, 4000]),  # held at most
         ),
-        st.tuples(st.just("clean"), st.just(1000), st.just(0), st.none(), st.just(1 << 20)),
+        st.tuples(
+            st.just("clean"), st.just(1000), st.just(0), st.none(), st.just(1 << 20), st.just(0)
+        ),
     ),
     min_size=5,
     max_size=40,
@@ -66,7 +72,7 @@ _configs = st.builds(
     LogConfig,
     # Records without keys were written before the topic was compacted.
     cleanup_policy=st.just(("delete",)),
-    segment_bytes=st.sampled_from([400, 1000, 5000]),
+    segment_bytes=st.sampled_from([700, 1000, 5000]),
     index_interval_bytes=st.sampled_from([0, 150, 4096]),
     delete_retention_ms=st.just(RETENTION_MS),
     message_timestamp_type=st.sampled_from(["CreateTime", "CreateTime", "LogAppendTime"]),
@@ -90,7 +96,7 @@ class Story:
     def put(self, pairs: list[Any], codec: Codec, **producer: Any) -> list[int]:
         now_ms = self.world.clock.now_ms()
         data = build_batch(
-            [(now_ms + shift, key, value, ()) for key, value, shift in pairs],
+            [(now_ms + shift, key, value, _headers(shift)) for key, value, shift in pairs],
             codec=codec,
             **producer,
         )
@@ -129,7 +135,14 @@ class Story:
     def wait(self, milliseconds: int) -> None:
         self.world.clock.advance(ms=milliseconds)
 
-    def clean(self, keys: int, left_alone: int, held_from: int | None, window: int) -> None:
+    def clean(
+        self,
+        keys: int,
+        left_alone: int,
+        held_from: int | None,
+        window: int,
+        hold_max_ms: int = INT64_MAX,
+    ) -> None:
         stable = self.log.last_stable_offset
         bases = self.log.segments.bases()
         end_segment = max(at for at, base in enumerate(bases) if base <= stable)
@@ -143,8 +156,10 @@ class Story:
             dedupe_buffer_bytes=24 * keys,
             load_factor=1.0,
             held_from_offset=held_from,
+            hold_max_ms=hold_max_ms,
             window_bytes=window,
         )
+        before = _horizons(self.log)
         expected = plain_clean(plan, _logs(self.log), _aborted(self.log))
 
         report = run(self.log, plan)
@@ -160,7 +175,8 @@ class Story:
             txns = b"".join(map(encode_entry, segment.aborted))
             assert self._file(base, Kind.TXN_INDEX) == txns
         self.first_dirty_offset = report.end_offset
-        self._check_tombstones(plan.now_ms, report.end_offset, held_from)
+        self._check_tombstones(plan, report.end_offset)
+        self._check_traces(report, before)
         self.check()
 
     def check(self) -> None:
@@ -177,8 +193,27 @@ class Story:
             if offset not in self.taken_back and offset < self.log.last_stable_offset
         ]
 
-    def _check_tombstones(self, now_ms: int, end_offset: int, held_from: int | None) -> None:
+    def _check_traces(self, report: PassReport, before: dict[int, int | None]) -> None:
+        """Every tombstone that a pass has stamped lies in a range, and ranges end at tombstones."""
+        assert report.tombstones is not None
+        after, removed = _horizons(self.log), report.tombstones.removed
+        reached = {at: h for at, h in after.items() if at < report.end_offset}
+        for offset, horizon_ms in reached.items():
+            assert any(
+                each.first_offset <= offset <= each.last_offset
+                and each.earliest_horizon_ms == horizon_ms
+                for each in report.tombstones.pending
+            ), (offset, horizon_ms, report.tombstones)
+        for each in report.tombstones.pending:
+            assert each.first_offset in after
+            assert each.last_offset in after
+        assert (removed is None) == (report.stats.dropped_tombstones == 0)
+        if removed is not None:
+            assert all(at in before and at not in after for at in removed)
+
+    def _check_tombstones(self, plan: CleaningPlan, end_offset: int) -> None:
         """Of those that are the last word on their key."""
+        now_ms, held_from = plan.now_ms, plan.held_from_offset
         last = {record.key: record for record in self._decided() if record.key is not None}
         due = {record.offset for record in last.values() if record.value is None}
         found = _horizons(self.log)
@@ -186,6 +221,7 @@ class Story:
             horizon_ms = self.horizons.get(offset)
             expired = horizon_ms is not None and now_ms >= horizon_ms
             held = held_from is not None and offset >= held_from
+            held = held and horizon_ms is not None and now_ms < horizon_ms + plan.hold_max_ms
             if not expired or held:
                 gone_before = horizon_ms is None and offset in self.horizons
                 assert offset in found or gone_before, (offset, horizon_ms, now_ms)
@@ -198,6 +234,11 @@ class Story:
     def _file(self, base_offset: int, kind: Kind) -> bytes:
         path = f"{self.log.directory}/{base_offset:020d}{kind.value}"
         return bytes(disk(self.world).files().get(path, b""))
+
+
+def _headers(number: int) -> tuple[tuple[str, bytes | None], ...]:
+    """None on half of the records, up to three on the others."""
+    return tuple((f"h{n}", None if n == 1 else bytes(n)) for n in range(number - 2))
 
 
 def _logs(log: PartitionLog) -> dict[int, bytes]:
@@ -288,3 +329,54 @@ def test_a_story_reaches_every_way_a_record_can_go(codec: Codec) -> None:
 
     assert _horizons(story.log) == {}
     assert [record.offset for record in _records(story.log)] == [0, 7, 9]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 1300), min_size=1, max_size=3),
+    codec=_codecs,
+    window=st.sampled_from([100, 5000, 1 << 20]),
+    keys=st.sampled_from([3, 700, 5000]),
+)
+def test_batches_of_any_number_of_records_agree_with_the_twin(
+    counts: list[int], codec: Codec, window: int, keys: int
+) -> None:
+    world = World()
+    story = Story(world, world.open(LogConfig(delete_retention_ms=RETENTION_MS)))
+    for size in counts:
+        story.put([(b"%d" % (n * n % 997), b"v" * (n % 3), n % 7) for n in range(size)], codec)
+    story.roll()
+
+    story.clean(keys, 0, None, window)
+    story.clean(5000, 0, None, 1 << 20)
+
+
+@settings(max_examples=100, deadline=None)
+@given(position=st.integers(0, 399), change=st.integers(1, 255), codec=_codecs)
+def test_changed_byte_ends_the_pass_or_is_one_that_no_crc_covers(
+    position: int, change: int, codec: Codec
+) -> None:
+    world = World()
+    log = world.open(LogConfig())
+    story = Story(world, log)
+    for number in range(4):
+        story.put([(b"a", b"%d" % number, 0), (b"b", None, 3)], codec)
+    story.roll()
+    segment = next(iter(log.segments))
+    position %= segment.size
+    byte = segment.file.pread(1, position)[0] ^ change
+    in_batch = _place_in_batch(segment.file.pread(segment.size, 0), position)
+    segment.file.pwrite(bytes([byte]), position)
+    plan = plan_of(log, 0)
+
+    try:
+        run(log, plan)
+    except (CorruptFile, KafkaError):
+        assert in_batch not in range(LEADER_EPOCH_AT, MAGIC_AT)
+    else:
+        assert in_batch in range(MAGIC_AT)
+
+
+def _place_in_batch(content: bytes, position: int) -> int:
+    starts = [start for start, _ in iter_headers(content) if start <= position]
+    return position - starts[-1]

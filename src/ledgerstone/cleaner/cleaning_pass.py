@@ -27,6 +27,7 @@ from ledgerstone.cleaner.windows import SegmentReader
 from ledgerstone.clock import Dice
 from ledgerstone.errors import CleaningAborted, InvariantViolation
 from ledgerstone.fs import Filesystem, join
+from ledgerstone.records.kernels import Scratch
 from ledgerstone.storage.filenames import Kind, parse_file_name
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.segment import Segment
@@ -74,8 +75,10 @@ class _Pass:
             segment_index_bytes=plan.segment_index_bytes,
             index_interval_bytes=plan.index_interval_bytes,
         )
+        scratch = Scratch()
         self._map = OffsetMap(
             plan.dedupe_buffer_bytes,
+            scratch,
             load_factor=plan.load_factor,
             seed=dice.random_bytes(_SEED_BYTES),
             # Below the first dirty offset earlier passes have dropped what is superseded there.
@@ -83,6 +86,7 @@ class _Pass:
         )
         self._reader = SegmentReader(
             plan.window_bytes,
+            scratch,
             decompression_limit=plan.decompression_limit_bytes,
             before_read=self._check,
         )
@@ -116,6 +120,7 @@ class _Pass:
             end_offset=end_offset,
             groups=tuple(groups),
             stats=stats,
+            tombstones=copier.traces.traces,
         )
 
     def _build_map(self, entries: list[AbortedTxnEntry], stats: PassStats) -> None:

@@ -7,6 +7,7 @@ ones; a batch is built anew only if a record of it goes or a horizon is set.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +16,28 @@ from ledgerstone.cleaner.aborted_txns import AbortedTxns
 from ledgerstone.cleaner.cleaned_segment import CleanedSegment, WrittenBatches
 from ledgerstone.cleaner.judgement import BatchDecisions, BatchJudge
 from ledgerstone.cleaner.offset_map import OffsetMap
-from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, PassStats, SourceSegment
-from ledgerstone.cleaner.windows import SegmentReader, Window, corruption_named
+from ledgerstone.cleaner.plan import (
+    CleanedGroup,
+    CleaningPlan,
+    OffsetSpan,
+    PassStats,
+    SourceSegment,
+    TombstoneRange,
+)
+from ledgerstone.cleaner.tombstone_ranges import TraceCollector
+from ledgerstone.cleaner.windows import SegmentReader, Window
+from ledgerstone.errors import CorruptFile, KafkaError
 from ledgerstone.fs import Filesystem
-from ledgerstone.records.kernels import BatchAction, Columns, Judged, Outcome, rewrite
+from ledgerstone.records.compression import Codecs
+from ledgerstone.records.kernels import CleanedPayloads, Outcome, Payloads
+from ledgerstone.records.kernels.cleaning import room_for
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.txn_index import AbortedTxnEntry
-from ledgerstone.types import INT64_MAX, Buffer
+from ledgerstone.types import INT64_MAX
+
+_EMPTIED: Final = int(Outcome.EMPTIED)
 
 
 class GroupCopier:
@@ -31,6 +45,7 @@ class GroupCopier:
 
     __slots__ = (
         "_charge",
+        "_codecs",
         "_config",
         "_fs",
         "_held_from_offset",
@@ -42,6 +57,7 @@ class GroupCopier:
         "_reader",
         "_stats",
         "_txns",
+        "traces",
     )
 
     def __init__(
@@ -64,12 +80,12 @@ class GroupCopier:
         self._judge = BatchJudge(plan, txns)
         self._reader = reader
         self._stats = stats
+        self.traces = TraceCollector()
         self._config = config
         self._open = open_source
         self._charge = charge
-        # Room for most windows with every record grown; reused, because fresh memory costs more
-        # than filling it.
-        self._out = np.empty(2 * plan.window_bytes, np.uint8)
+        self._codecs = Codecs()
+        self._out = np.empty(0, np.uint8)
         held_from = plan.held_from_offset
         self._held_from_offset = INT64_MAX if held_from is None else held_from
 
@@ -99,11 +115,13 @@ class GroupCopier:
         path = segment.path(Kind.LOG)
         for window in self._reader.windows(segment.file, path, source):
             self._stats.bytes_read += window.size_bytes
-            self._stats.records_read += int(window.batches.record_count.sum())
+            self._stats.records_read += window.checked.records
             written = cleaned.size
-            with corruption_named(path, window.position):
+            try:
                 decisions = self._judge.decide(window.view, window.batches)
-            self._copy_window(window, decisions, path, cleaned)
+                self._copy_window(window, decisions, path, cleaned)
+            except KafkaError as error:
+                raise CorruptFile(path, window.position, str(error)) from error
             for entry in self._txns.take_kept():
                 cleaned.add_aborted_txn(entry)
             self._charge(window.size_bytes + cleaned.size - written)
@@ -113,71 +131,60 @@ class GroupCopier:
     ) -> None:
         self._stats.dropped_aborted += decisions.dropped_aborted
         self._stats.dropped_markers += decisions.dropped_markers
-        self._note_horizon(decisions.earliest_horizon_ms)
-        for first, columns in self._reader.walk(window, decisions.discarded, path):
-            judged = self._map.judge(
-                columns,
+        marker_ms = decisions.earliest_horizon_ms
+        self._note_horizon(marker_ms)
+        self._stats.earliest_marker_horizon_ms = _earlier(
+            self._stats.earliest_marker_horizon_ms, marker_ms
+        )
+        for payloads in self._reader.payloads(window, decisions.actions, path):
+            left = self._map.clean(
+                payloads,
+                decisions.actions,
                 now_ms=self._plan.now_ms,
                 held_from_offset=self._held_from_offset,
                 new_horizon_ms=self._plan.new_horizon_ms,
+                held_after_ms=self._plan.held_after_ms,
+                out=self._room_for(window, payloads),
+                codecs=self._codecs,
             )
-            self._count(judged)
-            actions = decisions.actions[first : first + len(columns.batches)]
-            if self._changes(columns, judged, actions):
-                self._append_rewritten(columns, judged, actions, cleaned)
-            else:
-                batches = columns.batches
-                data = window.view[int(batches.position[0]) : columns.consumed]
-                rows = batches.size, batches.last_offset, batches.max_timestamp
-                self._append(data, WrittenBatches(*rows), cleaned)
+            self._count(left)
+            last_offset = window.batches.last_offset[payloads.first : payloads.end]
+            rows = WrittenBatches(left.size, last_offset, left.max_timestamp)
+            cleaned.append(left.data, rows)
+            emptied = left.outcome == _EMPTIED
+            if emptied.any():
+                # Not those that came without records.
+                emptied &= window.batches.record_count[payloads.first : payloads.end] > 0
+                self._stats.batches_emptied += int(emptied.sum())
 
-    def _changes(self, columns: Columns, judged: Judged, actions: NDArray[np.uint8]) -> bool:
-        """Whether any batch comes out other than it went in. One that has no records may go."""
-        if judged.kept < len(columns) or judged.tombstones_stamped > 0:
-            return True
-        to_change = actions & (BatchAction.DISCARD | BatchAction.STAMP)
-        return bool(to_change.any()) or not columns.batches.record_count.all()
+    def _room_for(self, window: Window, payloads: Payloads) -> NDArray[np.uint8]:
+        needed = room_for(payloads, window.size_bytes, window.checked.records)
+        # Reused, because fresh memory costs more than filling it.
+        if needed > len(self._out):
+            self._out = np.empty(needed, np.uint8)
+        return self._out
 
-    def _append_rewritten(
-        self,
-        columns: Columns,
-        judged: Judged,
-        actions: NDArray[np.uint8],
-        cleaned: CleanedSegment,
-    ) -> None:
-        rewritten = rewrite(
-            columns,
-            judged.keep,
-            actions=actions,
-            delete_horizon_ms=self._plan.new_horizon_ms,
-            out=self._out,
-        )
-        batches = columns.batches
-        emptied = (rewritten.outcome == Outcome.EMPTIED) & (batches.record_count > 0)
-        self._stats.batches_emptied += int(emptied.sum())
-        left = rewritten.outcome != Outcome.DROPPED
-        if left.any():
-            rows = rewritten.size[left], batches.last_offset[left], rewritten.max_timestamp[left]
-            self._append(rewritten.data, WrittenBatches(*rows), cleaned)
-
-    def _append(self, data: Buffer, batches: WrittenBatches, cleaned: CleanedSegment) -> None:
-        cleaned.append(data, batches)
-        self._stats.bytes_written += len(data)
-
-    def _count(self, judged: Judged) -> None:
+    def _count(self, left: CleanedPayloads) -> None:
         stats = self._stats
-        stats.records_kept += judged.kept
-        stats.dropped_superseded += judged.superseded
-        stats.dropped_tombstones += judged.expired
-        stats.dropped_keyless += judged.keyless
-        stats.tombstones_kept += judged.tombstones_kept
-        stats.tombstones_stamped += judged.tombstones_stamped
-        stats.tombstones_held += judged.tombstones_held
-        self._note_horizon(judged.earliest_horizon_ms)
+        stats.bytes_written += len(left.data)
+        stats.records_kept += left.kept
+        stats.dropped_superseded += left.superseded
+        stats.dropped_tombstones += left.expired
+        stats.dropped_keyless += left.keyless
+        stats.tombstones_kept += left.tombstones_kept
+        stats.tombstones_stamped += left.tombstones_stamped
+        stats.tombstones_held += left.tombstones_held
+        self._note_horizon(left.earliest_horizon_ms)
+        self.traces.add(
+            map(TombstoneRange._make, left.ranges),
+            None if left.removed is None else OffsetSpan._make(left.removed),
+        )
 
     def _note_horizon(self, horizon_ms: int | None) -> None:
-        if horizon_ms is not None:
-            known = self._stats.earliest_horizon_ms
-            self._stats.earliest_horizon_ms = (
-                horizon_ms if known is None else min(known, horizon_ms)
-            )
+        self._stats.earliest_horizon_ms = _earlier(self._stats.earliest_horizon_ms, horizon_ms)
+
+
+def _earlier(known_ms: int | None, other_ms: int | None) -> int | None:
+    if known_ms is None or other_ms is None:
+        return other_ms if known_ms is None else known_ms
+    return min(known_ms, other_ms)

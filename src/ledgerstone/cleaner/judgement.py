@@ -7,7 +7,7 @@ all batches of a window is one operation on a column, and only the others are lo
 """
 
 from dataclasses import dataclass
-from typing import Generic
+from typing import Final, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from ledgerstone.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TRANSAC
 from ledgerstone.records.control import ControlType, read_control_record
 from ledgerstone.records.kernels import BatchAction, Batches
 from ledgerstone.types import Buffer
+
+_RETAIN_EMPTY: Final = np.uint8(BatchAction.RETAIN_EMPTY)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,13 +61,13 @@ class BatchJudge(Generic[Entry]):
     def decide(self, buffer: Buffer, batches: Batches) -> BatchDecisions:
         decisions = BatchDecisions(actions=np.zeros(len(batches), np.uint8))
         in_txn = batches.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
-        for index in np.flatnonzero(in_txn).tolist():
+        has_txn = bool(in_txn.any())
+        for index in np.flatnonzero(in_txn).tolist() if has_txn else ():
             if batches.attributes[index] & CONTROL_FLAG:
                 self._decide_control(buffer, batches, index, decisions)
             else:
                 self._decide_transactional(batches, index, decisions)
-        retained = self._must_stay(batches).astype(np.uint8)
-        decisions.actions |= retained * np.uint8(BatchAction.RETAIN_EMPTY)
+        decisions.actions |= self._must_stay(batches, has_txn=has_txn) * _RETAIN_EMPTY
         return decisions
 
     def _decide_transactional(
@@ -95,11 +97,13 @@ class BatchJudge(Generic[Entry]):
             decisions.actions[index] |= BatchAction.STAMP
         decisions.wait_for(horizon_ms)
 
-    def _must_stay(self, batches: Batches) -> NDArray[np.bool_]:
+    def _must_stay(self, batches: Batches, *, has_txn: bool) -> NDArray[np.bool_]:
         """Batches that stay as a header when all their records go."""
         # The end of the log must not move back if the tail is compacted away: KAFKA-17076.
         must_stay: NDArray[np.bool_]
-        must_stay = batches.last_offset + 1 == self._plan.first_uncleanable_offset
+        must_stay = batches.last_offset == self._plan.first_uncleanable_offset - 1
+        if not has_txn and not len(self._last_data_offsets):
+            return must_stay
         for index in self._possible_last_batches(batches):
             last = self._plan.producers.get(int(batches.producer_id[index]))
             if last is None:

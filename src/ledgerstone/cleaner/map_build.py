@@ -6,20 +6,24 @@ record of its key, and a value that was taken back must not supersede one that s
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerstone.cleaner.aborted_txns import AbortedTxns
 from ledgerstone.cleaner.judgement import control_type
-from ledgerstone.cleaner.offset_map import OffsetMap
+from ledgerstone.cleaner.offset_map import FullAt, OffsetMap
 from ledgerstone.cleaner.plan import CleaningPlan, PassStats, SourceSegment
-from ledgerstone.cleaner.windows import SegmentReader, Window, corruption_named
+from ledgerstone.cleaner.windows import SegmentReader, Window
+from ledgerstone.errors import CorruptFile, KafkaError
 from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
-from ledgerstone.records.kernels import Columns
+from ledgerstone.records.kernels import BatchAction
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.txn_index import AbortedTxnEntry
+
+_DISCARD: Final = np.uint8(BatchAction.DISCARD)
 
 
 class MapBuilder:
@@ -61,49 +65,52 @@ class MapBuilder:
         for window in self._reader.windows(segment.file, path, source, start_position=start):
             self._stats.map_bytes_read += window.size_bytes
             self._charge(window.size_bytes)
-            with corruption_named(path, window.position):
-                if not self._map_window(window, path):
-                    return False
+            try:
+                is_mapped = self._map_window(window, path)
+            except KafkaError as error:
+                raise CorruptFile(path, window.position, str(error)) from error
+            if not is_mapped:
+                return False
         return True
 
     def _map_window(self, window: Window, path: str) -> bool:
-        skip = self._not_data(window)
+        actions = self._not_data(window)
         first_dirty = self._first_dirty_offset
         # Only the first dirty window has records to leave out one by one.
         min_offset = first_dirty if window.batches.base_offset[0] < first_dirty else None
-        for first, columns in self._reader.walk(window, skip, path, min_offset=min_offset):
-            taken = self._map.put(columns)
-            if taken < len(columns):
-                self._stop_before(window, first, columns, taken)
+        for payloads in self._reader.payloads(window, actions, path):
+            full_at = self._map.put(payloads, actions, min_offset=min_offset)
+            if full_at is not None:
+                self._stop_before(window, full_at)
                 return False
         last_offset = int(window.batches.last_offset[-1])
         if last_offset >= first_dirty:
             self._map.latest_offset = last_offset
         return True
 
-    def _not_data(self, window: Window) -> NDArray[np.bool_]:
-        """Batches that stay out of the map: markers, aborted data, and what is not dirty."""
+    def _not_data(self, window: Window) -> NDArray[np.uint8]:
+        """DISCARD for what stays out of the map: markers, aborted data, batches that are clean."""
         batches = window.batches
-        skip = batches.last_offset < self._first_dirty_offset
+        clean = batches.last_offset < self._first_dirty_offset
+        actions = clean * _DISCARD
+        if not window.checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
+            return actions
         in_txn = (batches.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG)) != 0
-        for index in np.flatnonzero(in_txn & ~skip).tolist():
+        for index in np.flatnonzero(in_txn & ~clean).tolist():
             producer_id = int(batches.producer_id[index])
             last_offset = int(batches.last_offset[index])
             if batches.attributes[index] & CONTROL_FLAG:
                 kind = control_type(window.view, batches, index)
                 self._txns.on_marker(producer_id, last_offset, kind)
-                skip[index] = True
-            else:
-                skip[index] = self._txns.on_data(producer_id, last_offset)
-        return skip
+                actions[index] = _DISCARD
+            elif self._txns.on_data(producer_id, last_offset):
+                actions[index] = _DISCARD
+        return actions
 
-    def _stop_before(self, window: Window, first: int, columns: Columns, taken: int) -> None:
-        """The map is full at row `taken`: it speaks of what lies before that record."""
-        batch = int(columns.batch_index[taken])
-        before = first + batch - 1
+    def _stop_before(self, window: Window, full_at: FullAt) -> None:
+        """The map is full: it speaks of what lies before the record that found it so."""
+        before = full_at.batch - 1
         if before >= 0 and window.batches.last_offset[before] >= self._first_dirty_offset:
             self._map.latest_offset = int(window.batches.last_offset[before])
-        same_batch = columns.batch_index[:taken] == batch
-        put = np.flatnonzero(same_batch & (columns.key_length[:taken] >= 0))
-        if len(put):
-            self._map.latest_offset = int(columns.offset[put[-1]])
+        if full_at.last_put_offset is not None:
+            self._map.latest_offset = full_at.last_put_offset

@@ -5,28 +5,40 @@ who writes records can make two keys meet. A slot takes 24 bytes, so memory is w
 what does not fit is left to the next one. The table itself is in records.kernels.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ledgerstone.records.compression import Codecs
 from ledgerstone.records.kernels import (
-    Columns,
-    Hashes,
-    Judged,
+    CleanedPayloads,
     JudgementRules,
-    find_offsets,
-    hash_keys,
-    judge_records,
-    moved_to_larger,
+    Payloads,
+    PutState,
+    Scratch,
+    clean_payloads,
+    map_payloads,
     new_table,
-    put_offsets,
 )
-from ledgerstone.records.kernels.key_offsets import slots_of
-from ledgerstone.types import Buffer
+from ledgerstone.records.kernels.cleaning import seed_words
+from ledgerstone.records.kernels.key_offsets import first_slots, grown_in_place, slots_of
+from ledgerstone.types import INT64_MAX
 
 SLOT_BYTES: Final = 24
 # Most logs have far fewer keys than records. A table that fits the processor's cache is several
-# times as fast as one that does not, so it starts small and grows in few large steps.
+# times as fast as one that does not, and memory that nobody touches is none, so it starts with at
+# least so many slots, and doubles.
 FIRST_SLOTS: Final = 1 << 15
-_GROWTH: Final = 4
+# Of its slots, the share a table fills before it grows: longer searches cost less than new memory.
+_FILLED: Final = 5 / 8
+
+
+class FullAt(NamedTuple):
+    """The first record the map had no room for: its batch, and what of that batch went in."""
+
+    batch: int  # in the window
+    last_put_offset: int | None
 
 
 class OffsetMap:
@@ -35,14 +47,23 @@ class OffsetMap:
     Invariant: for every record at or below `latest_offset` and not below the first one put, the map
     holds its key with an offset that is not lower. Of records behind it the map knows nothing.
 
-    `slots` and `limit` are what the memory allows; the table behind them grows up to that. While it
-    moves to its full size, the one before takes up to an eighth of that on top.
+    `slots` and `limit` are what the memory allows; the table behind them grows up to that, within
+    the same memory.
     """
 
-    __slots__ = ("_seed", "_table", "latest_offset", "limit", "size", "slots")
+    __slots__ = (
+        *("_halvings", "_memory", "_scratch", "_seed", "_table"),
+        *("latest_offset", "limit", "size", "slots"),
+    )
 
     def __init__(
-        self, memory_bytes: int, *, load_factor: float, seed: bytes, latest_offset: int
+        self,
+        memory_bytes: int,
+        scratch: Scratch,
+        *,
+        load_factor: float,
+        seed: bytes,
+        latest_offset: int,
     ) -> None:
         self.slots = memory_bytes // SLOT_BYTES
         self.limit = min(int(self.slots * load_factor), self.slots)
@@ -52,61 +73,78 @@ class OffsetMap:
             )
         self.size = 0
         self.latest_offset = latest_offset
-        self._seed = seed
-        self._table = new_table(min(self.slots, FIRST_SLOTS))
+        self._seed = seed_words(seed)
+        self._scratch = scratch
+        self._memory = new_table(self.slots)
+        # The table's sizes are the full one halved so many times, so that each step doubles it.
+        self._halvings = max(0, (self.slots // FIRST_SLOTS).bit_length() - 1)
+        self._table = first_slots(self._memory, self.slots >> self._halvings)
 
     @property
     def utilization(self) -> float:
         return self.size / self.slots
 
-    def put(self, columns: Columns) -> int:
-        """Puts a window's records in order; returns how many, fewer than all once it is full.
+    def put(
+        self, payloads: Payloads, actions: NDArray[np.uint8], *, min_offset: int | None = None
+    ) -> FullAt | None:
+        """Puts the records of all batches that are not DISCARDed, in order; says where it is full.
 
         The first record with a key that finds the map full ends it, even if that key is there:
         the offset in the map would otherwise lie behind `latest_offset`."""
-        hashes = self._hash(columns)
-        taken = 0
+        state = PutState(self.size, payloads.first)
         while True:
-            report = put_offsets(
+            full_at = map_payloads(
+                payloads,
+                actions,
+                self._scratch,
                 self._table,
-                hashes,
-                columns,
-                start=taken,
-                size=self.size,
+                self._seed,
+                state,
                 limit=min(self.limit, self._room),
+                min_offset=min_offset,
             )
-            self.size, taken = report.size, report.taken
-            if not report.full or self.size >= self.limit:
-                return taken
+            self.size = state.size
+            if full_at is None:
+                return None
+            if self.size >= self.limit:
+                batch, offset = state.last_put
+                return FullAt(full_at, offset if batch == full_at else None)
             self._grow()
 
     @property
     def _room(self) -> int:
         """Keys the table takes before it grows; at its full size only the limit counts."""
         slots = slots_of(self._table)
-        return slots // 2 if slots < self.slots else slots
+        return slots if self._halvings == 0 else int(slots * _FILLED)
 
     def _grow(self) -> None:
-        slots = slots_of(self._table) * _GROWTH
-        # One more step of the same kind would pass the full size: go there at once.
-        slots = slots if slots * 2 * _GROWTH <= self.slots else self.slots
-        self._table = moved_to_larger(self._table, slots)
+        self._halvings -= 1
+        larger = self.slots >> self._halvings
+        self._table = grown_in_place(self._memory, slots_of(self._table), larger)
 
-    def judge(
-        self, columns: Columns, *, now_ms: int, held_from_offset: int, new_horizon_ms: int
-    ) -> Judged:
-        """Which of a window's records are kept, by the rules of README.md."""
-        rules = JudgementRules(self.latest_offset, now_ms, held_from_offset, new_horizon_ms)
-        return judge_records(self._table, self._hash(columns), columns, rules)
-
-    def offsets_of(self, columns: Columns) -> list[int]:
-        """The latest offset of each record's key, -1 where the map has none."""
-        offsets: list[int] = find_offsets(self._table, self._hash(columns)).tolist()
-        return offsets
-
-    def _hash(self, columns: Columns) -> Hashes:
-        source: Buffer = columns.buffer
-        low, high = hash_keys(
-            source, columns.key_start, columns.key_length, self._seed, arena=columns.arena
+    def clean(
+        self,
+        payloads: Payloads,
+        actions: NDArray[np.uint8],
+        *,
+        now_ms: int,
+        held_from_offset: int,
+        new_horizon_ms: int,
+        held_after_ms: int = -INT64_MAX,
+        out: NDArray[np.uint8],
+        codecs: Codecs,
+    ) -> CleanedPayloads:
+        """What is left of the batches, by the rules of README.md; `out` has room for it."""
+        rules = JudgementRules(
+            self.latest_offset, now_ms, held_from_offset, new_horizon_ms, held_after_ms
         )
-        return Hashes(low, high)
+        return clean_payloads(
+            payloads,
+            actions,
+            self._scratch,
+            self._table,
+            self._seed,
+            rules,
+            out=out,
+            codecs=codecs,
+        )

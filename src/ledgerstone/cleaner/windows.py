@@ -7,27 +7,35 @@ would give what it rewrites a CRC that hides the damage.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from struct import Struct
 from typing import Final, NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 from numpy.typing import NDArray
 
 from ledgerstone.cleaner.plan import SourceSegment
-from ledgerstone.errors import CorruptFile, CorruptRecord, KafkaError, MessageTooLarge
+from ledgerstone.errors import CorruptFile, CorruptRecord, KafkaError
 from ledgerstone.fs import File
 from ledgerstone.records.batch import (
-    ATTRIBUTES_AT,
     BATCH_LENGTH_AT,
+    CODEC_MASK,
     LOG_OVERHEAD,
     MAGIC_END,
     iter_headers,
 )
-from ledgerstone.records.kernels import Batches, Columns, scan, walk
+from ledgerstone.records.kernels import (
+    Arena,
+    Batches,
+    Checked,
+    Payloads,
+    Scratch,
+    check_batches,
+    scan,
+)
+from ledgerstone.records.kernels.checking import BatchNotBelieved
+from ledgerstone.records.kernels.payloads import check_declared_counts
 
-# Decompressed payloads of one walk; a larger batch is walked alone, up to the plan's limit.
+# Decompressed payloads at a time; a larger batch is opened alone, up to the plan's limit.
 PIECE_LIMIT_BYTES: Final = 8 << 20
 
 _INT32: Final = Struct(">i")
@@ -39,6 +47,7 @@ class Window(NamedTuple):
     view: memoryview
     position: int  # in the file
     batches: Batches
+    checked: Checked
 
     @property
     def size_bytes(self) -> int:
@@ -48,13 +57,20 @@ class Window(NamedTuple):
 class SegmentReader:
     """Reads the sources of one pass through one buffer."""
 
-    __slots__ = ("_before_read", "_decompression_limit", "_window")
+    __slots__ = ("_arena", "_before_read", "_decompression_limit", "_scratch", "_window")
 
     def __init__(
-        self, window_bytes: int, *, decompression_limit: int, before_read: Callable[[], None]
+        self,
+        window_bytes: int,
+        scratch: Scratch,
+        *,
+        decompression_limit: int,
+        before_read: Callable[[], None],
     ) -> None:
         # Not bytearray: nobody needs the zeros.
         self._window = np.empty(max(window_bytes, MAGIC_END), np.uint8).data
+        self._scratch = scratch
+        self._arena = Arena(PIECE_LIMIT_BYTES)
         self._decompression_limit = decompression_limit
         self._before_read = before_read
 
@@ -75,61 +91,44 @@ class SegmentReader:
             if len(batches) == 0:
                 window = _larger_window(view, path, position, source.size_bytes - position)
                 continue
-            _check_crcs(view, batches, path, position)
-            _check_offsets(batches, source, previous_last, path, position)
+            try:
+                checked = check_batches(
+                    view, batches, previous_last=previous_last, end_offset=source.end_offset
+                )
+            except BatchNotBelieved as error:
+                raise CorruptFile(path, position + error.position, str(error)) from error
             previous_last = int(batches.last_offset[-1])
-            yield Window(view, position, batches)
+            yield Window(view, position, batches, checked)
             position += batches.consumed
             window = self._window
 
-    def walk(
-        self, window: Window, skip: NDArray[np.bool_], path: str, *, min_offset: int | None = None
-    ) -> Iterator[tuple[int, Columns]]:
-        """The window's records in pieces: (index of the first batch, columns of it and more).
+    def payloads(self, window: Window, actions: NDArray[np.uint8], path: str) -> Iterator[Payloads]:
+        """The window's batches in pieces, those aside that are to be DISCARDed.
 
         There is more than one piece only where decompressed payloads take too much memory."""
         first = 0
         while first < len(window.batches):
-            columns = self._walk_piece(window, first, skip, path, min_offset)
-            yield first, columns
-            first += len(columns.batches)
+            piece = self._open(window, first, actions, path)
+            yield piece
+            first = piece.end
 
-    def _walk_piece(
-        self,
-        window: Window,
-        first: int,
-        skip: NDArray[np.bool_],
-        path: str,
-        min_offset: int | None,
-    ) -> Columns:
-        start = int(window.batches.position[first])
-
-        def walk_within(limit: int) -> Columns:
-            return walk(
+    def _open(self, window: Window, first: int, actions: NDArray[np.uint8], path: str) -> Payloads:
+        start = window.position + int(window.batches.position[first])
+        try:
+            piece = self._arena.open(
                 window.view,
-                start=start,
-                end=window.batches.consumed,
-                # The CRCs have been checked, those of skipped batches too.
-                verify_crc=False,
-                min_offset=min_offset,
-                limit=limit,
-                skip=skip[first:],
+                window.batches,
+                actions,
+                first=first,
+                payload_limit=self._decompression_limit,
+                has_compressed=bool(window.checked.attributes & CODEC_MASK),
             )
-
-        with corruption_named(path, window.position + start):
-            try:
-                return walk_within(PIECE_LIMIT_BYTES)
-            except MessageTooLarge:
-                return walk_within(self._decompression_limit)
-
-
-@contextmanager
-def corruption_named(path: str, position: int) -> Iterator[None]:
-    """Bytes that are no batch get the name of their file and the place of their window."""
-    try:
-        yield
-    except KafkaError as error:
-        raise CorruptFile(path, position, str(error)) from error
+            if window.checked.most_records > self._scratch.room:
+                check_declared_counts(piece, actions)
+                self._scratch.reserve(window.checked.most_records)
+        except KafkaError as error:
+            raise CorruptFile(path, start, str(error)) from error
+        return piece
 
 
 def _scan(view: memoryview, path: str, position: int) -> Batches:
@@ -163,28 +162,3 @@ def _larger_window(view: memoryview, path: str, position: int, left_bytes: int) 
     if size > left_bytes:
         raise CorruptFile(path, position, f"a batch of {size} bytes, {left_bytes} are left")
     return np.empty(size, np.uint8).data
-
-
-def _check_crcs(view: memoryview, batches: Batches, path: str, position: int) -> None:
-    rows = (batches.position.tolist(), batches.size.tolist(), batches.crc.tolist())
-    for at, size, stored in zip(*rows, strict=True):
-        found = crc32c(view[at + ATTRIBUTES_AT : at + size])
-        if found != stored:
-            raise CorruptFile(path, position + at, f"batch crc {found:#010x} != {stored:#010x}")
-
-
-def _check_offsets(
-    batches: Batches, source: SourceSegment, previous_last: int, path: str, position: int
-) -> None:
-    """Offsets rise from batch to batch and stay inside the segment."""
-    before = np.concatenate(([previous_last], batches.last_offset[:-1]))
-    bad = (batches.base_offset <= before) | (batches.last_offset < batches.base_offset)
-    bad |= batches.last_offset >= source.end_offset
-    if bad.any():
-        index = int(np.flatnonzero(bad)[0])
-        raise CorruptFile(
-            path,
-            position + int(batches.position[index]),
-            f"batch with offsets {batches.base_offset[index]} to {batches.last_offset[index]} "
-            f"after {before[index]}, the segment ends before {source.end_offset}",
-        )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from crc32c import crc32c
 
@@ -172,7 +172,10 @@ def increment_sequence(sequence: int, by: int) -> int:
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`; says nothing about whether the records after it are there."""
-    return _read_header(buffer, position, len(buffer) - position)
+    available = len(buffer) - position
+    if available < HEADER_SIZE:
+        _refuse_short(buffer, position, available)
+    return _read_header(buffer, position)
 
 
 def iter_headers(
@@ -191,21 +194,25 @@ def iter_headers(
             _, batch_length, _, magic = _PREFIX.unpack_from(buffer, position)
             _check_prefix(position, batch_length, magic)
             return
-        header = _read_header(buffer, position, available)
-        if header.size > available:
+        header = _read_header(buffer, position)
+        size = LOG_OVERHEAD + header.batch_length
+        if size > available:
             return
         yield position, header
-        position += header.size
+        position += size
 
 
-def _read_header(buffer: Buffer, position: int, available: int) -> BatchHeader:
-    if available < HEADER_SIZE:
-        if available >= MAGIC_END:
-            _, batch_length, _, magic = _PREFIX.unpack_from(buffer, position)
-            _check_prefix(position, batch_length, magic)
-        raise CorruptRecord(
-            f"batch at position {position}: {available} bytes, a header has {HEADER_SIZE}"
-        )
+def _refuse_short(buffer: Buffer, position: int, available: int) -> NoReturn:
+    if available >= MAGIC_END:
+        _, batch_length, _, magic = _PREFIX.unpack_from(buffer, position)
+        _check_prefix(position, batch_length, magic)
+    raise CorruptRecord(
+        f"batch at position {position}: {available} bytes, a header has {HEADER_SIZE}"
+    )
+
+
+def _read_header(buffer: Buffer, position: int) -> BatchHeader:
+    """HEADER_SIZE bytes are there."""
     header = _new_header(_HEADER.unpack_from(buffer, position))
     if header.magic != MAGIC or header.batch_length < MIN_BATCH_LENGTH:
         _check_prefix(position, header.batch_length, header.magic)
@@ -236,10 +243,10 @@ def compute_crc(buffer: Buffer, position: int, size: int) -> int:
 
 def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
     available = len(buffer) - position
-    size = header.size
+    size = LOG_OVERHEAD + header.batch_length
     if available < size:
         raise CorruptRecord(f"batch at offset {header.base_offset}: {available} bytes of {size}")
-    found = compute_crc(buffer, position, size)
+    found = crc32c(memoryview(buffer)[position + ATTRIBUTES_AT : position + size])
     if found != header.crc:
         raise CorruptRecord(
             f"batch at offset {header.base_offset}: crc {found:#010x}, stored {header.crc:#010x}"

@@ -5,6 +5,7 @@ about itself is checked, never believed. Malformed bytes are CorruptRecord, too 
 MessageTooLarge. The framings and the arithmetic of the limit are in README.md.
 """
 
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -24,6 +25,9 @@ from ledgerstone.records.batch import Codec
 from ledgerstone.types import Buffer
 
 _MIB: Final = 2**20
+# Bound once: what is asked for each batch should not search an enum.
+_LZ4: Final = Codec.LZ4
+_ZSTD: Final = Codec.ZSTD
 
 # A bytearray that grows holds an eighth more than it needs and lz4 and zstd keep up to 8 MiB of
 # their own, so 48 MiB of output is what fits into the 64 MiB that no bomb may exceed.
@@ -54,8 +58,45 @@ _DEFAULT_ZSTD_LEVEL: Final = 3
 _ZSTD_MAX_BLOCK_BYTES: Final = 128 * 1024
 _ZSTD_MAX_WINDOW: Final = 128 * _MIB
 _ZSTD_SMALL_WINDOW: Final = 8 * _MIB
+_ZSTD_USUAL_BYTES: Final = 64 * 1024
+_ZSTD_USUAL_RATIO: Final = 8
 _ZSTD_UNKNOWN_SIZE: Final = 2**64 - 1
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = range(3)
+
+
+class Codecs:
+    """Compresses at default levels and decompresses, with whatever state the libraries gain by
+    keeping from batch to batch. One thread at a time."""
+
+    __slots__ = ("_lz4_context", "_zstd_compressor", "_zstd_decompressor")
+
+    def __init__(self) -> None:
+        self._lz4_context = lz4.frame.create_decompression_context()
+        self._zstd_compressor: ZstdCompressor | None = None
+        self._zstd_decompressor: ZstdDecompressor | None = None
+
+    def compress(self, codec: Codec, payload: Buffer) -> Buffer:
+        if codec is _LZ4:
+            return _compress_lz4(payload, None)
+        if codec is not _ZSTD:
+            return compress(codec, payload)
+        if self._zstd_compressor is None:
+            self._zstd_compressor = _zstd_compressor(None)
+        return self._zstd_compressor.compress(payload)
+
+    def decompress(self, codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
+        if codec is _LZ4:
+            try:
+                return _decompress_lz4(memoryview(payload), limit, self._lz4_context)
+            except (CorruptRecord, MessageTooLarge):
+                # It is still inside the frame it could not end.
+                self._lz4_context = lz4.frame.create_decompression_context()
+                raise
+        if codec is _ZSTD:
+            if self._zstd_decompressor is None:
+                self._zstd_decompressor = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+            return _decompress_zstd(memoryview(payload), limit, self._zstd_decompressor)
+        return decompress(codec, payload, limit=limit)
 
 
 def decompression_limit(max_message_bytes: int) -> int:
@@ -75,12 +116,7 @@ def compress(codec: Codec, payload: Buffer, level: int | None = None) -> Buffer:
         case Codec.LZ4:
             return _compress_lz4(payload, level)
         case Codec.ZSTD:
-            compressor = ZstdCompressor(
-                level=_DEFAULT_ZSTD_LEVEL if level is None else level,
-                write_content_size=False,
-                write_checksum=False,
-            )
-            return compressor.compress(payload)
+            return _zstd_compressor(level).compress(payload)
 
 
 def decompress(codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
@@ -93,9 +129,11 @@ def decompress(codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
         case Codec.SNAPPY:
             return _decompress_snappy(memoryview(payload), limit)
         case Codec.LZ4:
-            return _decompress_lz4(memoryview(payload), limit)
+            context = lz4.frame.create_decompression_context()
+            return _decompress_lz4(memoryview(payload), limit, context)
         case Codec.ZSTD:
-            return _decompress_zstd(memoryview(payload), limit)
+            decompressor = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+            return _decompress_zstd(memoryview(payload), limit, decompressor)
 
 
 def _too_large(codec: Codec, limit: int) -> MessageTooLarge:
@@ -206,25 +244,28 @@ def _compress_lz4(payload: Buffer, level: int | None) -> bytes:
     return frame
 
 
-def _decompress_lz4(payload: memoryview, limit: int) -> bytearray:
+def _decompress_lz4(payload: memoryview, limit: int, context: object) -> Buffer:
     _check_lz4_header(payload)
-    context = lz4.frame.create_decompression_context()
     out = bytearray()
     position = 0
     ended = False
     while not ended:
         try:
             chunk, taken, ended = lz4.frame.decompress_chunk(
-                context, payload[position:], max_length=_CHUNK_BYTES
+                context, payload[position:] if position else payload, max_length=_CHUNK_BYTES
             )
         except RuntimeError as error:
             raise CorruptRecord(f"lz4: {error}") from None
         if not (chunk or taken or ended):
             raise CorruptRecord(f"lz4: {len(payload)} bytes end inside the frame")
+        position += taken
+        if ended and not out and position == len(payload) and len(chunk) <= limit:
+            # All in one piece, as nearly always: nothing to put together.
+            whole: bytes = chunk
+            return whole
         out += chunk
         if len(out) > limit:
             raise _too_large(Codec.LZ4, limit)
-        position += taken
     if position < len(payload):
         raise CorruptRecord(f"lz4: {len(payload) - position} bytes after the frame")
     return out
@@ -232,28 +273,42 @@ def _decompress_lz4(payload: memoryview, limit: int) -> bytearray:
 
 def _check_lz4_header(payload: memoryview) -> None:
     """What Kafka's reader insists on and the library would let pass."""
-    if len(payload) < _LZ4_MIN_HEADER or bytes(payload[:4]) != _LZ4_MAGIC:
-        raise CorruptRecord(f"lz4: no frame starts with {bytes(payload[:4]).hex()}")
-    flags, block_descriptor = payload[4], payload[5]
+    head = bytes(payload[:_LZ4_MIN_HEADER])
+    if len(head) < _LZ4_MIN_HEADER or not head.startswith(_LZ4_MAGIC):
+        raise CorruptRecord(f"lz4: no frame starts with {head[:4].hex()}")
+    flags, block_descriptor = head[4], head[5]
     if flags >> 6 != 1 or flags & 0x20 == 0 or flags & 0x03:
         raise CorruptRecord(f"lz4: flags {flags:#04x} are not of independent blocks, version 1")
     if block_descriptor & 0x8F or not 4 <= block_descriptor >> 4 <= 7:
         raise CorruptRecord(f"lz4: block descriptor {block_descriptor:#04x}")
 
 
-def _decompress_zstd(payload: memoryview, limit: int) -> bytearray:
+def _zstd_compressor(level: int | None) -> ZstdCompressor:
+    return ZstdCompressor(
+        level=_DEFAULT_ZSTD_LEVEL if level is None else level,
+        write_content_size=False,
+        write_checksum=False,
+    )
+
+
+def _decompress_zstd(payload: memoryview, limit: int, decompressor: ZstdDecompressor) -> Buffer:
     if not payload:
         raise CorruptRecord("zstd: no frame in 0 bytes")
     position = 0
     largest_window = 0
     while position < len(payload):
+        start = position
         position, window = _skip_zstd_frame(payload, position, limit)
         largest_window = max(largest_window, window)
+    if start == 0 and largest_window <= _ZSTD_SMALL_WINDOW:
+        room = min(limit, max(_ZSTD_USUAL_BYTES, _ZSTD_USUAL_RATIO * len(payload)))
+        # Whatever is wrong with it, or large about it, the slower road tells.
+        with suppress(ZstdError):
+            return decompressor.decompress(payload, max_output_size=room)
     if largest_window > _ZSTD_SMALL_WINDOW:
         # The library then holds up to all of the output a second time.
         limit //= 2
     out = bytearray()
-    decompressor = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
     with decompressor.stream_reader(payload, read_across_frames=True) as reader:
         while True:
             try:

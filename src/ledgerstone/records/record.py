@@ -7,7 +7,7 @@ are in README.md.
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.batch import HEADER_SIZE, BatchHeader, TimestampType, read_header
@@ -19,6 +19,8 @@ from ledgerstone.records.varint import (
     decode_varlong,
 )
 from ledgerstone.types import INT64_MAX, Buffer
+
+_LONGEST_NEAR: Final = 6
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -49,6 +51,14 @@ class RecordFault(IntEnum):
     COUNT_MISMATCH = 8  # the payload ends where another declared record should start
 
 
+class NearKind(IntEnum):
+    """A value that looks as if somebody had wanted to write a tombstone."""
+
+    EMPTY = 0  # no bytes, which is not null
+    NULL_TEXT = 1  # the four bytes `null`
+    FRAMED_NULL = 2  # a schema registry's frame around nothing, or around the null of a union
+
+
 class RecordsFacts(NamedTuple):
     """What a leader wants to know about a payload. With a fault, only the first three count."""
 
@@ -63,6 +73,27 @@ class RecordsFacts(NamedTuple):
     sequential: bool  # offset deltas are 0, 1, 2, …
     tombstone_count: int
     last_offset_delta: int  # of the last record; -1 in an empty payload
+    # Records of each NearKind, and the first of them all; -1: there is none.
+    empty_value_count: int = 0
+    null_text_count: int = 0
+    framed_null_count: int = 0
+    first_near_index: int = -1
+    first_near_kind: int = -1
+
+    @property
+    def near(self) -> "NearTombstones | None":
+        if self.first_near_index < 0:
+            return None
+        counts = (self.empty_value_count, self.null_text_count, self.framed_null_count)
+        return NearTombstones(counts, self.first_near_index, NearKind(self.first_near_kind))
+
+
+class NearTombstones(NamedTuple):
+    """Records of a batch that look like deletes that failed, by kind, and the first of them."""
+
+    counts: tuple[int, int, int]  # in the order of NearKind
+    first_index: int
+    first_kind: NearKind
 
 
 class MalformedRecord(CorruptRecord):
@@ -156,6 +187,8 @@ def plain_inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts
     max_delta = min_delta = 0
     max_index = first_null_key = last_offset_delta = -1
     null_keys = tombstones = 0
+    near = [0] * len(NearKind)
+    first_near = (-1, -1)
     sequential = True
     try:
         for index, span in enumerate(iter_spans(payload, record_count=record_count)):
@@ -167,6 +200,10 @@ def plain_inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts
                 first_null_key = index if null_keys == 0 else first_null_key
                 null_keys += 1
             tombstones += span.value_length < 0
+            kind = near_kind(payload, span)
+            if kind is not None:
+                near[kind] += 1
+                first_near = (index, kind) if first_near[0] < 0 else first_near
             sequential = sequential and span.offset_delta == index
             last_offset_delta = span.offset_delta
     except MalformedRecord as found:
@@ -183,7 +220,26 @@ def plain_inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts
         sequential=sequential,
         tombstone_count=tombstones,
         last_offset_delta=last_offset_delta,
+        empty_value_count=near[NearKind.EMPTY],
+        null_text_count=near[NearKind.NULL_TEXT],
+        framed_null_count=near[NearKind.FRAMED_NULL],
+        first_near_index=first_near[0],
+        first_near_kind=first_near[1],
     )
+
+
+def near_kind(payload: Buffer, span: RecordSpan) -> NearKind | None:
+    """Which failed delete the record's value looks like."""
+    if not 0 <= span.value_length <= _LONGEST_NEAR:
+        return None
+    value = bytes(memoryview(payload)[span.value_start : span.value_start + span.value_length])
+    if not value:
+        return NearKind.EMPTY
+    if value == b"null":
+        return NearKind.NULL_TEXT
+    # A zero, the four bytes of a schema's id, and nothing or the null of a union behind them.
+    is_framed = len(value) >= 5 and value[0] == 0 and value[5:] in (b"", b"\0")
+    return NearKind.FRAMED_NULL if is_framed else None
 
 
 def _read_span(payload: Buffer, position: int) -> tuple[RecordSpan, int]:

@@ -13,14 +13,18 @@ from ledgerstone.errors import (
     CorruptRecord,
     InvalidRecord,
     InvalidTimestamp,
+    KeylessRecord,
     MessageTooLarge,
     RecordError,
     UnsupportedForMessageFormat,
 )
 from ledgerstone.records.batch import (
     CODEC_MASK,
+    CONTROL_FLAG,
     HEADER_SIZE,
     KNOWN_ATTRIBUTES,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
     BatchHeader,
     Codec,
     TimestampType,
@@ -32,8 +36,14 @@ from ledgerstone.records.batch import (
 from ledgerstone.records.builder import renumber_records, seal_batch
 from ledgerstone.records.compression import compress, decompression_limit
 from ledgerstone.records.kernels import inspect_records
-from ledgerstone.records.record import RecordFault, RecordsFacts, iter_spans, records_payload
-from ledgerstone.types import INT64_MAX, NO_TIMESTAMP, Buffer, WritableBuffer
+from ledgerstone.records.record import (
+    NearTombstones,
+    RecordFault,
+    RecordsFacts,
+    iter_spans,
+    records_payload,
+)
+from ledgerstone.types import INT64_MAX, NO_PRODUCER_ID, NO_TIMESTAMP, Buffer, WritableBuffer
 
 # Naming every culprit, or renumbering records, is done one record at a time. A request must not be
 # able to ask for more of that than takes a few tens of milliseconds.
@@ -74,6 +84,7 @@ class ValidatedBatch(NamedTuple):
     offset_delta_of_max_timestamp: int  # of the first record that carries it
     tombstone_count: int
     recompressed: bool
+    near: NearTombstones | None = None  # on a compacted topic
 
 
 class InspectRecords(Protocol):
@@ -91,9 +102,11 @@ def validate_produced(
     """`records` must be one batch and nothing else; it may be part of a receive buffer."""
     header = _read_only_batch(records)
     _check_header(records, header, rules, origin)
-    payload = records_payload(
-        records, 0, header, limit=decompression_limit(rules.max_message_bytes)
-    )
+    if header.attributes & CODEC_MASK:
+        limit = decompression_limit(rules.max_message_bytes)
+        payload = records_payload(records, 0, header, limit=limit)
+    else:
+        payload = memoryview(records)[HEADER_SIZE:]
     facts = inspect(payload, record_count=header.record_count)
     if facts.status:
         _refuse_fault(facts)
@@ -101,25 +114,31 @@ def validate_produced(
         _refuse_null_keys(payload, header, facts)
     max_timestamp = _max_timestamp(header, facts, rules, now_ms)
 
-    sent_codec = header.codec
-    codec = _target_codec(header, sent_codec, rules)
     data = records
-    recompressed = codec is not sent_codec or not facts.sequential
+    recompressed = not facts.sequential or (
+        rules.codec is not None and _target_codec(header, rules) is not header.codec
+    )
     if recompressed:
-        data = _rebuild(header, payload, facts, codec, rules)
-    timestamp_type = rules.timestamp_type
+        data = _rebuild(header, payload, facts, _target_codec(header, rules), rules)
+    uses_append_time = rules.timestamp_type is _LOG_APPEND_TIME
     if (
         recompressed
-        or header.timestamp_type is not timestamp_type
         or header.max_timestamp != max_timestamp
+        or (header.attributes & LOG_APPEND_TIME_FLAG != 0) is not uses_append_time
     ):
-        stamp_max_timestamp(data, 0, timestamp_type=timestamp_type, max_timestamp=max_timestamp)
+        stamp_max_timestamp(
+            data, 0, timestamp_type=rules.timestamp_type, max_timestamp=max_timestamp
+        )
         header = read_header(data)
-    max_timestamp_at = 0 if timestamp_type is _LOG_APPEND_TIME else facts.max_timestamp_index
-    tombstones = 0 if header.is_control else facts.tombstone_count
-    count = header.record_count
     return ValidatedBatch(
-        data, header, count, max_timestamp, max_timestamp_at, tombstones, recompressed
+        data,
+        header,
+        header.record_count,
+        max_timestamp,
+        0 if uses_append_time else facts.max_timestamp_index,
+        0 if header.attributes & CONTROL_FLAG else facts.tombstone_count,
+        recompressed,
+        facts.near if rules.compacted and facts.first_near_index >= 0 else None,
     )
 
 
@@ -149,15 +168,15 @@ def _read_only_batch(records: WritableBuffer) -> BatchHeader:
         header = read_header(records)
     except UnsupportedForMessageFormat as error:
         raise InvalidRecord(str(error)) from None
-    size, available = header.size, len(records)
+    size, available = LOG_OVERHEAD + header.batch_length, len(records)
+    if size == available:
+        return header
     if size > available:
         raise CorruptRecord(f"record batch: {available} bytes of {size}")
-    if size < available:
-        raise InvalidRecord(
-            f"exactly one record batch is expected; {available - size} bytes follow the first, "
-            f"which has {size}"
-        )
-    return header
+    raise InvalidRecord(
+        f"exactly one record batch is expected; {available - size} bytes follow the first, "
+        f"which has {size}"
+    )
 
 
 def _check_header(
@@ -165,9 +184,9 @@ def _check_header(
 ) -> None:
     if header.base_offset != 0:
         raise InvalidRecord(f"base offset {header.base_offset}; a producer must send 0")
-    if header.size > rules.max_message_bytes:
+    if len(records) > rules.max_message_bytes:
         raise MessageTooLarge(
-            f"record batch of {header.size} bytes, max.message.bytes is {rules.max_message_bytes}"
+            f"record batch of {len(records)} bytes, max.message.bytes is {rules.max_message_bytes}"
         )
     verify_crc(records, 0, header)
     if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
@@ -175,7 +194,7 @@ def _check_header(
             f"record count {header.record_count} with last offset delta {header.last_offset_delta}"
         )
     # Most batches are neither flagged nor from an idempotent producer: nothing more to check.
-    if header.attributes & ~CODEC_MASK or header.has_producer_id:
+    if header.attributes & ~CODEC_MASK or header.producer_id > NO_PRODUCER_ID:
         _check_flags(header, rules, origin)
 
 
@@ -219,7 +238,7 @@ def _refuse_null_keys(payload: Buffer, header: BatchHeader, facts: RecordsFacts)
             break
         if span.key_length < 0 and index > facts.first_null_key_index:
             indexes.append(index)
-    raise InvalidRecord(
+    raise KeylessRecord(
         f"{facts.null_key_count} of {header.record_count} records have no key; a compacted topic "
         "needs one in every record",
         [RecordError(index, "a compacted topic needs a key") for index in indexes],
@@ -248,9 +267,9 @@ def _max_timestamp(
     return latest
 
 
-def _target_codec(header: BatchHeader, sent: Codec, rules: AppendRules) -> Codec:
+def _target_codec(header: BatchHeader, rules: AppendRules) -> Codec:
     if rules.codec is None or (header.is_control and not header.is_compressed):
-        return sent
+        return header.codec
     return rules.codec
 
 

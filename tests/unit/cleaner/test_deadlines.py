@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ledgerstone.cleaner.deadlines import (
     FIRST_REST_MS,
     LONGEST_REST_MS,
@@ -11,6 +13,8 @@ from ledgerstone.cleaner.deadlines import (
     must_roll,
     reason_now,
 )
+from ledgerstone.cleaner.holds import NO_HOLDS, GroupHold, Holds
+from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import LogFacts, Reason, SegmentFacts, measure
 from ledgerstone.types import INT64_MAX
 from tests.unit.cleaner.test_selection import HOUR_MS, T0, facts
@@ -224,3 +228,54 @@ def test_strongest_reason_is_the_one_that_is_told() -> None:
     )
 
     assert reason_at(log_facts, pending, T0 + 2, checkpoint=10) is Reason.HORIZON
+
+
+# -- holds --------------------------------------------------------------------------------------
+
+
+def held_pending() -> Pending:
+    pending = Pending()
+    ranges = (TombstoneRange(2, 3, T0 + HOUR_MS), TombstoneRange(5, 8, T0 + 2 * HOUR_MS))
+    pending.cleaned(10, T0 + HOUR_MS, ranges=ranges)
+    return pending
+
+
+@pytest.mark.parametrize(
+    ("committed", "due_ms"),
+    [
+        (None, T0 + HOUR_MS + DAY_MS),
+        (2, T0 + HOUR_MS + DAY_MS),
+        (3, T0 + HOUR_MS),
+        (10, T0 + HOUR_MS),
+    ],
+)
+def test_horizon_of_a_held_range_is_due_when_its_hold_ends(
+    committed: int | None, due_ms: int
+) -> None:
+    log_facts = cleaned_log()
+    log = measure(log_facts, 10, now_ms=T0)
+    holds = Holds(groups=(GroupHold("g", committed),), max_ms=DAY_MS)
+
+    dues = list(due_times(log_facts, log, held_pending(), tombstone_lag_ms=DAY_MS, holds=holds))
+
+    assert dues == [Due(Reason.HORIZON, due_ms)]
+
+
+def test_markers_are_held_by_nobody() -> None:
+    pending = Pending()
+    ranges = (TombstoneRange(2, 3, T0),)
+    pending.cleaned(10, T0, marker_horizon_ms=T0 + HOUR_MS, ranges=ranges)
+
+    released = pending.released_ms(Holds(groups=(GroupHold("g", 0),), max_ms=DAY_MS))
+
+    assert released == T0 + HOUR_MS
+
+
+def test_ranges_go_with_the_segments_that_retention_or_truncation_takes() -> None:
+    deleted, truncated = held_pending(), held_pending()
+
+    deleted.deleted_below(5)
+    truncated.truncated(5)
+
+    assert deleted.released_ms(NO_HOLDS) == T0 + 2 * HOUR_MS
+    assert truncated.released_ms(NO_HOLDS) == T0 + HOUR_MS

@@ -1,7 +1,8 @@
 """What becomes of batches and records, rule by rule in the order of cleaner/README.md."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from ledgerstone.cleaner.aborted_txns import AbortedTxns
@@ -11,10 +12,12 @@ from ledgerstone.cleaner.plan import CleaningPlan, LastBatch
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.batch import read_header
 from ledgerstone.records.builder import build_batch, empty_batch
+from ledgerstone.records.compression import Codecs
 from ledgerstone.records.control import end_txn_marker
-from ledgerstone.records.kernels import BatchAction, Judged, scan, walk
+from ledgerstone.records.kernels import BatchAction, CleanedPayloads, Scratch, scan, walk
 from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import TopicPartition
+from tests.kit.payloads import opened
 
 NOW = 10_000
 P = 7
@@ -183,21 +186,37 @@ def test_marker_with_a_senseless_key_is_corrupt() -> None:
 # -- records --------------------------------------------------------------------------------------
 
 
+class _Judged(NamedTuple):
+    keep: list[int]
+    counts: CleanedPayloads
+
+
 def _judged(
     *records: tuple[bytes | None, bytes | None],
     mapped: list[tuple[bytes, int]] | None = None,
     latest_offset: int = 1000,
     held_from_offset: int = 2**62,
+    held_after_ms: int = -(2**62),
     **fields: Any,
-) -> Judged:
+) -> _Judged:
     """Records at 100, 101, …, judged by a map that holds `mapped`."""
-    offset_map = OffsetMap(24 * 50, load_factor=1.0, seed=bytes(16), latest_offset=latest_offset)
-    for key, offset in mapped or []:
-        offset_map.put(walk(build_batch([(1, key, b"v", ())], base_offset=offset)))
-    window = build_batch([(1, key, value, ()) for key, value in records], base_offset=100, **fields)
-    return offset_map.judge(
-        walk(window), now_ms=NOW, held_from_offset=held_from_offset, new_horizon_ms=NOW + 500
+    offset_map = OffsetMap(
+        24 * 50, Scratch(), load_factor=1.0, seed=bytes(16), latest_offset=latest_offset
     )
+    for key, offset in mapped or []:
+        offset_map.put(*opened(build_batch([(1, key, b"v", ())], base_offset=offset)))
+    window = build_batch([(1, key, value, ()) for key, value in records], base_offset=100, **fields)
+    left = offset_map.clean(
+        *opened(window),
+        now_ms=NOW,
+        held_from_offset=held_from_offset,
+        held_after_ms=held_after_ms,
+        new_horizon_ms=NOW + 500,
+        out=np.empty(1000, np.uint8),
+        codecs=Codecs(),
+    )
+    kept = walk(left.data).offset.tolist()
+    return _Judged([int(100 + at in kept) for at in range(len(records))], left)
 
 
 def test_record_behind_the_map_stays_whatever_it_is() -> None:
@@ -205,59 +224,104 @@ def test_record_behind_the_map_stays_whatever_it_is() -> None:
         (b"k", b"v"), (None, b"v"), (b"k", None), latest_offset=99, mapped=[(b"k", 500)]
     )
 
-    assert judged.keep.tolist() == [1, 1, 1]
+    assert judged.keep == [1, 1, 1]
 
 
 def test_record_without_a_key_goes() -> None:
     judged = _judged((None, b"v"), (b"", b"v"))
 
-    assert judged.keep.tolist() == [0, 1]
-    assert judged.keyless == 1
+    assert judged.keep == [0, 1]
+    assert judged.counts.keyless == 1
 
 
 def test_record_below_the_mapped_offset_goes_and_the_mapped_one_stays() -> None:
     judged = _judged((b"a", b"v"), (b"b", b"v"), (b"c", b"v"), mapped=[(b"a", 101), (b"b", 101)])
 
-    assert judged.keep.tolist() == [0, 1, 1]
-    assert (judged.kept, judged.superseded) == (2, 1)
+    assert judged.keep == [0, 1, 1]
+    assert (judged.counts.kept, judged.counts.superseded) == (2, 1)
 
 
 def test_record_above_the_mapped_offset_stays() -> None:
-    assert _judged((b"a", b"v"), mapped=[(b"a", 50)]).keep.tolist() == [1]
+    assert _judged((b"a", b"v"), mapped=[(b"a", 50)]).keep == [1]
 
 
 @pytest.mark.parametrize(("horizon_ms", "stays"), [(None, 1), (NOW + 1, 1), (NOW, 0), (-1, 0)])
 def test_newest_tombstone_goes_at_its_horizon(horizon_ms: int | None, stays: int) -> None:
     judged = _judged((b"k", None), delete_horizon_ms=horizon_ms)
 
-    assert judged.keep.tolist() == [stays]
-    assert judged.expired == 1 - stays
-    assert judged.tombstones_kept == stays
-    assert judged.tombstones_stamped == (horizon_ms is None)
+    assert judged.keep == [stays]
+    assert judged.counts.expired == 1 - stays
+    assert judged.counts.tombstones_kept == stays
+    assert judged.counts.tombstones_stamped == (horizon_ms is None)
 
 
 def test_superseded_tombstone_goes_before_its_horizon() -> None:
     judged = _judged((b"k", None), mapped=[(b"k", 200)])
 
-    assert judged.keep.tolist() == [0]
-    assert (judged.superseded, judged.expired) == (1, 0)
+    assert judged.keep == [0]
+    assert (judged.counts.superseded, judged.counts.expired) == (1, 0)
 
 
 def test_expired_tombstone_from_the_held_offset_on_stays() -> None:
     judged = _judged((b"a", None), (b"b", None), delete_horizon_ms=1, held_from_offset=101)
 
-    assert judged.keep.tolist() == [0, 1]
-    assert (judged.expired, judged.tombstones_held) == (1, 1)
-    assert judged.earliest_horizon_ms is None
+    assert judged.keep == [0, 1]
+    assert (judged.counts.expired, judged.counts.tombstones_held) == (1, 1)
+    assert judged.counts.earliest_horizon_ms is None
+
+
+@pytest.mark.parametrize(("held_after_ms", "stays"), [(NOW - 101, 1), (NOW - 100, 0), (NOW, 0)])
+def test_held_tombstone_goes_once_it_was_held_long_enough(held_after_ms: int, stays: int) -> None:
+    judged = _judged(
+        (b"a", None),
+        delete_horizon_ms=NOW - 100,
+        held_from_offset=0,
+        held_after_ms=held_after_ms,
+    )
+
+    assert judged.keep == [stays]
+    assert judged.counts.tombstones_held == stays
+
+
+def test_kept_and_removed_tombstones_say_where_they_lie() -> None:
+    held = _judged((b"a", None), (b"b", b"v"), (b"c", None), delete_horizon_ms=NOW - 5,
+                   held_from_offset=102)  # fmt: skip
+    fresh = _judged((b"a", None), (b"b", b"v"), (b"c", None))
+
+    assert held.counts.removed == (100, 100)
+    assert held.counts.ranges == [(102, 102, NOW - 5)]
+    assert fresh.counts.removed is None
+    assert fresh.counts.ranges == [(100, 102, NOW + 500)]
+
+
+def test_more_horizons_than_ranges_end_in_one_range_with_the_earliest() -> None:
+    offset_map = OffsetMap(24 * 50, Scratch(), load_factor=1.0, seed=bytes(16), latest_offset=1000)
+    window = b"".join(
+        build_batch([(1, b"k%d" % at, None, ())], base_offset=at, delete_horizon_ms=NOW + 100 - at)
+        for at in range(40)
+    )
+
+    left = offset_map.clean(
+        *opened(window),
+        now_ms=NOW,
+        held_from_offset=2**62,
+        new_horizon_ms=NOW + 500,
+        out=np.empty(10_000, np.uint8),
+        codecs=Codecs(),
+    )
+
+    assert len(left.ranges) == 32
+    assert left.ranges[:2] == [(0, 0, NOW + 100), (1, 1, NOW + 99)]
+    assert left.ranges[-1] == (31, 39, NOW + 61)
 
 
 def test_records_of_control_batches_all_stay() -> None:
     judged = _judged((b"\x00\x00\x00\x01", b"x"), mapped=[(b"\x00\x00\x00\x01", 500)], control=True)
 
-    assert judged.keep.tolist() == [1]
+    assert judged.keep == [1]
 
 
 def test_earliest_horizon_is_that_of_the_kept_tombstones() -> None:
-    assert _judged((b"a", None)).earliest_horizon_ms == NOW + 500
-    assert _judged((b"a", None), delete_horizon_ms=NOW + 9).earliest_horizon_ms == NOW + 9
-    assert _judged((b"a", b"v"), delete_horizon_ms=NOW + 9).earliest_horizon_ms is None
+    assert _judged((b"a", None)).counts.earliest_horizon_ms == NOW + 500
+    assert _judged((b"a", None), delete_horizon_ms=NOW + 9).counts.earliest_horizon_ms == NOW + 9
+    assert _judged((b"a", b"v"), delete_horizon_ms=NOW + 9).counts.earliest_horizon_ms is None

@@ -15,7 +15,16 @@ from ledgerstone.cleaner.messages import (
     report_message,
     report_of,
 )
-from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, LastBatch, PassReport, PassStats
+from ledgerstone.cleaner.plan import (
+    CleanedGroup,
+    CleaningPlan,
+    LastBatch,
+    OffsetSpan,
+    PassReport,
+    PassStats,
+    TombstoneRange,
+    TombstoneTraces,
+)
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, make_plan, needs_times
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.storage.log import PartitionLog
@@ -158,7 +167,12 @@ def test_plan_group_and_report_survive_the_way_to_the_worker_and_back() -> None:
     )
     group = CleanedGroup(source_bases=(0, 1), base_offset=0, size_bytes=70)
     stats = PassStats(bytes_read=140, earliest_horizon_ms=INT64_MAX)
-    report = PassReport(topic_partition=TP, end_offset=2, groups=(group,), stats=stats)
+    traces = TombstoneTraces(
+        pending=(TombstoneRange(0, 1, INT64_MAX), TombstoneRange(3, 3, 5)), removed=OffsetSpan(2, 2)
+    )
+    report = PassReport(
+        topic_partition=TP, end_offset=2, groups=(group,), stats=stats, tombstones=traces
+    )
 
     def sent(message: dict[str, object]) -> dict[str, object]:
         frame = encode(message)

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from ledgerstone.cleaner.deadlines import Due
+from ledgerstone.cleaner.holds import GroupHold, Holds
+from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import LogFacts, Reason, SegmentFacts, measure
 from ledgerstone.cleaner.why import Gate, KeyRecord, Situation, explain_record, first_shut, gates
 from tests.unit.cleaner.test_selection import HOUR_MS, T0, facts
@@ -183,3 +185,50 @@ def test_superseded_record_waits_for_the_gate_that_is_shut() -> None:
 
     assert "the last pass failed: broken" in found.text
     assert found.opens_at_ms == T0 + 5
+
+
+# -- holds --------------------------------------------------------------------------------------
+
+HOLDS = Holds(groups=(GroupHold("slow", 4), GroupHold("fast", 6)), max_ms=HOUR_MS)
+NOW = T0 + HOUR_MS
+
+
+@pytest.mark.parametrize("horizon_ms", [NOW, NOW - 10])
+def test_held_tombstones_name_the_slowest_group_and_the_end(horizon_ms: int) -> None:
+    about = situation(holds=HOLDS, ranges=(TombstoneRange(2, 8, horizon_ms),))
+
+    found = gates(about)[-1]
+
+    assert (found.name, found.is_open, found.opens_at_ms) == ("hold", False, horizon_ms + HOUR_MS)
+    assert "from offset 4 to 8" in found.text
+    assert "group slow has committed offset 4, and 1 more groups hold" in found.text
+
+
+@pytest.mark.parametrize(
+    "tombstones",
+    [(2, 3, NOW), (2, 8, NOW + 1), (2, 8, NOW - HOUR_MS)],
+)
+def test_gate_of_holds_is_open_where_nothing_is_held(tombstones: tuple[int, int, int]) -> None:
+    about = situation(holds=HOLDS, ranges=(TombstoneRange(*tombstones),))
+
+    found = gates(about)[-1]
+
+    assert (found.name, found.is_open) == ("hold", True)
+
+
+def test_held_tombstone_of_a_key_names_who_holds_it() -> None:
+    record = KeyRecord(5, True, NOW - 1, True)
+
+    found = explain_record(record, gates(situation(holds=HOLDS)), now_ms=NOW, holds=HOLDS)
+
+    assert found.name == "held tombstone"
+    assert found.text.endswith("held: group slow has committed offset 4")
+    assert found.opens_at_ms == NOW - 1 + HOUR_MS
+
+
+def test_hold_keeps_no_pass_from_older_values() -> None:
+    about = situation(holds=HOLDS, ranges=(TombstoneRange(5, 5, NOW),))
+
+    found = explain_record(KeyRecord(1, False, None, False), gates(about), now_ms=NOW, holds=HOLDS)
+
+    assert found.text == "a later record has its key; the next pass will see it"

@@ -56,9 +56,13 @@ def tell(worker: Worker, message: Message) -> None:
 
 
 def hear(worker: Worker) -> Message:
+    """The next thing it says, other than that it is still at work."""
     assert worker.stdout is not None
-    size = body_size(worker.stdout.read(LENGTH_BYTES))
-    return decode(worker.stdout.read(size))
+    while True:
+        size = body_size(worker.stdout.read(LENGTH_BYTES))
+        message = decode(worker.stdout.read(size))
+        if message["kind"] != "progress":
+            return message
 
 
 def cleaned_files(plan: CleaningPlan) -> list[str]:
@@ -106,6 +110,18 @@ def test_abort_that_crosses_the_end_of_a_pass_harms_nobody(
 
     tell(worker, plan_message(plan))
 
+    assert hear(worker)["kind"] == "group"
+
+
+def test_idle_worker_says_that_it_is_there(worker: Worker, plan: CleaningPlan) -> None:
+    assert worker.stdout is not None
+
+    tell(worker, {"kind": "ping"})
+    size = body_size(worker.stdout.read(LENGTH_BYTES))
+    answer = decode(worker.stdout.read(size))
+    tell(worker, plan_message(plan))
+
+    assert answer == {"kind": "progress"}
     assert hear(worker)["kind"] == "group"
 
 

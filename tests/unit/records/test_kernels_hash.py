@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from ledgerstone.errors import InvariantViolation
-from ledgerstone.records.kernels import hash_keys
+from ledgerstone.records.kernels import hash_key, hash_keys
+from ledgerstone.records.kernels.abi import LANE_WORDS
+from ledgerstone.records.kernels.source import siphash
 from tests.oracles.plain_siphash import siphash128
 
 SEED = bytes(range(16))
@@ -39,9 +41,36 @@ def test_hashes_are_those_of_the_reference() -> None:
     assert found == list(REFERENCE.values())
 
 
+@pytest.mark.parametrize("key", [b"", b"k", b"eight by", b"x" * 1000])
+def test_one_key_alone_hashes_as_among_others(key: bytes) -> None:
+    seed = bytes(range(16))
+    low, high = hash_keys(key, np.zeros(1, np.int64), np.array([len(key)], np.int32), seed)
+
+    assert hash_key(key, seed) == (int(low[0]), int(high[0]))
+
+
 def test_plain_twin_is_right_too() -> None:
     for length, expected in REFERENCE.items():
         assert _hex(*siphash128(INPUT[:length], SEED)) == expected
+
+
+@pytest.mark.parametrize("longest", [3, 8, 15, 40])
+def test_many_keys_side_by_side_hash_as_each_alone(longest: int) -> None:
+    lengths = np.random.default_rng(longest).integers(-1, longest + 1, 300).astype(np.int32)
+    starts = np.arange(300) % (len(INPUT) - longest)
+
+    words = hash_keys(INPUT, starts, lengths, SEED)
+
+    spans = zip(starts.tolist(), lengths.tolist(), strict=True)
+    alone = [
+        (0, 0) if length < 0 else siphash128(INPUT[start : start + length], SEED)
+        for start, length in spans
+    ]
+    assert list(zip(*(word.tolist() for word in words), strict=True)) == alone
+
+
+def test_lanes_have_the_room_the_source_asks_for() -> None:
+    assert LANE_WORDS == siphash.LANE_WORDS
 
 
 def test_null_key_hashes_to_zero_and_an_empty_one_does_not() -> None:

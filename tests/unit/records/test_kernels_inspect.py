@@ -11,7 +11,12 @@ import pytest
 from ledgerstone.records.batch import HEADER_SIZE
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import inspect_records
-from ledgerstone.records.record import RecordFault, plain_inspect_records
+from ledgerstone.records.record import (
+    NearKind,
+    NearTombstones,
+    RecordFault,
+    plain_inspect_records,
+)
 from ledgerstone.types import Buffer
 
 PAYLOAD = bytes(
@@ -34,6 +39,40 @@ def test_facts_are_those_of_the_plain_twin() -> None:
     assert facts.first_null_key_index == 1
     assert facts.max_timestamp_index == 1
     assert facts.tombstone_count == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (b"", NearKind.EMPTY),
+        (b"null", NearKind.NULL_TEXT),
+        (b"\0\0\0\0\x07", NearKind.FRAMED_NULL),
+        (b"\0\0\0\0\x07\0", NearKind.FRAMED_NULL),
+        (None, None),
+        (b"0", None),
+        (b"NULL", None),
+        (b"nul", None),
+        (b"nulls", None),
+        (b"\x01\0\0\0\x07", None),
+        (b"\0\0\0\0\x07\x02", None),
+        (b"\0\0\0\0\x07\0\0", None),
+        (b"\0\0\0\0", None),
+    ],
+)
+def test_values_that_look_like_failed_deletes_are_told_by_kind(
+    value: bytes | None, kind: NearKind | None
+) -> None:
+    parts = [(1, b"k", each, ()) for each in (b"longer value", value, b"another", value)]
+    payload = bytes(build_batch(parts)[HEADER_SIZE:])
+
+    facts = inspect_records(payload, record_count=4)
+
+    assert facts == plain_inspect_records(payload, record_count=4)
+    if kind is None:
+        assert facts.near is None
+    else:
+        counts = tuple(2 if each is kind else 0 for each in NearKind)
+        assert facts.near == NearTombstones(counts, 1, kind)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,46 +6,64 @@ they are first asked for. How the kernels are built, and the rules they keep, is
 """
 
 import ctypes
+import functools
 import importlib
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ledgerstone.records.kernels.loader import LoadReport, ensure_compiled, kernel, load
+from ledgerstone.records.kernels.abi import LANE_WORDS
+from ledgerstone.records.kernels.loader import Kernel, LoadReport, ensure_compiled, kernel, load
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.record import RecordsFacts
 from ledgerstone.types import Buffer
 
 if TYPE_CHECKING:
+    from ledgerstone.records.kernels.checking import Checked, check_batches
+    from ledgerstone.records.kernels.cleaning import (
+        CleanedPayloads,
+        PutState,
+        Scratch,
+        clean_payloads,
+        map_payloads,
+    )
     from ledgerstone.records.kernels.hashing import hash_keys
     from ledgerstone.records.kernels.key_offsets import (
         Hashes,
-        Judged,
         JudgementRules,
         find_offsets,
-        judge_records,
         moved_to_larger,
         new_table,
         put_offsets,
     )
+    from ledgerstone.records.kernels.payloads import Arena, Payloads
     from ledgerstone.records.kernels.rewriting import BatchAction, Outcome, Rewritten, rewrite
     from ledgerstone.records.kernels.windows import Batches, Columns, scan, walk
 
 __all__ = [
+    "Arena",
     "BatchAction",
     "Batches",
+    "Checked",
+    "CleanedPayloads",
     "Columns",
     "Hashes",
-    "Judged",
     "JudgementRules",
     "LoadReport",
     "Outcome",
+    "Payloads",
+    "PutState",
     "Rewritten",
+    "Scratch",
+    "check_batches",
+    "clean_payloads",
     "ensure_compiled",
     "find_offsets",
+    "hash_key",
     "hash_keys",
     "inspect_records",
-    "judge_records",
     "load",
+    "map_payloads",
     "moved_to_larger",
     "new_table",
     "put_offsets",
@@ -60,12 +78,19 @@ _LAZY: Final = {
     "Columns": "windows",
     "scan": "windows",
     "walk": "windows",
+    "Checked": "checking",
+    "check_batches": "checking",
+    "CleanedPayloads": "cleaning",
+    "PutState": "cleaning",
+    "Scratch": "cleaning",
+    "clean_payloads": "cleaning",
+    "map_payloads": "cleaning",
+    "Arena": "payloads",
+    "Payloads": "payloads",
     "hash_keys": "hashing",
     "Hashes": "key_offsets",
-    "Judged": "key_offsets",
     "JudgementRules": "key_offsets",
     "find_offsets": "key_offsets",
-    "judge_records": "key_offsets",
     "moved_to_larger": "key_offsets",
     "new_table": "key_offsets",
     "put_offsets": "key_offsets",
@@ -75,18 +100,45 @@ _LAZY: Final = {
     "rewrite": "rewriting",
 }
 
-_Facts: Final = ctypes.c_int64 * 10
-_UNPACK_FACTS: Final = Struct("10q").unpack
+_Facts: Final = ctypes.c_int64 * 15
+_UNPACK_FACTS: Final = Struct("15q").unpack
+# Every produced batch asks for it, so it is looked up once.
+_inspector: Final[Callable[[], Kernel]] = functools.cache(
+    functools.partial(kernel, "inspect_records")
+)
 
 
 def inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts:
     """Checks that `payload` is exactly `record_count` records, and what a leader asks of them."""
     address, pin = borrow(payload)
     facts = _Facts()
-    status = kernel("inspect_records")(address, memoryview(payload).nbytes, record_count, facts)
+    status = _inspector()(address, memoryview(payload).nbytes, record_count, facts)
     del pin
     numbers = _UNPACK_FACTS(facts)
-    return RecordsFacts._make((status, *numbers[:7], numbers[7] == 1, numbers[8], numbers[9]))
+    return RecordsFacts._make((status, *numbers[:7], numbers[7] == 1, *numbers[8:]))
+
+
+def hash_key(key: bytes, seed: bytes) -> tuple[int, int]:
+    """What `hash_keys` answers for one key, without numpy: (low word, high word)."""
+    starts, lengths = (ctypes.c_int64 * 1)(0), (ctypes.c_int32 * 1)(len(key))
+    low, high, report = (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)(), (ctypes.c_int64 * 1)()
+    lanes = (ctypes.c_uint64 * LANE_WORDS)()
+    kernel("hash_keys")(
+        key,
+        len(key),
+        b"",
+        len(key),
+        starts,
+        lengths,
+        1,
+        int.from_bytes(seed[:8], "little"),
+        int.from_bytes(seed[8:16], "little"),
+        low,
+        high,
+        lanes,
+        report,
+    )
+    return low[0], high[0]
 
 
 def __getattr__(name: str) -> object:

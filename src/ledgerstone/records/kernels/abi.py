@@ -11,6 +11,9 @@ SOURCE_PACKAGE: Final = "ledgerstone.records.kernels.source"
 # What an entry point answers if numba's code ever reports an exception: no kernel means it.
 KERNEL_RAISED: Final = -(2**63)
 
+# Words a kernel that hashes keys side by side needs for their states; `source.siphash` says which.
+LANE_WORDS: Final = 7 * 64
+
 # In the order of their imports: a module may only use helpers of the modules before it.
 SOURCE_MODULES: Final = (
     "words",
@@ -21,7 +24,14 @@ SOURCE_MODULES: Final = (
     "key_offsets",
     "kept",
     "rewrite",
+    "crc",
+    "checking",
+    "cleaning",
+    "index_entries",
     "columns",
+    "rolling",
+    "low_bits",
+    "folding",
 )
 
 
@@ -41,6 +51,9 @@ def _spec(symbol: str, module: str, arguments: str, *, function: str | None = No
 # A window: buffer, split, arena.
 _WINDOW: Final = "u8* i64 u8* "
 _GATHER: Final = _WINDOW + "i64 i64* i32* i64 "
+# The columns of a cleaning: offset, timestamp, record_end, key_start, key_length, value_length,
+# batch_index, low, high; and lanes.
+_CLEANED: Final = "i64* i64* i64* i64* i32* i32* i32* u64* u64* u64* "
 
 KERNELS: Final = (
     # payload, end, record_count, facts
@@ -49,21 +62,16 @@ KERNELS: Final = (
     _spec("scan_batches", "walk", "u8* i64 i64 i64* i64 i64*"),
     # window, rows, capacity, batch_count, min_offset, wide, narrow, room, report
     _spec("walk_batches", "walk", _WINDOW + "i64* i64 i64 i64 i64* i32* i64 i64*"),
-    # window, end, key_start, key_length, count, k0, k1, low, high, report
-    _spec("hash_keys", "siphash", _GATHER + "u64 u64 u64* u64* i64*"),
+    # window, end, key_start, key_length, count, k0, k1, low, high, lanes, report
+    _spec("hash_keys", "siphash", _GATHER + "u64 u64 u64* u64* u64* i64*"),
     # table, slots, limit, low, high, key_length, offset, count, state
     _spec("put_offsets", "key_offsets", "u64* i64 i64 u64* u64* i32* i64* i64 i64*"),
     # table, slots, larger, larger_slots
     _spec("move_offsets", "key_offsets", "u64* i64 u64* i64"),
+    # table, slots, larger_slots, stash
+    _spec("spread_offsets", "key_offsets", "u64* i64 i64 u64*"),
     # table, slots, low, high, count, found
     _spec("find_offsets", "key_offsets", "u64* i64 u64* u64* i64 i64*"),
-    # table, slots, low, high, key_length, value_length, offset, batch_index, count, horizon,
-    # is_control, batch_count, rules, keep, report
-    _spec(
-        "judge_records",
-        "key_offsets",
-        "u64* i64 u64* u64* i32* i32* i64* i32* i64 i64* u8* i64 i64* u8* i64*",
-    ),
     # window, rows, capacity, batch_count, timestamp, record_end, value_length, keep, actions,
     # horizon, out, room, outcomes, report
     _spec(
@@ -71,6 +79,28 @@ KERNELS: Final = (
         "rewrite",
         _WINDOW + "i64* i64 i64 i64* i64* i32* u8* u8* i64 u8* i64 i64* i64*",
     ),
+    # buffer, rows, capacity, batch_count, previous_last, end_offset, report
+    _spec("check_batches", "checking", "u8* i64* i64 i64 i64 i64 i64*"),
+    # window, rows, capacity, batch_end, actions, min_offset, k0, k1, table, slots, limit, columns,
+    # room, state, report
+    _spec(
+        "map_batches",
+        "cleaning",
+        _WINDOW + "i64* i64 i64 u8* i64 u64 u64 u64* i64 i64 " + _CLEANED + "i64 i64* i64*",
+    ),
+    # window, rows, capacity, batch_start, batch_end, actions, k0, k1, table, slots, rules, horizon,
+    # columns, keep, room, out, out_room, outcomes, counts, report
+    _spec(
+        "clean_batches",
+        "cleaning",
+        _WINDOW
+        + "i64* i64 i64 i64 u8* u64 u64 u64* i64 i64* i64 "
+        + _CLEANED
+        + "u8* i64 u8* i64 i64* i64* i64*",
+    ),
+    # size, last_offset, max_timestamp, count, base_offset, interval_bytes, state, offset_entries,
+    # time_entries
+    _spec("index_batches", "index_entries", "i64* i64* i64* i64 i64 i64 i64* u8* u8*"),
     # length, count, report
     _spec("measure_bytes", "columns", "i32* i64 i64*"),
     # window, end, start, length, count, offsets, validity, data, room, report
@@ -89,5 +119,30 @@ KERNELS: Final = (
         "span_headers",
         "columns",
         _WINDOW + "i64 i64* i32* i32* i64 i32* i64* i32* i64* i32* i64 i64*",
+    ),
+    # buffer, start, end, length, base, k0, k1, known, filter_bits, fingerprints, low, high, count,
+    # leaving, free_from, positions, which, room, report
+    _spec(
+        "find_rolling",
+        "rolling",
+        "u8* i64 i64 i64 u64 u64 u64 u8* i64 u64* u64* u64* i64 u64* i64* i64* i32* i64 i64*",
+    ),
+    # buffer, start, end, length, powers, doubled, spare, sums, block, scratch, wanted,
+    # wanted_count, positions, room, report
+    _spec(
+        "list_candidates",
+        "low_bits",
+        "u8* i64 i64 i64 i16* i16* i16* i16* i64 i64 i16* i64 i64* i64 i64*",
+    ),
+    # table, slots, limit, low, high, key_length, start, count, number, state
+    _spec("number_keys", "folding", "u64* i64 i64 u64* u64* i32* i64 i64 i64* i64*"),
+    # number, offset, value_length, count, mark, size, counts
+    _spec("mark_rows", "folding", "i64* i64* i32* i64 i64* i64 i64*"),
+    # window, end, offset, key_start, key_length, value_start, value_length, number, count, mark,
+    # size, k0, k1, low, high, odd, report
+    _spec(
+        "hash_contents",
+        "folding",
+        _WINDOW + "i64 i64* i64* i32* i64* i32* i64* i64 i64* i64 u64 u64 u64* u64* i64* i64*",
     ),
 )

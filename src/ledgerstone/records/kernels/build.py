@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import llvmlite.binding as llvm
+from llvmlite import ir
 
 from ledgerstone.records.kernels.abi import (
     KERNEL_RAISED,
@@ -32,6 +33,7 @@ _NUMBA_TYPES: Final = {
     "i64": numba.types.int64,
     "u64": numba.types.uint64,
     "u8*": numba.types.CPointer(numba.types.uint8),
+    "i16*": numba.types.CPointer(numba.types.int16),
     "i32*": numba.types.CPointer(numba.types.int32),
     "i64*": numba.types.CPointer(numba.types.int64),
     "u64*": numba.types.CPointer(numba.types.uint64),
@@ -41,8 +43,13 @@ _NUMBA_TYPES: Final = {
 # into a file without an interpreter could not raise.
 _JIT_OPTIONS: Final = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-# Kept out of line: they are rare, and inlining them would swell every loop that has a varint.
-_OUT_OF_LINE: Final = ("read_long_varint", "read_long_varlong", "skip_headers")
+# Kept out of line: the first three are rare, and inlining them would swell every loop that has a
+# varint; the others are loops of their own, which the compiler does better one at a time.
+_OUT_OF_LINE: Final = (
+    *("read_long_varint", "read_long_varlong", "skip_headers"),
+    *("read_batch", "hash_rows", "put_rows", "judge_rows", "rewrite_batch", "crc32c"),
+    *("hash_spans", "mix_lanes", "finish_lanes"),
+)
 
 
 def _copy_bytes(
@@ -69,15 +76,84 @@ def _copy_bytes(
     return numba.types.void(target, at, source, start, size), generate
 
 
+def _prefetch(
+    typing_context: Any,  # noqa: ANN401
+    source: Any,  # noqa: ANN401
+    index: Any,  # noqa: ANN401
+) -> tuple[Any, Callable[..., Any]]:
+    """`words.prefetch` as LLVM's, for a read into every cache; nothing where there is none."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        source_at, index_value = arguments
+        address = builder.bitcast(builder.gep(source_at, [index_value]), cgutils.voidptr_t)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, *[ir.IntType(32)] * 3])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [address, *(ir.IntType(32)(fact) for fact in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return numba.types.void(source, index), generate
+
+
+def _crc_step(name: str, register_bits: int, value_bits: int) -> Callable[..., Any]:
+    """`words.crc_word` or `crc_byte` as an LLVM intrinsic that is one instruction."""
+
+    def typed(
+        typing_context: Any,  # noqa: ANN401
+        crc: Any,  # noqa: ANN401
+        value: Any,  # noqa: ANN401
+    ) -> tuple[Any, Callable[..., Any]]:
+        register, taken = ir.IntType(register_bits), ir.IntType(value_bits)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(register, [register, taken]), name
+            )
+            # Both come as 64 bits; truncating to the same width is no instruction.
+            crc_value, value_value = (
+                builder.trunc(argument, kind) if kind.width < 64 else argument
+                for argument, kind in zip(arguments, (register, taken), strict=True)
+            )
+            answer = builder.call(function, [crc_value, value_value])
+            return builder.zext(answer, ir.IntType(64)) if register_bits < 64 else answer
+
+        return numba.types.uint64(numba.types.uint64, numba.types.uint64), generate
+
+    step: Callable[..., Any] = extending.intrinsic(typed)
+    return step
+
+
+def _crc_instructions() -> dict[str, object]:
+    """What stands for the steps of a CRC on this processor; without instructions they stay loops,
+    and the glue, which is told, has the package crc32c do it."""
+    triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features()
+    if triple.startswith("x86_64") and features.get("sse4.2"):
+        word, byte = ("x86.sse42.crc32.64.64", 64, 64), ("x86.sse42.crc32.32.8", 32, 8)
+    elif triple.startswith(("aarch64", "arm64")) and features.get("crc"):
+        word, byte = ("aarch64.crc32cx", 32, 64), ("aarch64.crc32cb", 32, 32)
+    else:
+        return {"has_crc_instruction": numba.njit(_no_crc_instruction, **_JIT_OPTIONS)}
+    return {
+        "crc_word": _crc_step(f"llvm.{word[0]}", *word[1:]),
+        "crc_byte": _crc_step(f"llvm.{byte[0]}", *byte[1:]),
+    }
+
+
+def _no_crc_instruction() -> int:
+    return 0
+
+
 def _compile_helpers(modules: dict[str, ModuleType]) -> None:
     """Replaces every helper, wherever it was imported to, by its compiled self.
 
     The modules are this process's own copies, and the process ends with the build.
     """
     replacements: dict[str, object] = {
+        "i16": numba.types.int16,
         "i64": numba.types.int64,
         "u64": numba.types.uint64,
         "copy_bytes": extending.intrinsic(_copy_bytes),
+        "prefetch": extending.intrinsic(_prefetch),
+        **_crc_instructions(),
     }
     exported = {(spec.module, spec.function) for spec in KERNELS}
     for module_name, module in modules.items():

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerstone.errors import InvariantViolation
+from ledgerstone.records.kernels.abi import LANE_WORDS
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.windows import Int32s, Int64s
@@ -33,7 +34,8 @@ def hash_keys(
     lengths = np.ascontiguousarray(key_length, np.int32)
     low = np.empty(count, np.uint64)
     high = np.empty(count, np.uint64)
-    sources = (source, arena, starts.data, lengths.data, low.data, high.data)
+    lanes = np.zeros(LANE_WORDS, np.uint64)
+    sources = (source, arena, starts.data, lengths.data, low.data, high.data, lanes.data)
     addresses, pins = zip(*(borrow(buffer) for buffer in sources), strict=True)
     split = memoryview(source).nbytes
     report = (ctypes.c_int64 * 1)()
@@ -49,6 +51,7 @@ def hash_keys(
         int.from_bytes(seed[8:], "little"),
         addresses[4],
         addresses[5],
+        addresses[6],
         report,
     )
     del pins

@@ -1,4 +1,4 @@
-"""The last offset of each key, by its hash, in a table of fixed size; records judged by it. Pure.
+"""The last offset of each key, by its hash, in a table of fixed size. Pure.
 
 The table belongs to the caller: `new_table` makes an empty one, `put_offsets` fills it, and nothing
 ever leaves it. A slot takes 24 bytes. Hashes come from `hash_keys`, all with one seed.
@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerstone.errors import CorruptRecord, InvariantViolation
-from ledgerstone.records.batch import DELETE_HORIZON_FLAG
 from ledgerstone.records.kernels.hashing import UInt64s
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import borrow
-from ledgerstone.records.kernels.windows import Batches, Bytes, Columns, Int64s
+from ledgerstone.records.kernels.windows import Columns, Int64s
 from ledgerstone.types import INT64_MAX
 
 SLOT_BYTES: Final = 24
@@ -23,9 +22,9 @@ SLOT_BYTES: Final = 24
 MAX_SLOTS: Final = 2**31
 
 _SLOT_WORDS: Final = 3
+_STASH_SLOTS: Final = 4096
 _FULL: Final = 1
 _BAD_OFFSET: Final = 110
-_REPORT_FIELDS: Final = 8
 
 
 class Hashes(NamedTuple):
@@ -48,20 +47,7 @@ class JudgementRules(NamedTuple):
     now_ms: int
     held_from_offset: int  # tombstones from here on do not expire
     new_horizon_ms: int  # what a batch with a tombstone and no horizon yet is going to get
-
-
-class Judged(NamedTuple):
-    """A keep flag for each record, and the records of each kind."""
-
-    keep: Bytes
-    kept: int
-    superseded: int
-    expired: int
-    keyless: int
-    tombstones_kept: int
-    tombstones_stamped: int
-    tombstones_held: int
-    earliest_horizon_ms: int | None  # of the kept tombstones that nobody holds
+    held_after_ms: int = -INT64_MAX  # but they do whose horizon is not later than this
 
 
 def new_table(slots: int) -> UInt64s:
@@ -108,6 +94,26 @@ def moved_to_larger(table: UInt64s, slots: int) -> UInt64s:
     return larger
 
 
+def grown_in_place(memory: UInt64s, slots: int, larger_slots: int) -> UInt64s:
+    """The table in the first `slots` of `memory` with at least twice as many. The memory behind it
+    must be zeros: that is what nobody has touched yet, and what it therefore costs nothing to have.
+    """
+    if not 2 * slots <= larger_slots <= slots_of(memory):
+        raise ValueError(f"{slots} slots to {larger_slots} of {slots_of(memory)}")
+    stash = np.empty(_STASH_SLOTS * _SLOT_WORDS, np.uint64)
+    addresses, pins = zip(*(borrow(array.data) for array in (memory, stash)), strict=True)
+    status = kernel("spread_offsets")(addresses[0], slots, larger_slots, addresses[1])
+    del pins
+    if status != 0:
+        raise InvariantViolation(f"{slots} slots do not spread over {larger_slots}: {status}")
+    return first_slots(memory, larger_slots)
+
+
+def first_slots(memory: UInt64s, slots: int) -> UInt64s:
+    """A table in a part of a larger one's memory."""
+    return memory[: slots * _SLOT_WORDS]
+
+
 def find_offsets(table: UInt64s, hashes: Hashes) -> Int64s:
     """The last offset of each key, -1 for a key that was never put."""
     count = len(hashes.low)
@@ -121,56 +127,11 @@ def find_offsets(table: UInt64s, hashes: Hashes) -> Int64s:
     return found
 
 
-def judge_records(
-    table: UInt64s, hashes: Hashes, columns: Columns, rules: JudgementRules
-) -> Judged:
-    """Which records of a window a cleaning keeps. Records of control batches are all kept."""
-    count = _check_counts(hashes, columns)
-    batches = columns.batches
-    keep = np.empty(count, np.uint8)
-    arrays = (
-        table,
-        hashes.low,
-        hashes.high,
-        columns.key_length,
-        columns.value_length,
-        columns.offset,
-        columns.batch_index,
-        _horizons(batches),
-        batches.is_control.view(np.uint8),
-        keep,
-    )
-    addresses, pins = zip(*(borrow(_contiguous(array)) for array in arrays), strict=True)
-    report = (ctypes.c_int64 * _REPORT_FIELDS)(*[0] * (_REPORT_FIELDS - 1), INT64_MAX)
-    status = kernel("judge_records")(
-        addresses[0],
-        slots_of(table),
-        *addresses[1:7],
-        count,
-        *addresses[7:9],
-        len(batches),
-        (ctypes.c_int64 * len(rules))(*rules),
-        addresses[9],
-        report,
-    )
-    del pins
-    if status != 0:
-        raise InvariantViolation(f"a record names a batch beyond the {len(batches)}: {status}")
-    *counts, earliest = report
-    return Judged._make((keep, *counts, None if earliest == INT64_MAX else earliest))
-
-
 def _check_counts(hashes: Hashes, columns: Columns) -> int:
     count = len(columns)
     if len(hashes.low) != count or len(hashes.high) != count:
         raise ValueError(f"{len(hashes.low)} and {len(hashes.high)} words for {count} records")
     return count
-
-
-def _horizons(batches: Batches) -> Int64s:
-    """A batch without a horizon gets one that no clock reaches."""
-    stamped = (batches.attributes & DELETE_HORIZON_FLAG) != 0
-    return np.where(stamped, batches.base_timestamp, INT64_MAX)
 
 
 def _contiguous(array: NDArray[np.generic]) -> memoryview:

@@ -254,7 +254,7 @@ def _walk_batches(
     )
     del pins
     if status != 0:
-        _raise_malformed(batches, status, report[1], report[2], report[3])
+        raise_malformed(batches, status, report[1], report[2], report[3])
     count = report[0]
     return Columns(
         buffer=buffer,
@@ -275,7 +275,7 @@ def _walk_batches(
     )
 
 
-def _raise_malformed(
+def raise_malformed(
     batches: Batches, status: int, batch: int, index: int, position: int
 ) -> NoReturn:
     in_payload = position - int(batches.payload_start[batch])

@@ -8,7 +8,7 @@ from ledgerstone.records.kernels.source.varints import (
     read_varint,
     read_varlong,
 )
-from ledgerstone.records.kernels.source.words import Pointer
+from ledgerstone.records.kernels.source.words import Pointer, i64
 
 NEGATIVE_LENGTH = 3
 LENGTH_MISMATCH = 4
@@ -16,6 +16,12 @@ BAD_HEADER_COUNT = 5
 NULL_HEADER_KEY = 6
 TRAILING_BYTES = 7
 COUNT_MISMATCH = 8
+
+# Values that look like a delete that failed; numbers of `NearKind`.
+EMPTY_VALUE = 0
+NULL_TEXT = 1
+FRAMED_NULL = 2
+LONGEST_NEAR = 6
 
 
 def fault_inside(after: int) -> int:
@@ -110,7 +116,7 @@ def read_record_body(
 
 
 def inspect_records(payload: Pointer, end: int, record_count: int, facts: Pointer) -> int:
-    """Writes what RecordsFacts has after `status` to the ten `facts`; returns the fault."""
+    """Writes what RecordsFacts has after `status` to the 15 `facts`; returns the fault."""
     position = 0
     max_timestamp_delta = 0
     max_timestamp_index = -1
@@ -119,6 +125,11 @@ def inspect_records(payload: Pointer, end: int, record_count: int, facts: Pointe
     first_null_key_index = -1
     sequential = 1
     tombstone_count = 0
+    empty_count = 0
+    null_count = 0
+    framed_count = 0
+    first_near_index = -1
+    first_near_kind = -1
     offset_delta = -1
     if record_count < 0:
         return write_fault(facts, COUNT_MISMATCH, 0, 0)
@@ -128,7 +139,7 @@ def inspect_records(payload: Pointer, end: int, record_count: int, facts: Pointe
         )
         if fault != 0:
             return write_fault(facts, fault, index, position)
-        fault, position, key_length, _, value_length, _, _ = read_record_body(
+        fault, position, key_length, value_start, value_length, _, _ = read_record_body(
             payload, position, record_end
         )
         if fault != 0:
@@ -142,8 +153,18 @@ def inspect_records(payload: Pointer, end: int, record_count: int, facts: Pointe
         if key_length < 0:
             first_null_key_index = index if null_key_count == 0 else first_null_key_index
             null_key_count += 1
-        if value_length < 0:
-            tombstone_count += 1
+        if value_length <= LONGEST_NEAR:
+            if value_length < 0:
+                tombstone_count += 1
+            else:
+                kind = near_kind(payload, value_start, value_length)
+                if kind >= 0:
+                    if first_near_index < 0:
+                        first_near_index = index
+                        first_near_kind = kind
+                    empty_count += 1 if kind == EMPTY_VALUE else 0
+                    null_count += 1 if kind == NULL_TEXT else 0
+                    framed_count += 1 if kind == FRAMED_NULL else 0
         if offset_delta != index:
             sequential = 0
     if position != end:
@@ -158,7 +179,32 @@ def inspect_records(payload: Pointer, end: int, record_count: int, facts: Pointe
     facts[7] = sequential
     facts[8] = tombstone_count
     facts[9] = offset_delta
+    facts[10] = empty_count
+    facts[11] = null_count
+    facts[12] = framed_count
+    facts[13] = first_near_index
+    facts[14] = first_near_kind
     return 0
+
+
+def near_kind(payload: Pointer, start: int, length: int) -> int:
+    """Which failed delete a value of at most LONGEST_NEAR bytes looks like; -1: none."""
+    if length == 0:
+        return EMPTY_VALUE
+    if length == 4:
+        # The bytes of `null`.
+        if (
+            i64(payload[start]) == 110
+            and i64(payload[start + 1]) == 117
+            and i64(payload[start + 2]) == 108
+            and i64(payload[start + 3]) == 108
+        ):
+            return NULL_TEXT
+        return -1
+    if length >= 5 and i64(payload[start]) == 0 and (length == 5 or i64(payload[start + 5]) == 0):
+        # A zero, the four bytes of a schema's id, and nothing or the null of a union behind them.
+        return FRAMED_NULL
+    return -1
 
 
 def write_fault(facts: Pointer, fault: int, index: int, position: int) -> int:
@@ -173,4 +219,9 @@ def write_fault(facts: Pointer, fault: int, index: int, position: int) -> int:
     facts[7] = 0
     facts[8] = 0
     facts[9] = -1
+    facts[10] = 0
+    facts[11] = 0
+    facts[12] = 0
+    facts[13] = -1
+    facts[14] = -1
     return fault

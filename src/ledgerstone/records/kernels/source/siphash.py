@@ -2,11 +2,29 @@
 
 Keyed, so that nobody who writes keys can make two of them meet. Everything is `u64`: numba turns a
 sum of signed and unsigned words into a float.
+
+A hash is a long chain of steps that wait for each other, so keys of as many words are hashed side
+by side: their states are columns of `lanes`, and a loop over a column is one the compiler turns
+into vector instructions where the processor has them.
 """
 
 from ledgerstone.records.kernels.source.words import Pointer, i64, u64
 
 BAD_SPAN = 1
+
+# Keys side by side, and the columns of `lanes`: the state, the next word, the key's row, and the
+# rows that are still to be hashed.
+LANES = 64
+V1 = 1 * LANES
+V2 = 2 * LANES
+V3 = 3 * LANES
+WORD = 4 * LANES
+ROW = 5 * LANES
+PENDING = 6 * LANES
+LANE_WORDS = 7 * LANES
+# Columns are worked on in whole vectors. Fewer keys than half of one are not worth its trouble.
+VECTOR = 8
+FEW = 4
 
 
 def rotate(word: int, bits: int) -> int:
@@ -48,32 +66,162 @@ def read_word(source: Pointer, start: int) -> int:
     )
 
 
+def last_word(source: Pointer, start: int, length: int) -> int:
+    """The bytes behind the last whole word of a key, and its length in the highest byte."""
+    word = u64(u64(length) << u64(56))
+    tail = length & 7
+    if tail == 0:
+        return word
+    if length >= 8:
+        # One load that also takes bytes of the word before, and drops them.
+        rest = read_word(source, start + length - 8)
+        return u64(word | u64(rest >> u64(8 * (8 - tail))))
+    for index in range(tail):
+        word = u64(word | u64(u64(source[start + index]) << u64(8 * index)))
+    return word
+
+
 def siphash128(source: Pointer, start: int, length: int, k0: int, k1: int) -> tuple[int, int]:
     """(low word, high word) of one key; the caller has checked the span."""
     v0 = u64(k0 ^ u64(0x736F6D6570736575))
     v1 = u64(k1 ^ u64(0x646F72616E646F6D) ^ u64(0xEE))
     v2 = u64(k0 ^ u64(0x6C7967656E657261))
     v3 = u64(k1 ^ u64(0x7465646279746573))
-    end = start + (length & ~7)
-    for position in range(start, end, 8):
-        word = read_word(source, position)
-        v3 = v3 ^ word
-        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-        v0 = v0 ^ word
-    word = u64(u64(length) << u64(56))
-    for index in range(length & 7):
-        word = u64(word | u64(u64(source[end + index]) << u64(8 * index)))
+    for position in range(start, start + (length & ~7), 8):
+        v0, v1, v2, v3 = mix(v0, v1, v2, v3, read_word(source, position))
+    v0, v1, v2, v3 = mix(v0, v1, v2, v3, last_word(source, start, length))
+    return finish(v0, v1, v2, v3)
+
+
+def mix(v0: int, v1: int, v2: int, v3: int, word: int) -> tuple[int, int, int, int]:
     v3 = v3 ^ word
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
-    v0 = v0 ^ word
+    return v0 ^ word, v1, v2, v3
+
+
+def finish(v0: int, v1: int, v2: int, v3: int) -> tuple[int, int]:
     v2 = v2 ^ u64(0xEE)
     v0, v1, v2, v3 = four_rounds(v0, v1, v2, v3)
     low = v0 ^ v1 ^ v2 ^ v3
     v1 = v1 ^ u64(0xDD)
     v0, v1, v2, v3 = four_rounds(v0, v1, v2, v3)
     return low, v0 ^ v1 ^ v2 ^ v3
+
+
+def hash_spans(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    key_start: Pointer,
+    key_length: Pointer,
+    count: int,
+    k0: int,
+    k1: int,
+    low: Pointer,
+    high: Pointer,
+    lanes: Pointer,
+) -> None:
+    """Hashes of the keys of `count` rows, whose spans the caller has checked; none for a null."""
+    for first in range(0, count, LANES):
+        pending = 0
+        for row in range(first, min(first + LANES, count)):
+            if i64(key_length[row]) >= 0:
+                lanes[PENDING + pending] = u64(row)
+                pending += 1
+        while pending > 0:
+            words, taken, pending = take_alike(key_length, pending, lanes)
+            if taken < FEW:
+                for lane in range(taken):
+                    row = i64(lanes[ROW + lane])
+                    source, start = locate(buffer, split, arena, key_start[row])
+                    low[row], high[row] = siphash128(source, start, i64(key_length[row]), k0, k1)
+            else:
+                hash_lanes(
+                    buffer, split, arena, key_start, key_length, words, taken, k0, k1, low, high,
+                    lanes,
+                )  # fmt: skip
+
+
+def locate(buffer: Pointer, split: int, arena: Pointer, position: int) -> tuple[Pointer, int]:
+    """What a virtual position lies in, and where."""
+    if position >= split:
+        return arena, position - split
+    return buffer, position
+
+
+def take_alike(key_length: Pointer, pending: int, lanes: Pointer) -> tuple[int, int, int]:
+    """(whole words, rows taken, rows left): those with as many words as the first get a lane."""
+    words = i64(key_length[i64(lanes[PENDING])]) >> 3
+    taken = 0
+    left = 0
+    for index in range(pending):
+        row = lanes[PENDING + index]
+        if i64(key_length[i64(row)]) >> 3 == words:
+            lanes[ROW + taken] = row
+            taken += 1
+        else:
+            lanes[PENDING + left] = row
+            left += 1
+    return words, taken, left
+
+
+def hash_lanes(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    key_start: Pointer,
+    key_length: Pointer,
+    words: int,
+    taken: int,
+    k0: int,
+    k1: int,
+    low: Pointer,
+    high: Pointer,
+    lanes: Pointer,
+) -> None:
+    """Hashes of the keys that have a lane; all of them have so many whole words."""
+    count = (taken + VECTOR - 1) & ~(VECTOR - 1)
+    for lane in range(count):
+        lanes[lane] = u64(k0 ^ u64(0x736F6D6570736575))
+        lanes[V1 + lane] = u64(k1 ^ u64(0x646F72616E646F6D) ^ u64(0xEE))
+        lanes[V2 + lane] = u64(k0 ^ u64(0x6C7967656E657261))
+        lanes[V3 + lane] = u64(k1 ^ u64(0x7465646279746573))
+    for word in range(words):
+        for lane in range(taken):
+            source, start = locate(buffer, split, arena, key_start[i64(lanes[ROW + lane])])
+            lanes[WORD + lane] = read_word(source, start + 8 * word)
+        mix_lanes(lanes, count)
+    for lane in range(taken):
+        row = i64(lanes[ROW + lane])
+        source, start = locate(buffer, split, arena, key_start[row])
+        lanes[WORD + lane] = last_word(source, start, i64(key_length[row]))
+    mix_lanes(lanes, count)
+    finish_lanes(lanes, count)
+    for lane in range(taken):
+        row = i64(lanes[ROW + lane])
+        low[row] = lanes[lane]
+        high[row] = lanes[V1 + lane]
+
+
+def mix_lanes(lanes: Pointer, count: int) -> None:
+    """The next word of each lane into its state."""
+    for lane in range(count):
+        v0, v1, v2, v3 = mix(
+            lanes[lane], lanes[V1 + lane], lanes[V2 + lane], lanes[V3 + lane], lanes[WORD + lane]
+        )
+        lanes[lane] = v0
+        lanes[V1 + lane] = v1
+        lanes[V2 + lane] = v2
+        lanes[V3 + lane] = v3
+
+
+def finish_lanes(lanes: Pointer, count: int) -> None:
+    """Low and high words, in the places of the first two words of the state."""
+    for lane in range(count):
+        lanes[lane], lanes[V1 + lane] = finish(
+            lanes[lane], lanes[V1 + lane], lanes[V2 + lane], lanes[V3 + lane]
+        )
 
 
 def hash_keys(
@@ -88,6 +236,7 @@ def hash_keys(
     k1: int,
     low: Pointer,
     high: Pointer,
+    lanes: Pointer,
     report: Pointer,
 ) -> int:
     """Hashes of `count` keys; a null key hashes to (0, 0). report: the index of a bad span."""
@@ -96,15 +245,10 @@ def hash_keys(
         if length < 0:
             low[index] = u64(0)
             high[index] = u64(0)
-            continue
-        start = key_start[index]
-        if not span_is_inside(start, length, split, end):
+        elif not span_is_inside(key_start[index], length, split, end):
             report[0] = index
             return BAD_SPAN
-        if start >= split:
-            low[index], high[index] = siphash128(arena, start - split, length, k0, k1)
-        else:
-            low[index], high[index] = siphash128(buffer, start, length, k0, k1)
+    hash_spans(buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes)
     return 0
 
 

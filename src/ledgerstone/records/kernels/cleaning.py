@@ -1,0 +1,296 @@
+"""Both halves of a cleaning over a window's payloads, one kernel call each. Pure.
+
+`map_payloads` puts the latest offset of each key into a table, `clean_payloads` judges every record
+by such a table and writes what is left. From parsing to writing nothing leaves the kernel: what it
+must know of a record lies in `Scratch`, columns for some hundred records, used over and over.
+"""
+
+import ctypes
+from struct import Struct
+from typing import Final, NamedTuple, NoReturn
+
+import numpy as np
+from crc32c import crc32c
+
+from ledgerstone.errors import CorruptRecord, InvariantViolation, RecordListTooLarge
+from ledgerstone.records.batch import (
+    ATTRIBUTES_AT,
+    BATCH_LENGTH_AT,
+    CODEC_MASK,
+    CRC_AT,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    Codec,
+    write_crc,
+)
+from ledgerstone.records.compression import Codecs
+from ledgerstone.records.kernels.abi import LANE_WORDS
+from ledgerstone.records.kernels.hashing import UInt64s
+from ledgerstone.records.kernels.key_offsets import JudgementRules, slots_of
+from ledgerstone.records.kernels.loader import kernel
+from ledgerstone.records.kernels.memory import Address, borrow
+from ledgerstone.records.kernels.payloads import Payloads
+from ledgerstone.records.kernels.rewriting import MAX_RECORD_GROWTH, Outcome
+from ledgerstone.records.kernels.windows import Bytes, Int64s, raise_malformed
+from ledgerstone.records.record import RecordFault
+from ledgerstone.types import INT64_MAX
+
+# Some batches at a time: their columns stay in the first cache, and slots are waited for together.
+_FIRST_ROOM: Final = 512
+_WIDE, _NARROW, _WORDS = 4, 3, 2
+_STATE_FIELDS: Final = 6
+_OUTCOME_FIELDS: Final = 7
+# Numbers of each kind, the earliest horizon, what was removed; then ranges of kept tombstones.
+_KINDS: Final = 7
+_RANGES_AT: Final = 10
+_RANGE_FIELDS: Final = 3
+_MAX_RANGES: Final = 32
+_COUNT_FIELDS: Final = _RANGES_AT + 1 + _RANGE_FIELDS * _MAX_RANGES
+_REPORT_FIELDS: Final = 5
+_NO_MINIMUM: Final = -(2**63)
+_BATCH_TOO_LARGE: Final = 102
+_BAD_OFFSET: Final = 110
+_TABLE_FULL: Final = 120
+_CODECS: Final = tuple(Codec)
+_INT32: Final = Struct(">i")
+_UINT32: Final = Struct(">I")
+
+
+class Scratch:
+    """Memory that one cleaning's kernel calls share; nothing in it outlives a call but a
+    `PutState`'s rows."""
+
+    __slots__ = ("_columns", "columns", "keep", "room")
+
+    def __init__(self) -> None:
+        self.reserve(_FIRST_ROOM)
+
+    def reserve(self, room: int) -> None:
+        """Places for `room` records, all of which some bytes back."""
+        self.room = room
+        wide, narrow = np.empty((_WIDE, room), np.int64), np.empty((_NARROW, room), np.int32)
+        words, keep = np.empty((_WORDS, room), np.uint64), np.empty(room, np.uint8)
+        lanes = np.zeros(LANE_WORDS, np.uint64)
+        self._columns = (wide, narrow, words, lanes, keep)
+        rows = (*wide, *narrow, *words, lanes)
+        self.columns: tuple[int, ...] = tuple(row.ctypes.data for row in rows)
+        self.keep: int = keep.ctypes.data
+
+
+class PutState:
+    """How far a window's records are in the table; a full table goes on from here once it grew."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, size: int, first_batch: int) -> None:
+        self.numbers = (ctypes.c_int64 * _STATE_FIELDS)(size, first_batch, 0, 0, -1, 0)
+
+    @property
+    def size(self) -> int:
+        return self.numbers[0]
+
+    @property
+    def last_put(self) -> tuple[int, int]:
+        """(batch, offset) of the last record that went in; batch -1 where none did."""
+        return self.numbers[4], self.numbers[5]
+
+
+class CleanedPayloads(NamedTuple):
+    """The bytes to append, what became of each batch, and the records of each kind."""
+
+    data: memoryview
+    outcome: Int64s  # `Outcome` numbers
+    size: Int64s  # 0 where nothing is left
+    max_timestamp: Int64s
+    kept: int
+    superseded: int
+    expired: int
+    keyless: int
+    tombstones_kept: int
+    tombstones_stamped: int
+    tombstones_held: int
+    earliest_horizon_ms: int | None  # of the kept tombstones that nobody holds
+    removed: tuple[int, int] | None  # first and last offset of tombstones that went
+    ranges: list[tuple[int, int, int]]  # kept ones: first offset, last, earliest horizon
+
+
+def seed_words(seed: bytes) -> tuple[int, int]:
+    return int.from_bytes(seed[:8], "little"), int.from_bytes(seed[8:], "little")
+
+
+def map_payloads(
+    payloads: Payloads,
+    actions: Bytes,
+    scratch: Scratch,
+    table: UInt64s,
+    seed: tuple[int, int],
+    state: PutState,
+    *,
+    limit: int,
+    min_offset: int | None,
+) -> int | None:
+    """None once all records from `min_offset` on are in, those of DISCARDed batches aside; else
+    the batch of the first one with a key that found `limit` keys."""
+    window, pins = _window(payloads, actions, table)
+    report = (ctypes.c_int64 * _REPORT_FIELDS)()
+    buffer, split, arena, rows, capacity, action_flags, slots = window
+    status = kernel("map_batches")(
+        buffer,
+        split,
+        arena,
+        rows,
+        capacity,
+        payloads.end,
+        action_flags,
+        _NO_MINIMUM if min_offset is None else min_offset,
+        *seed,
+        slots,
+        slots_of(table),
+        limit,
+        *scratch.columns,
+        scratch.room,
+        state.numbers,
+        report,
+    )
+    del pins
+    if status == _TABLE_FULL:
+        return report[1]
+    if status == _BAD_OFFSET:
+        base_offset = payloads.batches.base_offset[report[1]]
+        raise CorruptRecord(f"batch at offset {base_offset}: a record has the offset {report[3]}")
+    if status != 0:
+        _raise_fault(payloads, status, report)
+    return None
+
+
+def clean_payloads(
+    payloads: Payloads,
+    actions: Bytes,
+    scratch: Scratch,
+    table: UInt64s,
+    seed: tuple[int, int],
+    rules: JudgementRules,
+    *,
+    out: Bytes,
+    codecs: Codecs,
+) -> CleanedPayloads:
+    """What is left of the batches, by `rules` and `actions`. The answer's data lies in `out`, or in
+    memory of its own if something had to be compressed again."""
+    window, pins = _window(payloads, actions, table)
+    buffer, split, arena, rows, capacity, action_flags, slots = window
+    outcomes = np.empty((_OUTCOME_FIELDS, capacity), np.int64)
+    counts = (ctypes.c_int64 * _COUNT_FIELDS)(*[0] * _KINDS, INT64_MAX, INT64_MAX, -1)
+    report = (ctypes.c_int64 * _REPORT_FIELDS)()
+    status = kernel("clean_batches")(
+        buffer,
+        split,
+        arena,
+        rows,
+        capacity,
+        payloads.first,
+        payloads.end,
+        action_flags,
+        *seed,
+        slots,
+        slots_of(table),
+        (ctypes.c_int64 * len(rules))(*rules),
+        rules.new_horizon_ms,
+        *scratch.columns,
+        scratch.keep,
+        scratch.room,
+        out.ctypes.data,
+        len(out),
+        outcomes.ctypes.data,
+        counts,
+        report,
+    )
+    del pins
+    if status != 0:
+        _raise_fault(payloads, status, report)
+    outcomes = outcomes[:, payloads.first : payloads.end]
+    data = _sealed(
+        out.data[: report[0]],
+        outcomes,
+        codecs,
+        has_crcs=report[4] != 0,
+        # What was compressed has been taken apart, so its records lie in the arena.
+        has_compressed=payloads.arena_used > 0,
+    )
+    earliest, removed_first, removed_last = counts[_KINDS:_RANGES_AT]
+    horizon = None if earliest == INT64_MAX else earliest
+    removed = None if removed_last < 0 else (removed_first, removed_last)
+    columns = (outcomes[0], outcomes[2], outcomes[6])
+    return CleanedPayloads._make(
+        (data, *columns, *counts[:_KINDS], horizon, removed, _ranges(counts))
+    )
+
+
+def _ranges(counts: "ctypes.Array[ctypes.c_int64]") -> list[tuple[int, int, int]]:
+    first = _RANGES_AT + 1
+    rows = counts[first : first + _RANGE_FIELDS * counts[_RANGES_AT]]
+    return list(zip(rows[::3], rows[1::3], rows[2::3], strict=True))
+
+
+def room_for(payloads: Payloads, consumed: int, records: int) -> int:
+    """The most bytes that can be left of a window."""
+    return consumed + payloads.arena_used + MAX_RECORD_GROWTH * records
+
+
+def _window(
+    payloads: Payloads, actions: Bytes, table: UInt64s
+) -> tuple[tuple[Address, int, Address, Address, int, Address, Address], object]:
+    """What both kernels begin with, and what keeps the addresses good."""
+    batches = payloads.batches
+    buffer, buffer_pin = borrow(payloads.buffer)
+    arena, arena_pin = borrow(payloads.arena.data) if payloads.arena_used else (b"", None)
+    rows, rows_pin = borrow(batches.rows.data)
+    flags, flags_pin = borrow(actions.data)
+    slots, slots_pin = borrow(table.data)
+    split = memoryview(payloads.buffer).nbytes
+    pins = (buffer_pin, arena_pin, rows_pin, flags_pin, slots_pin)
+    return (buffer, split, arena, rows, len(batches), flags, slots), pins
+
+
+def _raise_fault(
+    payloads: Payloads, status: int, report: "ctypes.Array[ctypes.c_int64]"
+) -> NoReturn:
+    batch = report[1]
+    batches = payloads.batches
+    if status <= max(RecordFault):
+        raise_malformed(batches, status, batch, report[2], report[3])
+    if status == _BATCH_TOO_LARGE:
+        offset = batches.base_offset[batch]
+        raise RecordListTooLarge(f"batch at offset {offset}: rewritten it passes 2 GiB")
+    raise InvariantViolation(f"batch {batch} cannot be cleaned: status {status}")
+
+
+def _sealed(
+    data: memoryview, outcomes: Int64s, codecs: Codecs, *, has_crcs: bool, has_compressed: bool
+) -> memoryview:
+    """Compresses what was compressed; CRCs too where the processor has no instruction for them."""
+    if has_crcs and not has_compressed:
+        return data
+    outcome, position, size, _, attributes, _, _ = outcomes
+    to_compress = (outcome == Outcome.REWRITTEN) & ((attributes & CODEC_MASK) != 0)
+    if not has_crcs:
+        for index in np.flatnonzero((outcome >= Outcome.REWRITTEN) & ~to_compress).tolist():
+            write_crc(data, int(position[index]), int(size[index]))
+    indexes = np.flatnonzero(to_compress)
+    if not len(indexes):
+        return data
+    packed = bytearray()
+    done = 0
+    rows = (indexes, position[indexes], size[indexes], attributes[indexes])
+    for index, at, old_size, flags in zip(*(row.tolist() for row in rows), strict=True):
+        packed += data[done:at]
+        done = at + old_size
+        payload = codecs.compress(_CODECS[flags & CODEC_MASK], data[at + HEADER_SIZE : done])
+        size[index] = HEADER_SIZE + len(payload)
+        header = data[at : at + HEADER_SIZE]
+        _INT32.pack_into(header, BATCH_LENGTH_AT, HEADER_SIZE + len(payload) - LOG_OVERHEAD)
+        crc = crc32c(payload, crc32c(header[ATTRIBUTES_AT:]))
+        _UINT32.pack_into(header, CRC_AT, crc)
+        packed += header
+        packed += payload
+    packed += data[done:]
+    return memoryview(packed)

@@ -1,0 +1,65 @@
+"""Entries of both indexes for batches written in bulk. Pure.
+
+The rule that says which batches get entries, and the entries' formats, are in storage/README.md.
+"""
+
+import ctypes
+from struct import Struct
+from typing import Final
+
+import numpy as np
+
+from ledgerstone.records.kernels.loader import kernel
+from ledgerstone.records.kernels.windows import Int64s
+from ledgerstone.types import NO_TIMESTAMP
+
+OFFSET_ENTRY_BYTES: Final = 8
+TIME_ENTRY_BYTES: Final = 12
+_STATE_FIELDS: Final = 10
+_TIME_ENTRY: Final = Struct(">qi")
+
+
+class IndexEntries:
+    """The entries of one new segment; they wait in memory, which their room bounds."""
+
+    __slots__ = ("_base_offset", "_interval_bytes", "_state", "offset_entries", "time_entries")
+
+    def __init__(
+        self, base_offset: int, *, interval_bytes: int, offset_room: int, time_room: int
+    ) -> None:
+        self._base_offset = base_offset
+        self._interval_bytes = interval_bytes
+        self.offset_entries = bytearray()
+        self.time_entries = bytearray()
+        # Position, position of the last entry's batch, newest timestamp and its offset, the last
+        # timestamp that has an entry, whether an index is full, room of both, entries of a call.
+        self._state = (ctypes.c_int64 * _STATE_FIELDS)(
+            0, 0, NO_TIMESTAMP, base_offset, NO_TIMESTAMP, 0, offset_room, time_room, 0, 0
+        )
+
+    def add(self, size: Int64s, last_offset: Int64s, max_timestamp: Int64s) -> None:
+        """Batches that lie behind those before, one after the other; one of no bytes is none."""
+        count = len(size)
+        columns = [
+            np.ascontiguousarray(column, np.int64) for column in (size, last_offset, max_timestamp)
+        ]
+        offset_entries = np.empty(count * OFFSET_ENTRY_BYTES, np.uint8)
+        time_entries = np.empty(count * TIME_ENTRY_BYTES, np.uint8)
+        kernel("index_batches")(
+            *(column.ctypes.data for column in columns),
+            count,
+            self._base_offset,
+            self._interval_bytes,
+            self._state,
+            offset_entries.ctypes.data,
+            time_entries.ctypes.data,
+        )
+        *_, offset_count, time_count = self._state
+        self.offset_entries += offset_entries.data[: offset_count * OFFSET_ENTRY_BYTES]
+        self.time_entries += time_entries.data[: time_count * TIME_ENTRY_BYTES]
+
+    def add_newest(self) -> None:
+        """The entry a finished segment ends with, unless its timestamp has one."""
+        _, _, timestamp, offset, indexed, *_ = self._state
+        if timestamp > indexed:
+            self.time_entries += _TIME_ENTRY.pack(timestamp, offset - self._base_offset)

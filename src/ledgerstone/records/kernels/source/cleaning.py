@@ -1,0 +1,415 @@
+"""Kernel source: both halves of a cleaning, batch after batch of a window in one call. Pure.
+
+Records go through small columns that stay in the processor's cache: some batches are parsed into
+them, then all their keys are hashed and their slots asked for, then all are put or judged, so that
+waiting for one slot overlaps with waiting for the next. Columns have `room` places; the glue has
+seen to it that no batch declares more records than that.
+"""
+
+from ledgerstone.records.kernels.source.crc import crc32c
+from ledgerstone.records.kernels.source.key_offsets import (
+    BAD_OFFSET,
+    NO_SLOT,
+    OFFSET_WORD,
+    SLOT_WORDS,
+    first_slot,
+    judge_record,
+    put_offset,
+)
+from ledgerstone.records.kernels.source.record import (
+    TRAILING_BYTES,
+    read_record_body,
+    read_record_head,
+)
+from ledgerstone.records.kernels.source.rewrite import (
+    CODEC_MASK,
+    DISCARD,
+    OUT_ATTRIBUTES,
+    OUT_POSITION,
+    OUT_SIZE,
+    OUTCOME,
+    REWRITTEN,
+    rewrite_batch,
+    write_signed,
+)
+from ledgerstone.records.kernels.source.siphash import hash_spans
+from ledgerstone.records.kernels.source.walk import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    LOG_APPEND_TIME_FLAG,
+    MAX_TIMESTAMP,
+    PAYLOAD_END,
+    PAYLOAD_START,
+    RECORD_COUNT,
+    RECORD_START,
+)
+from ledgerstone.records.kernels.source.words import (
+    Pointer,
+    has_crc_instruction,
+    i64,
+    prefetch,
+)
+
+TOO_MANY_RECORDS = 9
+TABLE_FULL = 120
+
+ATTRIBUTES_AT = 21
+CRC_AT = 17
+
+# Fields of `state`, which a full table hands back and a larger one goes on from.
+KEYS = 0  # in the table
+NEXT_BATCH = 1
+ROWS = 2  # in the columns
+NEXT_ROW = 3
+PUT_BATCH = 4  # of the last record that was put, -1: none yet
+PUT_OFFSET = 5
+
+# Fields of a report.
+WRITTEN = 0
+FAULTY_BATCH = 1
+FAULTY_RECORD = 2
+FAULTY_POSITION = 3
+SEALED = 4
+
+
+def map_batches(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    rows: Pointer,
+    capacity: int,
+    batch_end: int,
+    actions: Pointer,
+    min_offset: int,
+    k0: int,
+    k1: int,
+    table: Pointer,
+    slots: int,
+    limit: int,
+    offset: Pointer,
+    timestamp: Pointer,
+    record_end: Pointer,
+    key_start: Pointer,
+    key_length: Pointer,
+    value_length: Pointer,
+    batch_index: Pointer,
+    low: Pointer,
+    high: Pointer,
+    lanes: Pointer,
+    room: int,
+    state: Pointer,
+    report: Pointer,
+) -> int:
+    """Puts the records of all batches up to `batch_end` that are not DISCARDed, in order.
+
+    Stops with TABLE_FULL before the first one with a key that finds `limit` keys; the same call
+    with the same columns then goes on with it. report: with a fault batch, record, position.
+    """
+    while True:
+        count = state[ROWS]
+        status = put_rows(
+            table, slots, limit, offset, key_length, batch_index, low, high, count, state, report
+        )
+        if status != 0:
+            return status
+        if state[NEXT_BATCH] >= batch_end:
+            return 0
+        fault, next_batch, count = read_batches(
+            buffer, split, arena, rows, capacity, state[NEXT_BATCH], batch_end, actions, min_offset,
+            offset, timestamp, record_end, key_start, key_length, value_length, batch_index, room,
+            report,
+        )  # fmt: skip
+        if fault != 0:
+            return fault
+        state[NEXT_BATCH] = next_batch
+        state[ROWS] = count
+        state[NEXT_ROW] = 0
+        hash_rows(
+            buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table,
+            slots,
+        )  # fmt: skip
+
+
+def clean_batches(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    rows: Pointer,
+    capacity: int,
+    batch_start: int,
+    batch_end: int,
+    actions: Pointer,
+    k0: int,
+    k1: int,
+    table: Pointer,
+    slots: int,
+    rules: Pointer,
+    horizon: int,
+    offset: Pointer,
+    timestamp: Pointer,
+    record_end: Pointer,
+    key_start: Pointer,
+    key_length: Pointer,
+    value_length: Pointer,
+    batch_index: Pointer,
+    low: Pointer,
+    high: Pointer,
+    lanes: Pointer,
+    keep: Pointer,
+    room: int,
+    out: Pointer,
+    out_room: int,
+    outcomes: Pointer,
+    counts: Pointer,
+    report: Pointer,
+) -> int:
+    """Judges the records of the batches from `batch_start` to `batch_end`, writes what is left.
+
+    Rewritten payloads that were compressed come in the open, without a CRC. `counts` are those of
+    `judge_record`. report: bytes written, whether CRCs were; with a fault batch, record, position.
+    """
+    at = 0
+    first = batch_start
+    while first < batch_end:
+        fault, after, count = read_batches(
+            buffer, split, arena, rows, capacity, first, batch_end, actions, -(2**63),
+            offset, timestamp, record_end, key_start, key_length, value_length, batch_index, room,
+            report,
+        )  # fmt: skip
+        if fault != 0:
+            return fault
+        hash_rows(
+            buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table,
+            slots,
+        )  # fmt: skip
+        judge_rows(
+            table, slots, low, high, key_length, value_length, offset, rows, capacity, batch_index,
+            rules, counts, keep, count,
+        )  # fmt: skip
+        for batch in range(first, after):
+            fault, next_at = rewrite_batch(
+                buffer, split, arena, rows, capacity, batch, timestamp, record_end, value_length,
+                keep, i64(actions[batch]), horizon, out, at, out_room, outcomes,
+            )  # fmt: skip
+            if fault != 0:
+                report[FAULTY_BATCH] = batch
+                return fault
+            outcomes[OUT_POSITION * capacity + batch] = at
+            outcomes[OUT_SIZE * capacity + batch] = next_at - at
+            seal(out, at, next_at, outcomes, capacity, batch)
+            at = next_at
+        first = after
+    report[WRITTEN] = at
+    report[SEALED] = has_crc_instruction()
+    return 0
+
+
+def read_batches(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    rows: Pointer,
+    capacity: int,
+    batch: int,
+    batch_end: int,
+    actions: Pointer,
+    min_offset: int,
+    offset: Pointer,
+    timestamp: Pointer,
+    record_end: Pointer,
+    key_start: Pointer,
+    key_length: Pointer,
+    value_length: Pointer,
+    batch_index: Pointer,
+    room: int,
+    report: Pointer,
+) -> tuple[int, int, int]:
+    """(fault, first batch that was not read, rows): as many batches as the columns have room for.
+
+    DISCARDed batches are passed over. Spans are virtual positions."""
+    count = 0
+    while batch < batch_end:
+        declared = rows[RECORD_COUNT * capacity + batch]
+        if declared > room - count:
+            if count == 0:
+                report[FAULTY_BATCH] = batch
+                return TOO_MANY_RECORDS, batch, 0
+            break
+        rows[RECORD_START * capacity + batch] = count
+        if (i64(actions[batch]) & DISCARD) != 0:
+            batch += 1
+            continue
+        source = buffer
+        shift = 0
+        if rows[PAYLOAD_START * capacity + batch] >= split:
+            source = arena
+            shift = split
+        fault, count = read_batch(
+            source, shift, rows, capacity, batch, min_offset, offset, timestamp, record_end,
+            key_start, key_length, value_length, batch_index, count, report,
+        )  # fmt: skip
+        if fault != 0:
+            report[FAULTY_BATCH] = batch
+            return fault, batch, count
+        batch += 1
+    return 0, batch, count
+
+
+def read_batch(
+    source: Pointer,
+    shift: int,
+    rows: Pointer,
+    capacity: int,
+    batch: int,
+    min_offset: int,
+    offset: Pointer,
+    timestamp: Pointer,
+    record_end: Pointer,
+    key_start: Pointer,
+    key_length: Pointer,
+    value_length: Pointer,
+    batch_index: Pointer,
+    row: int,
+    report: Pointer,
+) -> tuple[int, int]:
+    """(fault, rows in all); the caller has seen that all the declared records have a place."""
+    base_offset = rows[BASE_OFFSET * capacity + batch]
+    base_timestamp = rows[BASE_TIMESTAMP * capacity + batch]
+    max_timestamp = rows[MAX_TIMESTAMP * capacity + batch]
+    append_time = (rows[ATTRIBUTES * capacity + batch] & LOG_APPEND_TIME_FLAG) != 0
+    position = rows[PAYLOAD_START * capacity + batch] - shift
+    stop = rows[PAYLOAD_END * capacity + batch] - shift
+    record_count = rows[RECORD_COUNT * capacity + batch]
+    fault = 0
+    index = 0
+    for index in range(record_count):  # noqa: B007 - after the loop it names the record
+        fault, position, this_end, _, timestamp_delta, offset_delta = read_record_head(
+            source, position, stop
+        )
+        if fault != 0:
+            break
+        fault, this_key, this_key_length, _, this_value_length, _, _ = read_record_body(
+            source, position, this_end
+        )
+        if fault != 0:
+            position = this_key
+            break
+        position = this_end
+        this_offset = i64(base_offset + offset_delta)
+        if this_offset < min_offset:
+            continue
+        offset[row] = this_offset
+        # A sum past 64 bits wraps as Kafka's does, so a hostile timestamp blocks no cleaning.
+        timestamp[row] = max_timestamp if append_time else i64(base_timestamp + timestamp_delta)
+        record_end[row] = this_end + shift
+        key_start[row] = this_key + shift
+        key_length[row] = this_key_length
+        value_length[row] = this_value_length
+        batch_index[row] = batch
+        row += 1
+    if fault == 0 and position != stop:
+        fault = TRAILING_BYTES
+        index = record_count
+    report[FAULTY_RECORD] = index
+    report[FAULTY_POSITION] = position + shift
+    return fault, row
+
+
+def hash_rows(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    key_start: Pointer,
+    key_length: Pointer,
+    count: int,
+    k0: int,
+    k1: int,
+    low: Pointer,
+    high: Pointer,
+    lanes: Pointer,
+    table: Pointer,
+    slots: int,
+) -> None:
+    """Hashes the keys of spans that were just read, and asks for their slots."""
+    hash_spans(buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes)
+    for row in range(count):
+        if i64(key_length[row]) >= 0:
+            prefetch(table, first_slot(slots, low[row]) * SLOT_WORDS + OFFSET_WORD)
+
+
+def put_rows(
+    table: Pointer,
+    slots: int,
+    limit: int,
+    offset: Pointer,
+    key_length: Pointer,
+    batch_index: Pointer,
+    low: Pointer,
+    high: Pointer,
+    count: int,
+    state: Pointer,
+    report: Pointer,
+) -> int:
+    """Puts the rows that are not in yet; leaves in `state` how far it came."""
+    size = state[KEYS]
+    status = 0
+    put = -1
+    row = state[NEXT_ROW]
+    while row < count:
+        if i64(key_length[row]) >= 0:
+            if size >= limit:
+                status = TABLE_FULL
+                break
+            if offset[row] < 0:
+                status = BAD_OFFSET
+                break
+            grown = put_offset(table, slots, low[row], high[row], offset[row])
+            if grown < 0:
+                status = NO_SLOT
+                break
+            size += grown
+            put = row
+        row += 1
+    state[KEYS] = size
+    state[NEXT_ROW] = row
+    if put >= 0:
+        state[PUT_BATCH] = i64(batch_index[put])
+        state[PUT_OFFSET] = offset[put]
+    if status != 0:
+        report[FAULTY_BATCH] = i64(batch_index[row])
+        report[FAULTY_POSITION] = offset[row]
+    return status
+
+
+def judge_rows(
+    table: Pointer,
+    slots: int,
+    low: Pointer,
+    high: Pointer,
+    key_length: Pointer,
+    value_length: Pointer,
+    offset: Pointer,
+    rows: Pointer,
+    capacity: int,
+    batch_index: Pointer,
+    rules: Pointer,
+    counts: Pointer,
+    keep: Pointer,
+    count: int,
+) -> None:
+    for row in range(count):
+        keep[row] = judge_record(
+            table, slots, low[row], high[row], i64(key_length[row]), i64(value_length[row]),
+            offset[row], rows, capacity, i64(batch_index[row]), rules, counts,
+        )  # fmt: skip
+
+
+def seal(out: Pointer, at: int, end: int, outcomes: Pointer, capacity: int, batch: int) -> None:
+    """A CRC for a batch that was changed, if it is not yet to be compressed."""
+    outcome = outcomes[OUTCOME * capacity + batch]
+    if has_crc_instruction() == 0 or outcome < REWRITTEN:
+        return
+    if outcome == REWRITTEN and (outcomes[OUT_ATTRIBUTES * capacity + batch] & CODEC_MASK) != 0:
+        return
+    write_signed(out, at + CRC_AT, i64(crc32c(out, at + ATTRIBUTES_AT, end)), 4)

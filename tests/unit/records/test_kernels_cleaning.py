@@ -1,0 +1,156 @@
+"""The kernels of a cleaning, compiled and over pointers that check: CRC, checks, map, rewrite."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from crc32c import crc32c
+
+from ledgerstone.errors import CorruptRecord, KafkaError
+from ledgerstone.records.batch import CODEC_MASK
+from ledgerstone.records.builder import build_batch
+from ledgerstone.records.compression import Codecs
+from ledgerstone.records.kernels import (
+    JudgementRules,
+    PutState,
+    Scratch,
+    check_batches,
+    clean_payloads,
+    map_payloads,
+    new_table,
+    scan,
+)
+from ledgerstone.records.kernels.source import cleaning, crc
+from ledgerstone.records.kernels.source.words import crc_byte, crc_word
+from ledgerstone.types import INT64_MAX
+from tests.kit.payloads import opened
+from tests.oracles.checked_pointer import CheckedPointer
+from tests.oracles.uncompiled_cleaning import SEED, SLOTS, check_uncompiled, clean_uncompiled
+
+RULES = JudgementRules(1000, 50, INT64_MAX, 90)
+
+
+def _window() -> bytes:
+    fields = [(None, b"n"), (b"a", b"1"), (b"b", None), (b"a", b"2")]
+    first = build_batch([(5, key, value, (("h", b"x"),)) for key, value in fields])
+    second = build_batch([(-(2**40), b"b", b"3", ())], base_offset=4)
+    third = build_batch([(7, b"c", None, ())], base_offset=5, delete_horizon_ms=40)
+    return bytes(first + second + third)
+
+
+def _mutations(sample: bytes) -> Iterator[bytes]:
+    for end in range(len(sample)):
+        yield sample[:end]
+    for position, byte in enumerate(sample):
+        for other in (byte ^ 0x01, byte ^ 0x80, 0x7F, 0xFF):
+            yield sample[:position] + bytes([other]) + sample[position + 1 :]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1535, 1536, 1545, 3 * 5120, 3 * 5120 + 1536 + 13])
+def test_crc_is_that_of_the_package_in_one_lane_and_in_three(size: int) -> None:
+    data = np.random.default_rng(size).bytes(size + 2)
+
+    assert crc.crc32c(CheckedPointer(data), 1, size + 1) == crc32c(data[1:-1])
+
+
+def test_word_is_eight_bytes_to_a_crc() -> None:
+    register = 0xDEADBEEF
+    for byte in range(8):
+        register = crc_byte(register, byte)
+
+    assert crc_word(0xDEADBEEF, int.from_bytes(range(8), "little")) == register
+
+
+def test_compiled_crc_holds_for_batches_of_any_size() -> None:
+    value = np.random.default_rng(1).bytes(70_000)
+
+    for size in (0, 1, 1400, 1500, 5000, 15_300, 16_000, 65_000, 70_000):
+        batch = build_batch([(1, b"k", value[:size], ())])
+        checked = check_batches(batch, scan(batch), previous_last=-1, end_offset=1)
+        assert checked.records == 1
+        batch[-1] ^= 1
+        with pytest.raises(CorruptRecord, match="batch crc"):
+            check_batches(batch, scan(batch), previous_last=-1, end_offset=1)
+
+
+@pytest.mark.parametrize(
+    ("previous_last", "end_offset", "match"),
+    [(0, 6, "offsets 0 to 3 after 0"), (-1, 5, "5 to 5 after 4, the segment ends before 5")],
+)
+def test_offsets_that_do_not_rise_or_leave_the_segment_are_not_believed(
+    previous_last: int, end_offset: int, match: str
+) -> None:
+    window = _window()
+
+    with pytest.raises(CorruptRecord, match=match):
+        check_batches(window, scan(window), previous_last=previous_last, end_offset=end_offset)
+
+
+def test_check_stays_in_bounds_and_notices_every_changed_byte() -> None:
+    window = _window()
+    believed = 0
+
+    for mutation in _mutations(window):
+        uncompiled = check_uncompiled(mutation)
+        if uncompiled is None:
+            continue
+        batches = scan(mutation)
+        try:
+            check_batches(mutation, batches, previous_last=-1, end_offset=INT64_MAX)
+        except CorruptRecord:
+            assert uncompiled[0] != 0
+        else:
+            assert uncompiled[0] == 0
+            believed += mutation != window[: len(mutation)]
+    # A CRC covers neither the base offset, nor the leader epoch before it.
+    assert 0 < believed <= 3 * 12 * 4
+
+
+def test_cleaning_stays_in_bounds_and_compiled_leaves_the_same() -> None:
+    cleaned = 0
+
+    for mutation in _mutations(_window()):
+        uncompiled = clean_uncompiled(mutation, RULES)
+        if uncompiled is None or (scan(mutation).attributes & CODEC_MASK).any():
+            # A codec the flip made up is for the glue to refuse.
+            continue
+        try:
+            data, table, counts = _compiled(mutation)
+        except KafkaError:
+            assert uncompiled.map_status != 0 or uncompiled.clean_status != 0
+            continue
+        if uncompiled.clean_status == 0:
+            assert (data, table) == (uncompiled.data, uncompiled.table)
+            assert counts == uncompiled.counts[:7]
+            cleaned += 1
+
+    assert cleaned > 100
+
+
+def _compiled(window: bytes) -> tuple[bytes, list[int], list[int]]:
+    table, scratch = new_table(SLOTS), Scratch()
+    # More records than bytes could hold are refused by whoever makes room for them.
+    if any(count > scratch.room for count in scan(window).record_count.tolist()):
+        raise CorruptRecord("too many records")
+    payloads, actions = opened(window)
+    state = PutState(0, 0)
+    map_payloads(payloads, actions, scratch, table, SEED, state, limit=SLOTS, min_offset=None)
+    out = np.empty(len(window) + 10_000, np.uint8)
+    left = clean_payloads(payloads, actions, scratch, table, SEED, RULES, out=out, codecs=Codecs())
+    counts = [left.kept, left.superseded, left.expired, left.keyless]
+    counts += [left.tombstones_kept, left.tombstones_stamped, left.tombstones_held]
+    return bytes(left.data), table.tolist(), counts
+
+
+def test_full_table_is_handed_back_with_the_place_to_go_on_from() -> None:
+    uncompiled = clean_uncompiled(_window(), RULES, limit=2)
+
+    assert uncompiled is not None
+    assert uncompiled.map_status == cleaning.TABLE_FULL
+
+
+def test_batch_with_more_records_than_columns_have_places_is_a_fault() -> None:
+    uncompiled = clean_uncompiled(_window(), RULES, room=3)
+
+    assert uncompiled is not None
+    assert uncompiled.map_status == uncompiled.clean_status == cleaning.TOO_MANY_RECORDS
