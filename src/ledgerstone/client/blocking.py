@@ -34,7 +34,8 @@ W = TypeVar("W")
 CONNECT_TIMEOUT_MS: Final = 10_000
 # A parked fetch stays silent for as long as it was asked to, and then a little.
 GRACE_MS: Final = 5_000
-RECEIVE_BYTES: Final = 1 << 20
+# Most responses are smaller; of a larger one the rest is received in place.
+RECEIVE_BYTES: Final = 1 << 16
 MAX_RESPONSE_BYTES: Final = 256 << 20
 
 
@@ -43,6 +44,7 @@ class Wire(Protocol):
 
     def sendall(self, data: Buffer, /) -> None: ...
     def recv(self, size: int, /) -> bytes: ...
+    def recv_into(self, buffer: memoryview, /) -> int: ...
     def settimeout(self, timeout_s: float, /) -> None: ...
     def close(self) -> None: ...
 
@@ -94,11 +96,16 @@ class BlockingConnection:
         if remaining_ms <= 0:
             raise TimeoutError("no answer in time")
         self._sock.settimeout(remaining_ms / 1000)
+        room = self._protocol.room()
+        if room is not None:
+            with room:
+                count = self._sock.recv_into(room)
+            if count:
+                return self._protocol.received(count)
         # A fresh object each time: what is decoded from it may be views of it.
-        data = self._sock.recv(RECEIVE_BYTES)
-        if not data:
-            raise ConnectionError("closed by the broker")
-        return self._protocol.receive_data(data)
+        elif data := self._sock.recv(RECEIVE_BYTES):
+            return self._protocol.receive_data(data)
+        raise ConnectionError("closed by the broker")
 
     def close(self) -> None:
         self._sock.close()

@@ -6,6 +6,7 @@ tried, and a broker that does not know it says in the oldest layout which ones i
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple
 from ledgerstone.errors import InvariantViolation, UnsupportedVersion
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.frame_memory import FrameMemory
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
 from ledgerstone.protocol.headers import (
     RequestHeader,
@@ -70,7 +72,7 @@ class ClientConnection:
         self.api_versions: ApiVersionsResponse | None = None  # with the broker's features
         self._client_id = client_id
         self._software_version = software_version
-        self._reader = FrameReader(max_bytes)
+        self._reader = FrameReader(max_bytes, FrameMemory(believes=True))
         self._in_flight: deque[_InFlight] = deque()
         self._next_correlation_id = 0
         self._outgoing: list[Piece] = []
@@ -126,10 +128,22 @@ class ClientConnection:
 
     def receive_data(self, data: Buffer) -> list[Response]:
         """The responses that are complete now. A ProtocolViolation closes the connection."""
+        return self._take(lambda: self._reader.feed(data))
+
+    def room(self) -> memoryview | None:
+        """Where the rest of a large response belongs, if one is under way; then tell `received`,
+        and let go of the view first."""
+        return self._reader.room() if self._reader.is_worth_room else None
+
+    def received(self, count: int) -> list[Response]:
+        """As `receive_data`, for bytes that were put where `room` said."""
+        return self._take(lambda: self._reader.fill(count))
+
+    def _take(self, frames: Callable[[], list[memoryview]]) -> list[Response]:
         if self.state is State.CLOSED:
             raise InvariantViolation("data for a closed connection")
         try:
-            responses = [self._match(frame) for frame in self._reader.feed(data)]
+            responses = [self._match(frame) for frame in frames()]
         except ProtocolViolation:
             self.state = State.CLOSED
             raise

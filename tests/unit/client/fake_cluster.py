@@ -366,10 +366,16 @@ class FakeWire:
 
     def recv(self, size: int, /) -> bytes:
         # Small pieces: nothing may depend on a response coming whole.
-        taken, self.readable = self.readable[:37], self.readable[37:]
+        count = min(size, 37)
+        taken, self.readable = self.readable[:count], self.readable[count:]
         if not taken:
             raise TimeoutError("timed out")
         return bytes(taken)
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        data = self.recv(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
     def settimeout(self, timeout_s: float, /) -> None:
         assert timeout_s > 0

@@ -14,7 +14,11 @@ from ledgerstone.client.session import SessionConfig
 from ledgerstone.errors import KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages import ApiKey
-from ledgerstone.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ledgerstone.protocol.messages.list_groups import (
+    ListGroupsGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -238,6 +242,24 @@ def test_real_sockets_carry_the_same_bytes() -> None:
 
     assert response == ListGroupsResponse()
     assert not server.is_alive()
+
+
+def test_large_response_is_received_in_place_and_whole() -> None:
+    cluster = FakeCluster()
+    groups = [ListGroupsGroup(group_id=f"{number:0200d}") for number in range(1000)]
+    cluster.once(ListGroupsRequest, ListGroupsResponse(error_code=0, groups=groups))
+    in_place: list[int] = []
+
+    class Watching(FakeWire):
+        def recv_into(self, buffer: memoryview, /) -> int:
+            in_place.append(len(buffer))
+            return super().recv_into(buffer)
+
+    with Client([cluster.nodes[1]], dial=lambda *_: Watching(cluster, 1)) as client:
+        response = client.call(ListGroupsRequest(), ListGroupsResponse)
+
+    assert [each.group_id for each in response.groups] == [each.group_id for each in groups]
+    assert in_place
 
 
 def _serve_one(listener: socket.socket, cluster: FakeCluster) -> None:

@@ -1,0 +1,55 @@
+"""What a live key contributes to the checksum of a topic's state. Pure.
+
+A hash of 128 bits over key and value as a record of Kafka holds them: length of the key, key,
+length of the value, value, lengths as zigzag varints. In a record these lie side by side, so the
+kernel `hash_contents` takes them where they are. The definition, with a program anybody can run, is
+in docs/state.md.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from ledgerstone.records.kernels import Columns, Hashes, hash_keys
+from ledgerstone.records.varint import encode_varint
+
+# The key of the hash. A constant: two parties compute the same number without having met.
+CONTENT_KEY: Final = b"ledgerstonestate"
+CHECKSUM_BITS: Final = 128
+
+_MASK32: Final = np.uint64(0xFFFFFFFF)
+
+
+def sum_of(hashes: Hashes) -> int:
+    """The sum modulo 2**128; halves of words are summed, so that nothing is carried away."""
+    total = 0
+    for shift, words in ((0, hashes.low), (64, hashes.high)):
+        lower = int((words & _MASK32).sum(dtype=np.uint64))
+        upper = int((words >> np.uint64(32)).sum(dtype=np.uint64))
+        total += (lower + (upper << 32)) << shift
+    return total % (1 << CHECKSUM_BITS)
+
+
+def checksum_text(checksum: int) -> str:
+    return f"{checksum:032x}"
+
+
+def bytes_of(columns: Columns, start: int, length: int) -> bytes:
+    """The bytes of a span, by its virtual position."""
+    source = columns.buffer if start < columns.split else columns.arena
+    at = start if start < columns.split else start - columns.split
+    return bytes(memoryview(source)[at : at + length])
+
+
+def plain_content_hash(columns: Columns, row: int) -> tuple[np.uint64, np.uint64]:
+    """Of one row, whatever its lengths took in the record."""
+    content = bytearray()
+    for start, length in (
+        (columns.key_start, columns.key_length),
+        (columns.value_start, columns.value_length),
+    ):
+        encode_varint(content, int(length[row]))
+        content += bytes_of(columns, int(start[row]), int(length[row]))
+    whole = np.array([len(content)], np.int32)
+    low, high = hash_keys(content, np.zeros(1, np.int64), whole, CONTENT_KEY)
+    return low[0], high[0]

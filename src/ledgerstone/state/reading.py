@@ -1,0 +1,68 @@
+"""A topic read from its brokers for a state: what there is to read, and the reading. Shell.
+
+The next answer is fetched while the present one is folded: kernels let go of the interpreter.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ledgerstone.client.ahead import one_ahead
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
+from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
+from ledgerstone.state.topic_state import Isolation
+from ledgerstone.types import TopicPartition
+
+FETCH_BYTES: Final = 8 << 20
+
+
+class OffsetRange(NamedTuple):
+    partition: TopicPartition
+    start_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBounds:
+    """One partition's log as it was when the reading began."""
+
+    partition: TopicPartition
+    log_start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+
+    def end_offset(self, isolation: Isolation) -> int:
+        committed = isolation is Isolation.READ_COMMITTED
+        return self.last_stable_offset if committed else self.high_watermark
+
+
+def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[LogBounds]:
+    wanted = list(partitions)
+    starts = list_offsets(client, dict.fromkeys(wanted, EARLIEST))
+    latest = dict.fromkeys(wanted, LATEST)
+    ends = [list_offsets(client, latest, isolation_level=each.level) for each in Isolation]
+    committed, uncommitted = ends
+    return [
+        LogBounds(
+            partition=each,
+            log_start_offset=starts[each].offset,
+            high_watermark=uncommitted[each].offset,
+            last_stable_offset=committed[each].offset,
+        )
+        for each in wanted
+    ]
+
+
+def read_ranges(
+    client: Client, ranges: Iterable[OffsetRange], isolation: Isolation
+) -> Iterator[Fetched]:
+    """Everything in these ranges, one after the other, and the rest of the batches at their ends.
+
+    Nobody else may use the client until this has ended or is closed."""
+    config = FetchConfig(
+        max_bytes=FETCH_BYTES, partition_max_bytes=FETCH_BYTES, isolation_level=isolation.level
+    )
+    fetcher = Fetcher(client, config)
+    answers = (answer for each in ranges for answer in fetcher.read_range(*each))
+    return one_ahead(answers)
