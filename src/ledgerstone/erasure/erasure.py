@@ -1,0 +1,172 @@
+"""One erasure as a value: what was asked for, how far it is, and what proves it. Grade P.
+
+An `Erasure` never changes; `changes` makes the next one and the journal keeps the latest. Stages
+and the transitions between them are the table below. Contract: README.md, "Life cycle".
+"""
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledgerstone.clock import Dice
+from ledgerstone.erasure.key_print import KeyPrint
+
+# Crockford's base32: no letter looks like a digit, none is left to spell words with.
+_ID_LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ID_RANDOM_BYTES: Final = 10
+_ID: Final = re.compile(rf"ER-[{_ID_LETTERS}]{{16}}")
+
+
+class Stage(enum.Enum):
+    SCHEDULED = "scheduled"
+    REQUESTED = "requested"
+    SEARCHED = "searched"  # which partitions get a tombstone is decided; some may have one
+    TOMBSTONED = "tombstoned"
+    STAMPED = "stamped"  # the first pass is done everywhere: older values are gone
+    REMOVED = "removed"  # the second pass is done everywhere: the tombstones are gone
+    UNLINKED = "unlinked"  # so are the files that held what the passes dropped
+    VERIFIED = "verified"  # every replica was scanned, and the key is on none
+    RECEIPTED = "receipted"
+    CANCELLED = "cancelled"
+    NOT_FOUND = "not_found"
+
+
+TRANSITIONS: Final[Mapping[Stage, tuple[Stage, ...]]] = {
+    Stage.SCHEDULED: (Stage.REQUESTED, Stage.CANCELLED),
+    Stage.REQUESTED: (Stage.SEARCHED, Stage.NOT_FOUND, Stage.CANCELLED),
+    # No way back from here: a tombstone may be in a log although no record says so yet.
+    Stage.SEARCHED: (Stage.TOMBSTONED,),
+    Stage.TOMBSTONED: (Stage.STAMPED,),
+    Stage.STAMPED: (Stage.REMOVED,),
+    Stage.REMOVED: (Stage.UNLINKED,),
+    Stage.UNLINKED: (Stage.VERIFIED,),
+    Stage.VERIFIED: (Stage.RECEIPTED,),
+    Stage.RECEIPTED: (),
+    Stage.CANCELLED: (),
+    Stage.NOT_FOUND: (),
+}
+# In these the key is still needed in clear, so it is there, sealed.
+NEEDS_KEY: Final = (Stage.SCHEDULED, Stage.REQUESTED, Stage.SEARCHED)
+
+
+class Tombstone(NamedTuple):
+    partition: int
+    offset: int
+    written_ms: int
+
+
+class PartitionEnd(NamedTuple):
+    """How far a search looked; what lies from there on was written later."""
+
+    partition: int
+    end_offset: int
+
+
+class RecordSpan(NamedTuple):
+    """Records of the key in one partition, by the offsets of the first and the last of them."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    records: int
+    tombstones: int = 0  # how many of the records are tombstones
+
+    def __str__(self) -> str:
+        return (
+            f"{self.records} in {self.topic}-{self.partition}, offsets {self.first_offset} to "
+            f"{self.last_offset}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaScan:
+    """What a scan of every file of one node says about this key."""
+
+    node_id: int
+    started_ms: int
+    ended_ms: int
+    files: int
+    scanned_bytes: int
+    digest: str
+    trouble: str | None = None  # why the scan did not see everything
+    records: tuple[RecordSpan, ...] = ()
+    mentions: int = 0  # inside records of other keys
+    residue: int = 0  # anywhere else
+    residue_places: tuple[str, ...] = ()  # the first few: file and position
+
+
+class Outcome(enum.Enum):
+    CLEAN = "clean"
+    RESIDUE = "residue"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A downstream verifier's word about one of its outputs."""
+
+    verifier: str
+    output: str
+    outcome: Outcome
+    evidence: str
+    given_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """Invariant: `sealed_key` is there in the stages of NEEDS_KEY and in no other."""
+
+    id: str
+    topic: str
+    topic_id: bytes
+    key_print: KeyPrint
+    sealed_key: bytes | None = field(repr=False)
+    reason: str
+    requested_by: str
+    requested_ms: int
+    due_ms: int  # not before; the moment of the request where nothing was scheduled
+    deadline_ms: int | None
+    awaited_verifiers: tuple[str, ...] = ()  # no receipt before these have spoken
+    stage: Stage
+    stage_times: tuple[tuple[Stage, int], ...]
+    searched_ends: tuple[PartitionEnd, ...] = ()
+    target_partitions: tuple[int, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+    scans: tuple[ReplicaScan, ...] = ()
+    recreated: tuple[RecordSpan, ...] = ()  # a later life of the key; not covered
+    elsewhere: tuple[RecordSpan, ...] = ()  # records with the same key in other topics
+    evidence: tuple[Evidence, ...] = ()
+    note: str = ""  # why it ended without a receipt
+    receipt: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return not TRANSITIONS[self.stage]
+
+    def reached_ms(self, stage: Stage) -> int | None:
+        return next((at_ms for each, at_ms in self.stage_times if each is stage), None)
+
+    @property
+    def stage_ms(self) -> int:
+        return self.stage_times[-1][1]
+
+    @property
+    def met_deadline(self) -> bool | None:
+        """None without a deadline. What counts is when the key was shown to be gone."""
+        verified_ms = self.reached_ms(Stage.VERIFIED)
+        if self.deadline_ms is None or verified_ms is None:
+            return None
+        return verified_ms <= self.deadline_ms
+
+
+def new_id(dice: Dice) -> str:
+    number = int.from_bytes(dice.random_bytes(_ID_RANDOM_BYTES), "big")
+    letters = (_ID_LETTERS[number >> shift & 31] for shift in range(75, -1, -5))
+    return "ER-" + "".join(letters)
+
+
+def is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None

@@ -1,0 +1,122 @@
+"""What the world says about an erasure at one moment, as `life` and `forecast` need it. Grade P.
+
+The owner of the logs fills these in; nothing here is kept over a restart, so every fact must be one
+that can be found out again. What the scans found is sorted here into lives of the key.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ledgerstone.erasure.erasure import (
+    Erasure,
+    PartitionEnd,
+    RecordSpan,
+    ReplicaScan,
+    Stage,
+    Tombstone,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOutcome:
+    """What a search of every partition of the topic found, while this process runs."""
+
+    home_partition: int  # where a producer with Kafka's own partitioner would write the key
+    ends: tuple[PartitionEnd, ...]
+    found: tuple[RecordSpan, ...] = ()
+    # Tombstones with this very erasure's id: written before a crash, not written down after it.
+    own_tombstones: tuple[Tombstone, ...] = ()
+    ended_ms: int = 0
+    trouble: str | None = None  # why it may have missed something; then it is repeated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """One partition that got a tombstone. Without these facts a partition counts as gone.
+
+    Of a deleted topic only the leftovers count; its log starts at INT64_MAX.
+    """
+
+    log_start_offset: int
+    first_dirty_offset: int
+    tombstone_is_there: bool  # in the live log; an emptied or missing batch is not there
+    horizon_ms: int | None = None  # of the tombstone's batch
+    last_pass_started_ms: int | None = None
+    pass_is_pending: bool = False  # asked for, or running
+    # What keeps even a pass that is asked for from helping: policy, cleaner, health, an open
+    # transaction, min.compaction.lag.ms, past the horizon a hold. Not the active segment and not
+    # the dirty ratio.
+    waits_for: str | None = None
+    opens_at_ms: int | None = None
+    # When the oldest file under .deleted, .cleaned or .swap left the log, and when the last goes.
+    leftovers_since_ms: int | None = None
+    leftovers_go_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    topic_exists: bool = True  # under the erasure's topic id
+    partitions: Mapping[int, PartitionFacts] = field(default_factory=dict)
+    search: SearchOutcome | None = None
+    scans: Sequence[ReplicaScan] = ()  # the newest of each node
+    node_ids: Sequence[int] = ()  # every node that may hold the key
+    in_flight: str | None = None  # a search, a write or a scan for this erasure is under way
+    trouble: str | None = None  # why the broker cannot search, write or scan now
+    sealed_copies_left: bool = False  # the journal still has records from before the tombstone
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+
+
+class Findings(NamedTuple):
+    """Records of the key that a scan found, by what they mean for the erasure."""
+
+    older: list[RecordSpan]  # the life that is to be erased
+    recreated: list[RecordSpan]
+    elsewhere: list[RecordSpan]
+
+
+def sort_findings(erasure: Erasure, scans: Sequence[ReplicaScan], facts: Facts) -> Findings:
+    findings = Findings([], [], [])
+    for span in (span for scan in scans for span in scan.records):
+        if span.topic != erasure.topic or not facts.topic_exists:
+            # A topic that came back under the old name is another topic.
+            findings.elsewhere.append(span)
+        elif span.first_offset < first_later_offset(erasure, span.partition):
+            findings.older.append(span)
+        else:
+            findings.recreated.append(span)
+    return findings
+
+
+def first_later_offset(erasure: Erasure, partition: int) -> int:
+    """Where the key's next life begins: after its tombstone, or where the search ended."""
+    for tombstone in erasure.tombstones:
+        if tombstone.partition == partition:
+            return tombstone.offset + 1
+    ends = (end.end_offset for end in erasure.searched_ends if end.partition == partition)
+    return next(ends, 0)
+
+
+def has_passed_once(tombstone: Tombstone, facts: Facts) -> bool:
+    """Whether a pass has seen the tombstone, so that nothing older is in the live log."""
+    about = facts.partitions.get(tombstone.partition)
+    if about is None or about.log_start_offset > tombstone.offset:
+        return True
+    if about.first_dirty_offset <= tombstone.offset:
+        return False
+    return not about.tombstone_is_there or about.horizon_ms is not None
+
+
+def is_removed(tombstone: Tombstone, facts: Facts) -> bool:
+    about = facts.partitions.get(tombstone.partition)
+    if about is None or about.log_start_offset > tombstone.offset:
+        return True
+    return not about.tombstone_is_there
+
+
+def has_leftovers(erasure: Erasure, about: PartitionFacts) -> bool:
+    """Files that later passes leave behind never held this life of the key."""
+    removed_ms = erasure.reached_ms(Stage.REMOVED)
+    since_ms = about.leftovers_since_ms
+    return since_ms is not None and (removed_ms is None or since_ms <= removed_ms)

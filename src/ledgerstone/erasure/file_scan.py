@@ -1,0 +1,135 @@
+"""One file of a scan: every key in it, as records and as plain bytes. Grade D.
+
+A log file is looked at three ways: its records by their keys, its bytes as they lie on the disk,
+and the bytes that its compressed batches unpack to. Every other file is plain bytes.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from crc32c import crc32c
+
+from ledgerstone.erasure import classify as labels
+from ledgerstone.erasure.classify import NO_ROW, Labels, classify
+from ledgerstone.erasure.log_windows import Window, WindowReader
+from ledgerstone.erasure.print_table import NO_GROUP, NO_HITS, Int64s, PrintTable, RawHits
+from ledgerstone.erasure.scan_plan import SHOWN_PLACES, FoundAt
+from ledgerstone.erasure.tally import MENTION, RECORD, RESIDUE, Tally
+from ledgerstone.fs import File
+from ledgerstone.records.batch import compute_crc
+from ledgerstone.records.kernels import Batches, Columns
+from ledgerstone.types import TopicPartition
+
+
+@dataclass(slots=True, kw_only=True)
+class FileScan:
+    """Filled by `run`; afterwards it is what the file said."""
+
+    table: PrintTable
+    reader: WindowReader
+    path: str  # as the report names it
+    topic_partition: TopicPartition
+    is_log: bool
+    size_bytes: int = 0
+    crc: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+    def run(self, file: File, size_bytes: int) -> None:
+        for window in self.reader.windows(file, self.path, size_bytes, is_log=self.is_log):
+            self.crc = crc32c(window.view[window.lead : window.end], self.crc)
+            self.size_bytes = window.position + window.end - window.lead
+            hits = self.table.find_raw(window.view, ends_after=window.lead, end=window.end)
+            if window.batches is None:
+                self._count_raw(RESIDUE, window, hits)
+                continue
+            # What begins before the window's first batch runs from one batch into another.
+            self._count_raw(RESIDUE, window, hits.where(hits.position < window.lead))
+            for columns in self.reader.pieces(window, self.path):
+                self._look_at(columns, window, hits)
+
+    def _look_at(self, columns: Columns, window: Window, hits: RawHits) -> None:
+        groups = self.table.groups_of(columns)
+        rows = np.flatnonzero(groups != NO_GROUP)
+        stored = hits
+        if len(hits):
+            first = int(columns.batches.position[0])
+            stored = hits.where((hits.position >= first) & (hits.position < columns.consumed))
+        unpacked = NO_HITS
+        if len(columns.arena):
+            unpacked = self.table.find_raw(columns.arena).moved(columns.split)
+        if len(rows) == 0 and len(stored) == 0 and len(unpacked) == 0:
+            return
+        found = classify(columns, groups, stored, unpacked)
+        concerned = np.union1d(columns.batch_index[rows], found.batch)
+        bad = _bad_batches(window.view, columns.batches, concerned)
+        # What a torn batch says of itself cannot be believed: whatever it holds is residue.
+        found.kind[np.isin(found.batch, bad) & (found.kind == labels.MENTION)] = labels.RESIDUE
+        is_torn = np.isin(columns.batch_index[rows], bad)
+        self._count_rows(RESIDUE, window, columns, groups, rows[is_torn])
+        self._count_rows(RECORD, window, columns, groups, rows[~is_torn])
+        group = np.concatenate([stored.group, unpacked.group])
+        position = np.concatenate([stored.position, unpacked.position])
+        self._count_labelled(window, columns, found, group, position)
+
+    def _count_raw(self, kind: str, window: Window, hits: RawHits) -> None:
+        """Hits that lie in no record."""
+        for group in np.unique(hits.group).tolist():
+            positions = hits.position[hits.group == group]
+            shown = (positions[:SHOWN_PLACES] + window.file_position).tolist()
+            places = [FoundAt(self.path, position) for position in shown]
+            self.tally.count(kind, group, places, len(positions))
+
+    def _count_rows(
+        self, kind: str, window: Window, columns: Columns, groups: Int64s, rows: Int64s
+    ) -> None:
+        for group in np.unique(groups[rows]).tolist():
+            own = rows[groups[rows] == group]
+            places = [
+                FoundAt(
+                    self.path,
+                    _position(window, columns, int(columns.batch_index[row]), row_start),
+                    int(columns.offset[row]),
+                )
+                for row, row_start in zip(
+                    own[:SHOWN_PLACES].tolist(), columns.key_start[own].tolist(), strict=False
+                )
+            ]
+            self.tally.count(kind, group, places, len(own))
+            if kind == RECORD:
+                offsets = columns.offset[own]
+                tombstones = int((columns.value_length[own] < 0).sum())
+                spread = self.tally.spread(group, self.topic_partition)
+                spread.add(len(own), tombstones, int(offsets.min()), int(offsets.max()))
+
+    def _count_labelled(
+        self, window: Window, columns: Columns, found: Labels, group: Int64s, position: Int64s
+    ) -> None:
+        for kind, name in ((labels.MENTION, MENTION), (labels.RESIDUE, RESIDUE)):
+            chosen = np.flatnonzero(found.kind == kind)
+            for each in np.unique(group[chosen]).tolist():
+                own = chosen[group[chosen] == each]
+                places = [
+                    FoundAt(
+                        self.path,
+                        _position(window, columns, int(found.batch[hit]), int(position[hit])),
+                        None if found.row[hit] == NO_ROW else int(columns.offset[found.row[hit]]),
+                    )
+                    for hit in own[:SHOWN_PLACES].tolist()
+                ]
+                self.tally.count(name, each, places, len(own))
+
+
+def _position(window: Window, columns: Columns, batch: int, position: int) -> int:
+    """In the file: of the hit where it lies there as it is, else of its batch."""
+    if position >= columns.split:
+        position = int(columns.batches.position[batch])
+    return window.file_position + position
+
+
+def _bad_batches(view: memoryview, batches: Batches, concerned: Int64s) -> list[int]:
+    return [
+        index
+        for index in concerned.tolist()
+        if compute_crc(view, int(batches.position[index]), int(batches.size[index]))
+        != batches.crc[index]
+    ]

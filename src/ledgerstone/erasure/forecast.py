@@ -1,0 +1,122 @@
+"""When an erasure will be done, and whether that is in time; so alarms come before the date.
+
+Grade P. An estimate from the gates that are known: passes and scans are given a minute together,
+everything else is settings and horizons. Contract: README.md, "Deadlines".
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ledgerstone.erasure.audit_headers import MAX_TIME_MS, iso_time
+from ledgerstone.erasure.erasure import Erasure, Stage
+from ledgerstone.erasure.facts import Facts, PartitionFacts, has_leftovers, is_removed
+
+# For the search, the passes and the scan.
+WORK_MS: Final = 60_000
+# What has no end that is known alarms when this share of the time is left, or this much of it.
+_LEAD_SHARE: Final = 10
+_LONGEST_LEAD_MS: Final = 86_400_000
+
+_BEFORE_FIRST_PASS: Final = (
+    Stage.SCHEDULED,
+    Stage.REQUESTED,
+    Stage.SEARCHED,
+    Stage.TOMBSTONED,
+)
+
+
+class Forecast(NamedTuple):
+    expected_done_ms: int | None  # None: over, or never as things are
+    will_miss: bool  # the deadline; stays set once it is past
+    is_overdue: bool
+    because: str  # what takes the longest, or has no end that is known; "" where nothing does
+
+
+class _Delay(NamedTuple):
+    """Something that keeps the erasure until a time; without a time nobody knows how long."""
+
+    until_ms: int | None
+    because: str
+
+
+def forecast(erasure: Erasure, facts: Facts, *, now_ms: int) -> Forecast:
+    if erasure.is_over or erasure.stage is Stage.VERIFIED:
+        # What counts for the deadline has happened; a receipt may still wait for evidence.
+        return Forecast(None, False, False, "")
+    start_ms = max(now_ms, erasure.due_ms)
+    delays = list(_delays(erasure, facts, start_ms))
+    known = [(delay.until_ms, delay.because) for delay in delays if delay.until_ms is not None]
+    done_ms, because = max([(start_ms, ""), *known])
+    if erasure.stage is not Stage.UNLINKED and erasure.stage is not Stage.REMOVED:
+        done_ms += facts.file_delete_delay_ms
+    done_ms += WORK_MS
+    endless = next((delay.because for delay in delays if delay.until_ms is None), None)
+    never = done_ms > MAX_TIME_MS
+    will_miss = _will_miss(erasure, done_ms, now_ms, is_endless=endless is not None)
+    return Forecast(
+        expected_done_ms=None if never or endless is not None else done_ms,
+        will_miss=will_miss,
+        is_overdue=erasure.deadline_ms is not None and now_ms > erasure.deadline_ms,
+        because=endless or because,
+    )
+
+
+def _will_miss(erasure: Erasure, done_ms: int, now_ms: int, *, is_endless: bool) -> bool:
+    if erasure.deadline_ms is None:
+        return False
+    if done_ms > erasure.deadline_ms:
+        return True
+    span_ms = erasure.deadline_ms - erasure.requested_ms
+    lead_ms = min(span_ms // _LEAD_SHARE, _LONGEST_LEAD_MS)
+    return is_endless and done_ms + lead_ms > erasure.deadline_ms
+
+
+def _delays(erasure: Erasure, facts: Facts, start_ms: int) -> Iterator[_Delay]:
+    if facts.trouble is not None:
+        yield _Delay(None, facts.trouble)
+    if erasure.stage is Stage.SCHEDULED:
+        yield _Delay(erasure.due_ms, f"it is scheduled for {iso_time(erasure.due_ms)}")
+    if erasure.stage in _BEFORE_FIRST_PASS:
+        yield from _until_horizon(erasure, facts, start_ms)
+    elif erasure.stage is Stage.STAMPED:
+        yield from _until_second_pass(erasure, facts)
+    elif erasure.stage is Stage.REMOVED:
+        for partition, about in sorted(facts.partitions.items()):
+            if has_leftovers(erasure, about) and about.leftovers_go_at_ms is not None:
+                text = f"{erasure.topic}-{partition}: replaced files wait to be unlinked"
+                yield _Delay(about.leftovers_go_at_ms, text)
+
+
+def _until_horizon(erasure: Erasure, facts: Facts, start_ms: int) -> Iterator[_Delay]:
+    retention_ms = facts.delete_retention_ms
+    retention = f"delete.retention.ms={retention_ms} counts from the first pass"
+    yield _Delay(start_ms + retention_ms, retention)
+    for tombstone in erasure.tombstones:
+        about = facts.partitions.get(tombstone.partition)
+        if about is None or about.first_dirty_offset > tombstone.offset:
+            continue
+        gate = _gate(erasure, tombstone.partition, about)
+        if gate is not None and gate.until_ms is not None:
+            text = f"{gate.because}; then {retention}"
+            yield _Delay(max(gate.until_ms, start_ms) + retention_ms, text)
+        elif gate is not None:
+            yield gate
+
+
+def _until_second_pass(erasure: Erasure, facts: Facts) -> Iterator[_Delay]:
+    for tombstone in erasure.tombstones:
+        about = facts.partitions.get(tombstone.partition)
+        if about is None or is_removed(tombstone, facts):
+            continue
+        if about.horizon_ms is not None:
+            text = f"{erasure.topic}-{tombstone.partition}: the tombstone's horizon"
+            yield _Delay(about.horizon_ms, text)
+        gate = _gate(erasure, tombstone.partition, about)
+        if gate is not None:
+            yield gate
+
+
+def _gate(erasure: Erasure, partition: int, about: PartitionFacts) -> _Delay | None:
+    if about.waits_for is None:
+        return None
+    return _Delay(about.opens_at_ms, f"{erasure.topic}-{partition}: {about.waits_for}")

@@ -1,0 +1,263 @@
+"""What an erasure needs next. Grade P; the contract is README.md, "Life cycle".
+
+`next_step` looks at an erasure, at facts and at the time, and names one step. It decides the same
+whether or not the last step's result was lost in a crash: every step may be taken twice. Who drives
+it writes down what `Advance` holds before asking again.
+"""
+
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from ledgerstone.erasure import changes
+from ledgerstone.erasure.audit_headers import MAX_TIME_MS, iso_time
+from ledgerstone.erasure.erasure import Erasure, Outcome, ReplicaScan, Stage, Tombstone
+from ledgerstone.erasure.facts import (
+    Facts,
+    has_leftovers,
+    has_passed_once,
+    is_removed,
+    sort_findings,
+)
+from ledgerstone.erasure.steps import (
+    Advance,
+    Ask,
+    AskVerifiers,
+    Issue,
+    Nothing,
+    Scan,
+    Search,
+    Step,
+    Wait,
+    WriteTombstones,
+)
+
+# A pass that did not do what it was asked for is not asked for again at once, nor a search.
+REST_MS: Final = 15_000
+# So with a scan that found something; a long one rests longer.
+RESCAN_REST_MS: Final = 60_000
+_RESCAN_SHARE: Final = 10
+_SHOWN: Final = 3
+
+
+def next_step(erasure: Erasure, facts: Facts, *, now_ms: int) -> Step:
+    match erasure.stage:
+        case Stage.SCHEDULED:
+            return _scheduled(erasure, now_ms)
+        case Stage.REQUESTED:
+            return _requested(erasure, facts, now_ms)
+        case Stage.SEARCHED:
+            return _searched(erasure, facts, now_ms)
+        case Stage.TOMBSTONED:
+            return _tombstoned(erasure, facts, now_ms)
+        case Stage.STAMPED:
+            return _stamped(erasure, facts, now_ms)
+        case Stage.REMOVED:
+            return _removed(erasure, facts, now_ms)
+        case Stage.UNLINKED:
+            return _unlinked(erasure, facts, now_ms)
+        case Stage.VERIFIED:
+            return _verified(erasure, facts)
+        case Stage.RECEIPTED | Stage.CANCELLED | Stage.NOT_FOUND:
+            return Nothing()
+        case never:
+            assert_never(never)
+
+
+# -- up to the tombstone ------------------------------------------------------------------------
+
+
+def _scheduled(erasure: Erasure, now_ms: int) -> Step:
+    if now_ms < erasure.due_ms:
+        return Wait(erasure.due_ms, f"it is scheduled for {iso_time(erasure.due_ms)}")
+    return Advance(changes.due(erasure, now_ms=now_ms))
+
+
+def _requested(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
+    if not facts.topic_exists:
+        note = f"topic {erasure.topic} was deleted before the key was looked for"
+        return Advance(changes.not_found(erasure, note=note, now_ms=now_ms))
+    if facts.search is None or facts.search.trouble is not None:
+        return _search(facts, now_ms)
+    if not facts.search.found:
+        note = f"no partition of {erasure.topic} holds the key; nothing was written"
+        return Advance(changes.not_found(erasure, note=note, now_ms=now_ms))
+    holders = [span.partition for span in facts.search.found]
+    return Advance(
+        changes.searched(
+            erasure,
+            targets=[facts.search.home_partition, *holders],
+            ends=facts.search.ends,
+            now_ms=now_ms,
+        )
+    )
+
+
+def _searched(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
+    if not facts.topic_exists:
+        return Advance(changes.topic_gone(erasure, now_ms=now_ms))
+    if facts.search is None or facts.search.trouble is not None:
+        # A process before this one may have written some of the tombstones.
+        return _search(facts, now_ms)
+    # The last counts where a crash made two: what lies before it is gone when it goes.
+    present = {each.partition: each for each in sorted(facts.search.own_tombstones)}
+    wanted = [present[each] for each in erasure.target_partitions if each in present]
+    missing = tuple(each for each in erasure.target_partitions if each not in present)
+    if missing:
+        return _unless_hindered(facts, WriteTombstones(missing, tuple(wanted)))
+    return Advance(changes.tombstoned(erasure, wanted, now_ms=now_ms))
+
+
+def _search(facts: Facts, now_ms: int) -> Step:
+    last = facts.search
+    if last is not None and now_ms < last.ended_ms + REST_MS:
+        again = Wait(last.ended_ms + REST_MS, f"the search is incomplete: {last.trouble}")
+        return _unless_hindered(facts, again)
+    return _unless_hindered(facts, Search())
+
+
+# -- the passes -----------------------------------------------------------------------------------
+
+
+def _tombstoned(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
+    unseen = [each for each in erasure.tombstones if not has_passed_once(each, facts)]
+    if not unseen:
+        return Advance(changes.stamped(erasure, now_ms=now_ms))
+    since_ms = erasure.stage_ms
+    return _have_compacted(erasure, facts, [(each, since_ms) for each in unseen], now_ms)
+
+
+def _stamped(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
+    left = [each for each in erasure.tombstones if not is_removed(each, facts)]
+    if not left:
+        return Advance(changes.removed(erasure, now_ms=now_ms))
+    # A batch that lost its horizon, as by a truncation, needs its first pass again.
+    horizons = [(each, facts.partitions[each.partition].horizon_ms or 0) for each in left]
+    passed = [(each, horizon_ms) for each, horizon_ms in horizons if horizon_ms <= now_ms]
+    if passed:
+        return _have_compacted(erasure, facts, passed, now_ms)
+    first_ms = min(horizon_ms for _, horizon_ms in horizons)
+    until = "for ever" if first_ms > MAX_TIME_MS else f"until {iso_time(first_ms)}"
+    text = (
+        f"tombstones stay readable {until}, delete.retention.ms={facts.delete_retention_ms} "
+        "after their first pass"
+    )
+    return Wait(first_ms, text)
+
+
+def _have_compacted(
+    erasure: Erasure, facts: Facts, due: Sequence[tuple[Tombstone, int]], now_ms: int
+) -> Step:
+    """`due` says for each tombstone since when a pass could have helped it."""
+    waits: list[Wait] = []
+    askable = []
+    for tombstone, since_ms in due:
+        about = facts.partitions[tombstone.partition]
+        name = f"{erasure.topic}-{tombstone.partition}"
+        tried_ms = about.last_pass_started_ms
+        if about.pass_is_pending:
+            waits.append(Wait(None, f"{name}: a pass is asked for or running"))
+        elif about.waits_for is not None:
+            waits.append(Wait(about.opens_at_ms, f"{name}: {about.waits_for}"))
+        elif tried_ms is not None and tried_ms > since_ms and now_ms < tried_ms + REST_MS:
+            text = f"{name}: the last pass left the tombstone at offset {tombstone.offset}"
+            waits.append(Wait(tried_ms + REST_MS, text))
+        else:
+            askable.append(tombstone.partition)
+    return Ask(tuple(askable)) if askable else _first_to_end(waits)
+
+
+# -- the evidence ---------------------------------------------------------------------------------
+
+
+def _removed(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
+    waits = [
+        Wait(
+            about.leftovers_go_at_ms,
+            f"{erasure.topic}-{partition}: replaced files wait for file.delete.delay.ms="
+            f"{facts.file_delete_delay_ms}",
+        )
+        for partition, about in sorted(facts.partitions.items())
+        if has_leftovers(erasure, about)
+    ]
+    return _first_to_end(waits) if waits else Advance(changes.unlinked(erasure, now_ms=now_ms))
+
+
+def _unlinked(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
+    if facts.sealed_copies_left:
+        # They open with the operator's secrets, so they are a form of the key.
+        return _unless_hindered(facts, Ask((), journal=True))
+    since_ms = erasure.stage_ms
+    scans = {scan.node_id: scan for scan in facts.scans if scan.started_ms >= since_ms}
+    missing = [node_id for node_id in facts.node_ids if node_id not in scans]
+    if missing or not facts.node_ids:
+        return _unless_hindered(facts, Scan(tuple(sorted(missing))))
+    current = [scans[node_id] for node_id in sorted(facts.node_ids)]
+    dirty = {scan.node_id: _objection(erasure, scan, facts) for scan in current}
+    if any(dirty.values()):
+        return _unless_hindered(facts, _scan_again(current, dirty, now_ms))
+    findings = sort_findings(erasure, current, facts)
+    return Advance(
+        changes.verified(
+            erasure,
+            current,
+            recreated=findings.recreated,
+            elsewhere=findings.elsewhere,
+            now_ms=now_ms,
+        )
+    )
+
+
+def _objection(erasure: Erasure, scan: ReplicaScan, facts: Facts) -> str | None:
+    """Why this scan proves nothing; the first reason."""
+    if scan.trouble is not None:
+        return f"the scan is incomplete: {scan.trouble}"
+    older = sort_findings(erasure, [scan], facts).older
+    if older:
+        return f"records of the key are still there: {_listed([str(each) for each in older])}"
+    if scan.residue:
+        return f"{scan.residue} times the key outside of records: {_listed(scan.residue_places)}"
+    return None
+
+
+def _scan_again(scans: Sequence[ReplicaScan], dirty: dict[int, str | None], now_ms: int) -> Step:
+    waits, again = [], []
+    for scan in scans:
+        objection = dirty[scan.node_id]
+        if objection is None:
+            continue
+        rest_ms = max(RESCAN_REST_MS, _RESCAN_SHARE * (scan.ended_ms - scan.started_ms))
+        if now_ms < scan.ended_ms + rest_ms:
+            waits.append(Wait(scan.ended_ms + rest_ms, f"node {scan.node_id}: {objection}"))
+        else:
+            again.append(scan.node_id)
+    return Scan(tuple(again)) if again else _first_to_end(waits)
+
+
+def _verified(erasure: Erasure, facts: Facts) -> Step:
+    for each in erasure.evidence:
+        if each.outcome is Outcome.RESIDUE:
+            text = f"verifier {each.verifier} found the key in {each.output}: {each.evidence}"
+            return Wait(None, text)
+    heard = [each.verifier for each in erasure.evidence]
+    missing = tuple(name for name in erasure.awaited_verifiers if name not in heard)
+    if missing:
+        return _unless_hindered(facts, AskVerifiers(missing))
+    return _unless_hindered(facts, Issue())
+
+
+def _unless_hindered(facts: Facts, step: Step) -> Step:
+    if facts.in_flight is not None:
+        return Wait(None, facts.in_flight)
+    if facts.trouble is not None:
+        return Wait(None, facts.trouble)
+    return step
+
+
+def _first_to_end(waits: Sequence[Wait]) -> Wait:
+    """The one that ends first; those without an end are told only if there is no other."""
+    return min(waits, key=lambda wait: MAX_TIME_MS if wait.until_ms is None else wait.until_ms)
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return "; ".join(places[:_SHOWN]) + more

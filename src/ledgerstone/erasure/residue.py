@@ -1,0 +1,186 @@
+"""Every file under every log directory, scanned for keys. Grade D.
+
+The broker goes on meanwhile. Files that went are listed; files that came are scanned too; where a
+log file left a directory, its content may have moved into one that was scanned before, so that
+directory is scanned again. A file that grows is scanned up to the size seen first: what came later
+is younger than the scan. Contract: the section "Search and scan" of README.md.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledgerstone.erasure.file_scan import FileScan
+from ledgerstone.erasure.log_windows import WindowReader
+from ledgerstone.erasure.print_table import PrintTable
+from ledgerstone.erasure.scan_plan import Damage, FileDigest, ResiduePlan, ScanReport
+from ledgerstone.erasure.tally import NOWHERE, Tally, findings_of
+from ledgerstone.fs import Filesystem, join, name_of, parent_of
+from ledgerstone.storage.filenames import Kind, parse_file_name, parse_partition_dir
+
+# How often a directory is looked at whose logs change under the scan.
+MAX_ROUNDS: Final = 3
+# Deeper than any log directory; a link that leads back up ends here.
+_MAX_DEPTH: Final = 16
+
+
+def scan_dirs(
+    fs: Filesystem,
+    plan: ResiduePlan,
+    *,
+    before_read: Callable[[int], None] = lambda size: None,
+    progress: Callable[[int], None] = lambda done_bytes: None,
+) -> ScanReport:
+    """`before_read` is told the size of each window; it may wait, or raise ScanAborted.
+
+    `progress` is told after each file how many bytes were scanned so far."""
+    return _Scan(fs, plan, before_read, progress).run()
+
+
+@dataclass(slots=True)
+class _Scan:
+    fs: Filesystem
+    plan: ResiduePlan
+    before_read: Callable[[int], None]
+    progress: Callable[[int], None]
+    table: PrintTable = field(init=False)
+    reader: WindowReader = field(init=False)
+    # All by path, so that a second look at a file replaces the first.
+    done: dict[str, FileScan] = field(default_factory=dict)
+    damaged: dict[str, list[Damage]] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    grown: dict[str, None] = field(default_factory=dict)
+    vanished: dict[str, None] = field(default_factory=dict)
+    scanned_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.table = PrintTable(self.plan.keys)
+        self.reader = WindowReader(
+            lead_bytes=max(self.table.longest_raw_bytes - 1, 0),
+            before_read=self.before_read,
+            decompression_limit=self.plan.decompression_limit_bytes,
+        )
+
+    def run(self) -> ScanReport:
+        listed = self._list_all()
+        wanted = list(listed)
+        moved: list[str] = []
+        for _ in range(MAX_ROUNDS):
+            for path in wanted:
+                self._scan_file(path, listed[path])
+            before, listed = listed, self._list_all()
+            for path in before:
+                if path not in listed:
+                    self._forget(path)
+                    self.vanished[path] = None
+            moved = _without_rest(before, listed)
+            wanted = [path for path in listed if path not in before or parent_of(path) in moved]
+            if not wanted:
+                break
+        # What is only new is younger than the scan, and what was moved again may be anywhere.
+        return self._report(moved)
+
+    def _list_all(self) -> dict[str, str]:
+        """Path in the report to path on the disk, sorted."""
+        found: dict[str, str] = {}
+        for number, log_dir in enumerate(self.plan.log_dirs):
+            self._list(str(number), log_dir, 0, found)
+        return found
+
+    def _list(self, name: str, path: str, depth: int, found: dict[str, str]) -> None:
+        try:
+            entries = self.fs.list_dir(path)
+        except FileNotFoundError:
+            if depth == 0:
+                self.unreadable[name] = "there is no such log directory"
+            return
+        except OSError as error:
+            self.unreadable[name] = _reason(error)
+            return
+        for entry in entries:
+            inner, inner_path = join(name, entry), join(path, entry)
+            if not self.fs.is_dir(inner_path):
+                found[inner] = inner_path
+            elif depth < _MAX_DEPTH:
+                self._list(inner, inner_path, depth + 1, found)
+            else:
+                self.unreadable[inner] = f"more than {_MAX_DEPTH} directories deep"
+
+    def _scan_file(self, path: str, disk_path: str) -> None:
+        self._forget(path)
+        parsed = parse_file_name(name_of(path))
+        partition = parse_partition_dir(name_of(parent_of(path)))
+        scan = FileScan(
+            table=self.table,
+            reader=self.reader,
+            path=path,
+            topic_partition=NOWHERE if partition is None else partition.topic_partition,
+            is_log=parsed is not None and parsed.kind is Kind.LOG,
+        )
+        self.reader.damaged = []
+        try:
+            file = self.fs.open(disk_path)
+        except FileNotFoundError:
+            self.vanished[path] = None
+            return
+        except OSError as error:
+            self.unreadable[path] = _reason(error)
+            return
+        try:
+            size = file.size()
+            scan.run(file, size)
+            if file.size() > size:
+                self.grown[path] = None
+        except OSError as error:
+            self.unreadable[path] = _reason(error)
+        finally:
+            file.close()
+        self.done[path] = scan
+        if self.reader.damaged:
+            self.damaged[path] = self.reader.damaged
+        self.scanned_bytes += scan.size_bytes
+        self.progress(self.scanned_bytes)
+
+    def _forget(self, path: str) -> None:
+        self.done.pop(path, None)
+        self.damaged.pop(path, None)
+        self.unreadable.pop(path, None)
+        self.grown.pop(path, None)
+        self.vanished.pop(path, None)
+
+    def _report(self, restless: list[str]) -> ScanReport:
+        tally, files, digest = Tally(), [], hashlib.sha256()
+        for path, scan in sorted(self.done.items()):
+            tally.add(scan.tally)
+            files.append(FileDigest(path, scan.size_bytes, scan.crc))
+            line = f"{path}\0{scan.size_bytes}\0{scan.crc:08x}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+        return ScanReport(
+            prints=tuple(findings_of(tally, self.table.members, self.plan.keys)),
+            files=tuple(files),
+            scanned_bytes=sum(each.size_bytes for each in files),
+            digest=digest.hexdigest(),
+            vanished=tuple(sorted(self.vanished)),
+            grown=tuple(sorted(self.grown)),
+            damaged=tuple(each for _, found in sorted(self.damaged.items()) for each in found),
+            unreadable=tuple(f"{path}: {why}" for path, why in sorted(self.unreadable.items())),
+            restless=tuple(restless),
+        )
+
+
+def _without_rest(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    """The directories that lost a log file and are still there."""
+    lost = {parent_of(path): None for path in before if path not in now and _is_log(path)}
+    left = {parent_of(path): None for path in now}
+    return sorted(directory for directory in lost if directory in left)
+
+
+def _is_log(path: str) -> bool:
+    parsed = parse_file_name(name_of(path))
+    return parsed is not None and parsed.kind is Kind.LOG
+
+
+def _reason(error: OSError) -> str:
+    """Without the path, which is named beside it."""
+    return error.strerror or type(error).__name__

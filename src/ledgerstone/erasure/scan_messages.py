@@ -1,0 +1,130 @@
+"""How plans and reports travel between a broker and its scanning worker. Grade P.
+
+Frames of four bytes of length and JSON, as the cleaning worker's. Both ends are the same program,
+so there is one version; no object of the other side is ever revived from bytes. The conversation is
+in `worker`.
+"""
+
+import json
+from dataclasses import asdict
+from typing import Any, Final
+
+from ledgerstone.erasure.erasure import RecordSpan
+from ledgerstone.erasure.key_print import KeyPrint
+from ledgerstone.erasure.scan_plan import (
+    Damage,
+    FileDigest,
+    FoundAt,
+    KeyPrints,
+    LiveSegment,
+    PartitionFiles,
+    Place,
+    PrintFindings,
+    ResiduePlan,
+    ScanPlan,
+    ScanReport,
+    SearchPlan,
+    SearchReport,
+    SpanOfPrint,
+)
+from ledgerstone.types import TopicPartition
+
+LENGTH_BYTES: Final = 4
+# A report names every file of a node; none comes near this.
+MAX_FRAME_BYTES: Final = 256 << 20
+
+Message = dict[str, Any]
+
+
+def encode(message: Message) -> bytes:
+    body = json.dumps(message, separators=(",", ":")).encode()
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+def body_size(prefix: bytes) -> int:
+    """Raises ValueError for a length that no message of ours has."""
+    size = int.from_bytes(prefix, "big")
+    if size > MAX_FRAME_BYTES:
+        raise ValueError(f"a frame of {size} bytes, at most {MAX_FRAME_BYTES} are believed")
+    return size
+
+
+def decode(body: bytes) -> Message:
+    message = json.loads(body)
+    if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
+        # Not shown: it may be a plan, and a plan holds secrets.
+        raise ValueError(f"{len(body)} bytes are no message")
+    return message
+
+
+def plan_message(plan: ScanPlan) -> Message:
+    kind = "search" if isinstance(plan, SearchPlan) else "residue"
+    keys = {
+        "prints": [each.to_json() for each in plan.keys.prints],
+        "sip_seed": plan.keys.sip_seed.hex(),
+        "rolling_base": plan.keys.rolling_base,
+    }
+    content: Message = {
+        "keys": keys,
+        "decompression_limit_bytes": plan.decompression_limit_bytes,
+        "bytes_per_second": plan.bytes_per_second,
+    }
+    if isinstance(plan, SearchPlan):
+        content["partitions"] = [asdict(each) for each in plan.partitions]
+        content["max_places"] = plan.max_places
+    else:
+        content["log_dirs"] = plan.log_dirs
+    return {"kind": kind, "plan": content}
+
+
+def plan_of(message: Message) -> ScanPlan:
+    content = dict(message["plan"])
+    keys = content["keys"]
+    content["keys"] = KeyPrints(
+        prints=tuple(KeyPrint.from_json(each) for each in keys["prints"]),
+        sip_seed=bytes.fromhex(keys["sip_seed"]),
+        rolling_base=keys["rolling_base"],
+    )
+    if message["kind"] == "residue":
+        content["log_dirs"] = tuple(content["log_dirs"])
+        return ResiduePlan(**content)
+    content["partitions"] = tuple(_partition_of(each) for each in content["partitions"])
+    return SearchPlan(**content)
+
+
+def _partition_of(content: Message) -> PartitionFiles:
+    return PartitionFiles(
+        topic_partition=TopicPartition(*content["topic_partition"]),
+        directory=content["directory"],
+        segments=tuple(LiveSegment(*each) for each in content["segments"]),
+    )
+
+
+def report_message(report: SearchReport | ScanReport) -> Message:
+    kind = "searched" if isinstance(report, SearchReport) else "scanned"
+    return {"kind": kind, "report": asdict(report)}
+
+
+def report_of(message: Message) -> SearchReport | ScanReport:
+    content = dict(message["report"])
+    content["damaged"] = tuple(Damage(*each) for each in content["damaged"])
+    content["vanished"] = tuple(content["vanished"])
+    if message["kind"] == "searched":
+        content["spans"] = tuple(
+            SpanOfPrint(index, RecordSpan(*span)) for index, span in content["spans"]
+        )
+        content["places"] = tuple(Place(*each) for each in content["places"])
+        return SearchReport(**content)
+    content["prints"] = tuple(_findings_of(each) for each in content["prints"])
+    content["files"] = tuple(FileDigest(*each) for each in content["files"])
+    for name in ("grown", "unreadable", "restless"):
+        content[name] = tuple(content[name])
+    return ScanReport(**content)
+
+
+def _findings_of(content: Message) -> PrintFindings:
+    found = dict(content)
+    found["spans"] = tuple(RecordSpan(*each) for each in content["spans"])
+    for name in ("record_places", "mention_places", "residue_places"):
+        found[name] = tuple(FoundAt(*each) for each in content[name])
+    return PrintFindings(**found)

@@ -1,0 +1,225 @@
+"""What a search or a scan for keys is told, and what it tells back: plain facts. Grade P.
+
+A search looks for records of the keys in the logs of one topic; a scan looks for the bytes of the
+keys in every file of a node. Both know keys only as prints. The seed and the base in a plan are
+secret: a plan travels through a pipe, and never into a command line, a log or an answer.
+Contract: the section "Search and scan" of README.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledgerstone.erasure.erasure import RecordSpan, ReplicaScan
+from ledgerstone.erasure.key_print import MIN_RAW_BYTES, KeyPrint, PrintKey
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.types import TopicPartition
+
+# A window must hold a key and its surroundings, and windows are bounded.
+MAX_RAW_BYTES: Final = 4 << 20
+# Of a class and a key; the counts are exact all the same.
+SHOWN_PLACES: Final = 20
+DEFAULT_MAX_PLACES: Final = 10_000
+# Of lists in texts for people.
+_SHOWN_FILES: Final = 3
+
+
+class ScanAborted(LedgerstoneError):
+    """Whoever asked for it no longer wants to know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPrints:
+    """Keys to look for, and the secrets under which they were printed."""
+
+    prints: tuple[KeyPrint, ...]
+    sip_seed: bytes = field(repr=False)
+    rolling_base: int = field(repr=False)
+
+    @classmethod
+    def under(cls, print_key: PrintKey, prints: Sequence[KeyPrint]) -> "KeyPrints":
+        return cls(
+            prints=tuple(prints),
+            sip_seed=print_key.sip_seed,
+            rolling_base=print_key.rolling_base,
+        )
+
+
+class LiveSegment(NamedTuple):
+    """A segment as its owner knows it: what lies behind `size_bytes` is not yet there."""
+
+    base_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFiles:
+    topic_partition: TopicPartition
+    directory: str
+    segments: tuple[LiveSegment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan:
+    partitions: tuple[PartitionFiles, ...]
+    keys: KeyPrints
+    max_places: int = DEFAULT_MAX_PLACES
+    decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
+    bytes_per_second: float | None = None  # None is unlimited
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResiduePlan:
+    log_dirs: tuple[str, ...]
+    keys: KeyPrints
+    decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
+    bytes_per_second: float | None = None
+
+
+ScanPlan = SearchPlan | ResiduePlan
+
+
+class Place(NamedTuple):
+    """One record of a key."""
+
+    print_index: int
+    topic: str
+    partition: int
+    file: str  # its name in the partition's directory
+    position: int  # of the batch in the file
+    offset: int
+    timestamp_ms: int
+    is_tombstone: bool
+    erasure_id: str | None  # of a tombstone that an erasure wrote
+    codec: str
+
+
+class Damage(NamedTuple):
+    """Bytes of a log file that cannot be read as records."""
+
+    file: str
+    position: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file} at {self.position}: {self.reason}"
+
+
+class SpanOfPrint(NamedTuple):
+    print_index: int
+    span: RecordSpan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchReport:
+    """Spans count every record; places are the first `max_places`, and of each span the last."""
+
+    spans: tuple[SpanOfPrint, ...]
+    places: tuple[Place, ...]
+    is_truncated: bool
+    scanned_bytes: int
+    damaged: tuple[Damage, ...] = ()
+    # Files that went while the search ran; what they held may be in others by now.
+    vanished: tuple[str, ...] = ()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the search may have missed something."""
+        return _first_trouble({"damaged": self.damaged, "vanished": self.vanished})
+
+    def spans_of(self, print_index: int) -> tuple[RecordSpan, ...]:
+        return tuple(each.span for each in self.spans if each.print_index == print_index)
+
+
+class FoundAt(NamedTuple):
+    """Where a hit of a scan is: the position is the batch's where the batch is compressed."""
+
+    file: str
+    position: int
+    offset: int | None = None  # of the record it lies in
+
+    def __str__(self) -> str:
+        return f"{self.file} at {self.position}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintFindings:
+    """What a scan found of one key. Records, mentions and residue exclude each other."""
+
+    spans: tuple[RecordSpan, ...] = ()
+    records: int = 0  # records whose key is the key, in whatever topic
+    mentions: int = 0  # in records of other keys: in a key, a value or a header
+    residue: int = 0  # anywhere else
+    record_places: tuple[FoundAt, ...] = ()
+    mention_places: tuple[FoundAt, ...] = ()
+    residue_places: tuple[FoundAt, ...] = ()
+    raw_unsearched: str | None = None  # why its bytes were looked for only as keys of records
+
+
+class FileDigest(NamedTuple):
+    """A file as it was scanned. The path starts with the number of its log directory."""
+
+    path: str
+    size_bytes: int
+    crc32c: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    prints: tuple[PrintFindings, ...]
+    files: tuple[FileDigest, ...]  # by path
+    scanned_bytes: int
+    digest: str  # SHA-256 over `files`, hexadecimal
+    vanished: tuple[str, ...] = ()
+    grown: tuple[str, ...] = ()  # scanned up to the size first seen
+    damaged: tuple[Damage, ...] = ()  # searched as bytes, not as records
+    unreadable: tuple[str, ...] = ()  # with the reason
+    restless: tuple[str, ...] = ()  # directories whose logs changed again and again
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the scan did not see everything; None for a complete one."""
+        return _first_trouble(
+            {
+                "unreadable": self.unreadable,
+                "not readable as records": self.damaged,
+                "changed all the while": self.restless,
+            }
+        )
+
+    def of_replica(
+        self, print_index: int, *, node_id: int, started_ms: int, ended_ms: int
+    ) -> ReplicaScan:
+        found = self.prints[print_index]
+        return ReplicaScan(
+            node_id=node_id,
+            started_ms=started_ms,
+            ended_ms=ended_ms,
+            files=len(self.files),
+            scanned_bytes=self.scanned_bytes,
+            digest=self.digest,
+            trouble=self.trouble,
+            records=found.spans,
+            mentions=found.mentions,
+            residue=found.residue,
+            residue_places=tuple(str(place) for place in found.residue_places),
+        )
+
+
+def why_not_raw(key_print: KeyPrint) -> str | None:
+    if key_print.length < MIN_RAW_BYTES:
+        return f"keys of less than {MIN_RAW_BYTES} bytes are in any file by chance"
+    if key_print.telling < MIN_RAW_BYTES:
+        return "keys that are small numbers, filled up with zeros, are in any file by chance"
+    if key_print.length > MAX_RAW_BYTES:
+        return f"keys of more than {MAX_RAW_BYTES} bytes are too long for a window"
+    return None
+
+
+def _first_trouble(lists: dict[str, Sequence[object]]) -> str | None:
+    for what, found in lists.items():
+        if found:
+            more = f" and {len(found) - _SHOWN_FILES} more" if len(found) > _SHOWN_FILES else ""
+            return f"{what}: {', '.join(str(each) for each in found[:_SHOWN_FILES])}{more}"
+    return None

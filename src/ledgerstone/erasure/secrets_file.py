@@ -1,0 +1,104 @@
+"""`erasure.keys`: the salt of all fingerprints and the key that signs receipts. Grade D.
+
+Made at first use and never changed: with another salt no print would be found again, and no
+receipt be checked against a key. So a file that cannot be read, or that others may read, is refused
+and never replaced. Contract: the section "Secrets" of README.md.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ledgerstone.clock import Dice
+from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
+from ledgerstone.errors import CorruptFile, StorageError
+from ledgerstone.fs import Filesystem, parent_of
+from ledgerstone.storage.checkpoints import read_if_exists
+from ledgerstone.storage.filenames import TMP
+
+SECRETS_FILE: Final = "erasure.keys"
+VERSION: Final = 1
+SEED_BYTES: Final = 32
+
+_MAX_BYTES: Final = 4096
+_OTHERS: Final = 0o077
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    salt: bytes = field(repr=False)
+    signing_seed: bytes = field(repr=False)  # the private half of an Ed25519 key
+    created_ms: int
+
+    @property
+    def print_key(self) -> PrintKey:
+        return PrintKey.from_salt(self.salt)
+
+
+def load_or_create(fs: Filesystem, path: str, *, dice: Dice, now_ms: int) -> Secrets:
+    """What the file holds; the first call makes it, synced before anything relies on it."""
+    found = load(fs, path)
+    if found is not None:
+        return found
+    made = Secrets(
+        salt=dice.random_bytes(SALT_BYTES),
+        signing_seed=dice.random_bytes(SEED_BYTES),
+        created_ms=now_ms,
+    )
+    _write(fs, path, made)
+    return made
+
+
+def load(fs: Filesystem, path: str) -> Secrets | None:
+    """None before the first use."""
+    if not fs.exists(path):
+        return None
+    mode = fs.mode_of(path)
+    if mode & _OTHERS:
+        raise StorageError(
+            f"{path} has mode {mode:#o}: others than its owner may use the secrets in it; "
+            f"set it to 0o600, and take the secrets for known if somebody could read them"
+        )
+    data = read_if_exists(fs, path) or b""
+    try:
+        return _decoded(data)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        # The content is secret even where it is damaged, so the reason is a fault, not a quote.
+        reason = f"{len(data)} bytes that are no secrets ({type(error).__name__})"
+        raise CorruptFile(path, 0, f"{reason}; bring it back from a copy") from None
+
+
+def _write(fs: Filesystem, path: str, secrets: Secrets) -> None:
+    content = {
+        "version": VERSION,
+        "salt": b64encode(secrets.salt).decode("ascii"),
+        "signing_key": b64encode(secrets.signing_seed).decode("ascii"),
+        "created_ms": secrets.created_ms,
+    }
+    temporary = path + TMP
+    # What a crash left under this name was never in use, and may have another mode.
+    if fs.exists(temporary):
+        fs.unlink(temporary)
+    file = fs.create_private(temporary)
+    try:
+        file.pwrite(json.dumps(content, indent=1).encode() + b"\n", 0)
+        file.fsync()
+    finally:
+        file.close()
+    # Crash here: no secrets yet, and nothing was made with these.
+    fs.rename(temporary, path)
+    fs.fsync_dir(parent_of(path))
+
+
+def _decoded(data: bytes) -> Secrets:
+    if len(data) > _MAX_BYTES:
+        raise ValueError(f"{len(data)} bytes, at most {_MAX_BYTES}")
+    content: dict[str, Any] = json.loads(data)
+    if content["version"] != VERSION or type(content["created_ms"]) is not int:
+        raise ValueError("version or created_ms")
+    salt = b64decode(content["salt"], validate=True)
+    seed = b64decode(content["signing_key"], validate=True)
+    if len(salt) != SALT_BYTES or len(seed) != SEED_BYTES:
+        raise ValueError(f"{len(salt)} and {len(seed)} bytes")
+    return Secrets(salt=salt, signing_seed=seed, created_ms=content["created_ms"])

@@ -1,0 +1,72 @@
+"""What can be done for an erasure: the closed list of steps that `life` chooses from. Grade P.
+
+Each may be taken twice: what a step did before a crash is found by the facts, or does no harm.
+"""
+
+from dataclasses import dataclass
+
+from ledgerstone.erasure.erasure import Erasure, Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """A stage is reached: append the erasure to the journal, replay it, ask again."""
+
+    erasure: Erasure
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Find the key in every partition of the topic; the answer is `Facts.search`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTombstones:
+    """Write them, synced; then the successor is `changes.tombstoned` with them and `present`.
+
+    Where a write fails, `Facts.search` must be forgotten: the next search finds those that are in.
+    """
+
+    partitions: tuple[int, ...]
+    present: tuple[Tombstone, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Have these partitions of the topic rolled and compacted now; `journal`: the journal too."""
+
+    partitions: tuple[int, ...]
+    journal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing can be done; `until_ms` is None where no clock will change that."""
+
+    until_ms: int | None
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    node_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskVerifiers:
+    """Have these give evidence; until all have, there is no receipt."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Make the receipt; the successor is `changes.receipted` with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """It is over."""
+
+
+Step = Advance | Search | WriteTombstones | Ask | Wait | Scan | AskVerifiers | Issue | Nothing

@@ -1,0 +1,103 @@
+"""Hits of a search or a scan, counted and, up to a limit, remembered. Grade P.
+
+One tally for each file, so that a file that is scanned again replaces what it said before.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledgerstone.erasure.erasure import RecordSpan
+from ledgerstone.erasure.scan_plan import (
+    SHOWN_PLACES,
+    FoundAt,
+    KeyPrints,
+    PrintFindings,
+    why_not_raw,
+)
+from ledgerstone.types import TopicPartition
+
+RECORD: Final = "record"
+MENTION: Final = "mention"
+RESIDUE: Final = "residue"
+
+# A record in a file that lies in no partition's directory.
+NOWHERE: Final = TopicPartition("", -1)
+
+
+@dataclass(slots=True)
+class Spread:
+    """The records of one key in one partition."""
+
+    records: int = 0
+    tombstones: int = 0
+    first_offset: int = 0
+    last_offset: int = 0
+
+    def add(self, records: int, tombstones: int, first_offset: int, last_offset: int) -> None:
+        if self.records == 0:
+            self.first_offset, self.last_offset = first_offset, last_offset
+        self.records += records
+        self.tombstones += tombstones
+        self.first_offset = min(self.first_offset, first_offset)
+        self.last_offset = max(self.last_offset, last_offset)
+
+    def span_in(self, tp: TopicPartition) -> RecordSpan:
+        return RecordSpan(
+            tp.topic,
+            tp.partition,
+            self.first_offset,
+            self.last_offset,
+            self.records,
+            self.tombstones,
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    counts: dict[tuple[str, int], int] = field(default_factory=dict)  # by kind and group
+    places: dict[tuple[str, int], list[FoundAt]] = field(default_factory=dict)
+    spreads: dict[tuple[int, TopicPartition], Spread] = field(default_factory=dict)
+
+    def count(self, kind: str, group: int, places: Iterable[FoundAt], hits: int) -> None:
+        self.counts[kind, group] = self.counts.get((kind, group), 0) + hits
+        shown = self.places.setdefault((kind, group), [])
+        for place in places:
+            if len(shown) >= SHOWN_PLACES:
+                break
+            shown.append(place)
+
+    def spread(self, group: int, tp: TopicPartition) -> Spread:
+        return self.spreads.setdefault((group, tp), Spread())
+
+    def add(self, other: "Tally") -> None:
+        for (kind, group), hits in other.counts.items():
+            self.count(kind, group, other.places[kind, group], hits)
+        for (group, tp), each in other.spreads.items():
+            self.spread(group, tp).add(
+                each.records, each.tombstones, each.first_offset, each.last_offset
+            )
+
+
+def findings_of(tally: Tally, members: list[list[int]], keys: KeyPrints) -> list[PrintFindings]:
+    """What was found of each print."""
+    groups = {index: group for group, indexes in enumerate(members) for index in indexes}
+    spans: dict[int, list[RecordSpan]] = {}
+    for (group, tp), spread in sorted(tally.spreads.items()):
+        spans.setdefault(group, []).append(spread.span_in(tp))
+    found = []
+    for index, key_print in enumerate(keys.prints):
+        group = groups[index]
+        found.append(
+            PrintFindings(
+                spans=tuple(spans.get(group, ())),
+                records=tally.counts.get((RECORD, group), 0),
+                mentions=tally.counts.get((MENTION, group), 0),
+                residue=tally.counts.get((RESIDUE, group), 0),
+                record_places=tuple(tally.places.get((RECORD, group), ())),
+                mention_places=tuple(tally.places.get((MENTION, group), ())),
+                residue_places=tuple(tally.places.get((RESIDUE, group), ())),
+                raw_unsearched=why_not_raw(key_print),
+            )
+        )
+    return found
