@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,14 +50,14 @@ class BrokerProcess:
 
 @contextmanager
 def broker_process(
-    directory: Path, settings: Mapping[str, str] | None = None
+    directory: Path, settings: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
 ) -> Iterator[BrokerProcess]:
     """Runs until the block ends. `directory` gets the data, the ready file and the log."""
     ready_file = directory / "ready.json"
     ready_file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(directory / "data")]
     command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-    command += ["--ready-file", str(ready_file), "--log-level", "warning"]
+    command += ["--ready-file", str(ready_file), "--log-level", "warning", *arguments]
     for key, value in (settings or {}).items():
         command += ["-c", f"{key}={value}"]
     with (directory / "broker.log").open("ab") as log:

@@ -67,6 +67,7 @@ class BrokerConfig:
     max_connections_per_ip: int = INT32_MAX
     connections_max_idle_ms: int = 600_000
     queued_max_requests: int = 500
+    queued_max_request_bytes: int = 536_870_912
     fetch_max_bytes: int = 57_671_680
     max_incremental_fetch_session_cache_slots: int = 1000
 

@@ -107,6 +107,11 @@ _IDENTITY: Final = (
         None,
         "host:port of the page and the HTTP API; without it there is none.",
     ),
+    _text(
+        "ledgerstone.erasure.keys.file",
+        None,
+        "Where the secrets of erasures are kept; erasure.keys in the log directory unless given.",
+    ),
 )
 
 _NETWORK: Final = (
@@ -125,6 +130,13 @@ _NETWORK: Final = (
     ),
     _long("connections.max.idle.ms", 600_000, "Silence after which a connection is closed."),
     _int("queued.max.requests", 500, "Requests waiting before sockets are no longer read."),
+    _long(
+        "queued.max.request.bytes",
+        536_870_912,
+        "Memory for requests that have arrived in part or wait; above it connections whose request "
+        "needs more are not read meanwhile. -1: no limit, which is Kafka's default.",
+        at_least=-1,
+    ),
     _int(
         "fetch.max.bytes",
         57_671_680,
@@ -295,6 +307,22 @@ _CLEANER: Final = (
         3_600_000,
         0,
         "How late a due delete may be before the broker says that it is not ready; 0: never said.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.worker.timeout.ms",
+        Kind.LONG,
+        60_000,
+        0,
+        "How long a cleaning worker may say nothing before it is killed and its partition is tried "
+        "again; 0: for ever, as Kafka's threads may.",
+    ),
+    BrokerKey(
+        name="ledgerstone.near.tombstones.check",
+        kind=Kind.BOOLEAN,
+        default=True,
+        update=Update.CLUSTER_WIDE,
+        doc="Whether samples of tombstones are looked for in the other partitions of their topic, "
+        "to report those that went to the wrong one.",
     ),
 )
 

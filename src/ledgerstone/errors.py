@@ -266,6 +266,10 @@ class InvalidRecord(BatchRefused):
     code = 87
 
 
+class KeylessRecord(InvalidRecord):
+    """A record without a key, in a compacted topic."""
+
+
 class UnknownTopicId(KafkaError):
     code = 100
     retriable = True

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import secrets
+import stat
 import time
 
 from ledgerstone.errors import LogDirLocked
@@ -75,8 +76,10 @@ class OsFile:
         return filled
 
     def pwrite(self, data: Buffer, position: int) -> None:
+        written = os.pwrite(self._fd, data, position)
+        if written == len(data):
+            return
         view = memoryview(data).cast("B")
-        written = 0
         while written < view.nbytes:
             # A disk that fills up first answers with a short count and only then with ENOSPC.
             count = os.pwrite(self._fd, view[written:], position + written)
@@ -135,6 +138,10 @@ class OsFilesystem:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return OsFile(os.open(path, flags, 0o644))
 
+    def create_private(self, path: str) -> OsFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL
+        return OsFile(os.open(path, flags, 0o600))
+
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
@@ -158,6 +165,9 @@ class OsFilesystem:
 
     def size_of(self, path: str) -> int:
         return os.stat(path).st_size
+
+    def mode_of(self, path: str) -> int:
+        return stat.S_IMODE(os.stat(path).st_mode)
 
     def mtime_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // _NANOSECONDS_PER_MS

@@ -38,7 +38,7 @@ from tests.kit.log_model import (
     replay,
     segments_to_delete,
 )
-from tests.kit.logs import T0, batch
+from tests.kit.logs import T0, batch, unlink_due
 from tests.kit.machines import Machine
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -267,7 +267,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def unlink_what_is_due(self) -> None:
-        self.machine.log_dir.unlink_due()
+        unlink_due(self.machine.log_dir)
 
     # -- read ---------------------------------------------------------------------------------
 

@@ -55,6 +55,25 @@ def test_opening_a_missing_file_is_refused_unless_create_is_set(disk: Disk) -> N
     assert disk.fs.size_of(disk.path("log")) == 0
 
 
+def test_private_file_is_its_owners_alone_under_any_name(disk: Disk) -> None:
+    file = disk.fs.create_private(disk.path("keys.tmp"))
+    file.pwrite(b"secret", 0)
+
+    disk.fs.rename(disk.path("keys.tmp"), disk.path("keys"))
+
+    assert disk.fs.mode_of(disk.path("keys")) == 0o600
+    assert disk.get("keys") == b"secret"
+
+
+def test_private_file_does_not_take_over_one_that_is_there(disk: Disk) -> None:
+    disk.put("keys", b"readable by all")
+
+    with pytest.raises(FileExistsError):
+        disk.fs.create_private(disk.path("keys"))
+
+    assert disk.fs.mode_of(disk.path("keys")) & 0o077
+
+
 def test_opening_with_create_keeps_what_is_there(disk: Disk) -> None:
     disk.put("log", b"kept")
 

@@ -14,7 +14,13 @@ from ledgerstone.protocol.wire import BrokenBytes, MalformedMessage, skip_tags
 from ledgerstone.types import Buffer
 
 _REQUEST: Final = struct.Struct(">hhih")
+_NEVER: Final = 1 << 15  # above every version
+# The first version with tags. Those of an API that is unknown cannot be told from its body.
+_FLEXIBLE_FROM: Final = {
+    key: _NEVER if api.flexible_from is None else api.flexible_from for key, api in APIS.items()
+}
 _CORRELATION_ID: Final = struct.Struct(">i")
+_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 
 class RequestHeader(NamedTuple):
@@ -33,25 +39,20 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     position = _REQUEST.size
     client_id: str | None = None
     if length >= 0:
-        client_id = _client_id(frame, position, length)
+        if length > len(frame) - position:
+            reason = f"{length} bytes announced, {len(frame) - position} left"
+            raise MalformedMessage("RequestHeader", 1, "client_id", position, reason)
+        try:
+            client_id = str(frame[position : position + length], "utf-8")
+        except UnicodeDecodeError as error:
+            raise MalformedMessage("RequestHeader", 1, "client_id", position, str(error)) from None
         position += length
     elif length != -1:
         reason = f"length {length}"
         raise MalformedMessage("RequestHeader", 1, "client_id", position, reason)
-    # The tags of a header whose API is unknown cannot be told from its body.
-    if api_key in APIS and is_flexible(api_key, api_version):
+    if api_version >= _FLEXIBLE_FROM.get(api_key, _NEVER):
         position = _skip_header_tags("RequestHeader", 2, frame, position)
     return RequestHeader(api_key, api_version, correlation_id, client_id), position
-
-
-def _client_id(frame: Buffer, position: int, length: int) -> str:
-    if length > len(frame) - position:
-        reason = f"{length} bytes announced, {len(frame) - position} left"
-        raise MalformedMessage("RequestHeader", 1, "client_id", position, reason)
-    try:
-        return str(frame[position : position + length], "utf-8")
-    except UnicodeDecodeError as error:
-        raise MalformedMessage("RequestHeader", 1, "client_id", position, str(error)) from None
 
 
 def _skip_header_tags(name: str, version: int, frame: Buffer, position: int) -> int:
@@ -70,13 +71,13 @@ def encode_request_header(header: RequestHeader) -> bytes:
     return fixed + (client_id or b"") + tags
 
 
-def _has_tags(api_key: int, api_version: int) -> bool:
-    return api_key != ApiKey.API_VERSIONS and is_flexible(api_key, api_version)
+def has_response_tags(api_key: int, api_version: int) -> bool:
+    return api_version >= _FLEXIBLE_FROM[api_key] and api_key != _API_VERSIONS
 
 
 def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
     fixed = _CORRELATION_ID.pack(correlation_id)
-    return fixed + b"\0" if _has_tags(api_key, api_version) else fixed
+    return fixed + b"\0" if has_response_tags(api_key, api_version) else fixed
 
 
 def peek_correlation_id(frame: Buffer) -> int:
@@ -89,6 +90,6 @@ def peek_correlation_id(frame: Buffer) -> int:
 
 
 def response_body_position(api_key: int, api_version: int, frame: Buffer) -> int:
-    if not _has_tags(api_key, api_version):
+    if not has_response_tags(api_key, api_version):
         return _CORRELATION_ID.size
     return _skip_header_tags("ResponseHeader", 1, frame, _CORRELATION_ID.size)

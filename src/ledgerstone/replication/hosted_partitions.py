@@ -4,6 +4,12 @@ The metadata image says what must be there; this module makes it so, one delta a
 method is idempotent in effect: a start replays the image as one big delta. What the disk refuses is
 offline until the next start, and does not keep the rest of a delta from being applied: the metadata
 is committed by then, and every other partition has to follow it.
+
+One request may make or delete ten thousand partitions, and each costs some synced directories. So a
+delta is worked off in slices: the first at once, the others one by one through `work_off`. Who asks
+for a partition that is still to come is told NOT_LEADER_OR_FOLLOWER, as by a broker of Kafka that
+the news has not reached. What is deleted is gone for everybody at once; only its directory stays
+for a while. Crash here: the next start makes what is missing, and sets aside what nobody knows.
 """
 
 import logging
@@ -13,6 +19,7 @@ from typing import Final
 from ledgerstone.errors import (
     InconsistentTopicId,
     LogStorageError,
+    NotLeaderOrFollower,
     StorageError,
     UnknownTopicOrPartition,
 )
@@ -32,6 +39,9 @@ from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 _DISK_REFUSED: Final = (OSError, StorageError, InconsistentTopicId)
+# What is done in one go: as many as usual topics have, and not for longer than others may wait.
+SLICE_PARTITIONS: Final = 16
+_SLICE_MS: Final = 20
 
 
 class HostedPartitions:
@@ -44,6 +54,10 @@ class HostedPartitions:
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
+        # Still to be made, and still to be renamed aside; in the order they were asked for.
+        self._to_host: dict[TopicPartition, None] = {}
+        self._to_drop: dict[TopicPartition, None] = {}
+        self._image: MetadataImage | None = None
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -57,49 +71,107 @@ class HostedPartitions:
             return partition
         if topic_partition in self.offline:
             raise LogStorageError(f"{topic_partition}: {self.offline[topic_partition]}")
+        if topic_partition in self._to_host:
+            raise NotLeaderOrFollower(f"{topic_partition} is being created")
         raise UnknownTopicOrPartition(f"{topic_partition} is not hosted here")
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         return self._partitions.get(topic_partition)
+
+    @property
+    def backlog(self) -> int:
+        """How many partitions are still to be made or removed."""
+        return len(self._to_host) + len(self._to_drop)
+
+    def is_complete(self, topic: TopicImage) -> bool:
+        """Whether every partition of a topic that belongs here has been made."""
+        return not any(
+            TopicPartition(topic.name, each) in self._to_host for each in topic.partitions
+        )
 
     def load(self, image: MetadataImage) -> None:
         """At start: opens what the directory holds and creates what is missing.
 
         A directory of a topic the metadata does not know is left closed and on disk: the topic may
         have been deleted, or the metadata may be the one that is wrong."""
+        self._image = image
         for log in self._log_dir.load(lambda tp: self._log_config(image, tp.topic)):
             if image.partition(*log.topic_partition) is None:
                 self._log_dir.set_aside_stray(log.topic_partition)
         for topic in image.topics.values():
-            for number, partition in topic.partitions.items():
-                self._host(image, topic, number, partition)
+            for number in topic.partitions:
+                self._host(image, TopicPartition(topic.name, number))
 
     def apply(self, delta: Delta, image: MetadataImage) -> None:
+        was_behind = self.backlog > 0
+        self._image = image
         for topic in delta.topics_deleted:
             for number in topic.partitions:
-                self._drop(TopicPartition(topic.name, number))
+                self._retire(TopicPartition(topic.name, number))
         for topic in delta.topics_created:
-            for number, partition in topic.partitions.items():
-                self._host(image, topic, number, partition)
+            for number, state in topic.partitions.items():
+                self._want(TopicPartition(topic.name, number), state)
         for change in (*delta.partitions_added, *delta.partitions_changed):
-            self._change(image, change)
+            self._change(change)
         for resource in delta.configs_changed:
             self._reconfigure(image, resource)
+        if not was_behind:
+            self.work_off()
 
-    def _change(self, image: MetadataImage, change: PartitionDelta) -> None:
-        topic = image.topics[change.topic]
-        hosted = self._partitions.get(TopicPartition(change.topic, change.partition))
+    def work_off(self) -> list[Partition]:
+        """One slice of what is still to be done; returns the partitions it has made."""
+        clock = self._log_dir.clock
+        end_ms = clock.monotonic_ms() + _SLICE_MS
+        # A name may have come back: its old directory goes first.
+        doomed = list(self._to_drop)[:SLICE_PARTITIONS]
+        self._drop(doomed)
+        made: list[Partition] = []
+        for topic_partition in list(self._to_host)[: SLICE_PARTITIONS - len(doomed)]:
+            if self._to_drop or (made and clock.monotonic_ms() >= end_ms):
+                break
+            made += self._host_wanted(topic_partition)
+        return made
+
+    def work_off_topic(self, topic: str) -> list[Partition]:
+        """Everything that is still to be done for one topic, for somebody who cannot wait."""
+        self._drop([each for each in self._to_drop if each.topic == topic])
+        wanted = [each for each in self._to_host if each.topic == topic]
+        return [made for each in wanted for made in self._host_wanted(each)]
+
+    def drop_rest(self) -> None:
+        """At a clean stop: what is deleted leaves now, or the next start would find it a stray."""
+        self._drop(list(self._to_drop))
+
+    def check_invariants(self) -> None:
+        for topic_partition in self._to_host:
+            assert topic_partition not in self._partitions, topic_partition
+        for topic_partition in self._to_drop:
+            assert topic_partition not in self._partitions, topic_partition
+            assert topic_partition in self._log_dir.logs, topic_partition
+
+    def _change(self, change: PartitionDelta) -> None:
+        topic_partition = TopicPartition(change.topic, change.partition)
+        hosted = self._partitions.get(topic_partition)
         if hosted is None:
-            self._host(image, topic, change.partition, change.after)
+            self._want(topic_partition, change.after)
         else:
             _assume(hosted, change.after)
 
-    def _host(
-        self, image: MetadataImage, topic: TopicImage, number: int, state: PartitionImage
-    ) -> None:
-        topic_partition = TopicPartition(topic.name, number)
+    def _want(self, topic_partition: TopicPartition, state: PartitionImage) -> None:
+        if self._node_id in state.replicas:
+            self._to_host[topic_partition] = None
+
+    def _host_wanted(self, topic_partition: TopicPartition) -> list[Partition]:
+        del self._to_host[topic_partition]
+        assert self._image is not None
+        made = self._host(self._image, topic_partition)
+        return [] if made is None else [made]
+
+    def _host(self, image: MetadataImage, topic_partition: TopicPartition) -> Partition | None:
+        topic = image.topics[topic_partition.topic]
+        state = topic.partitions[topic_partition.partition]
         if self._node_id not in state.replicas or topic_partition in self._partitions:
-            return
+            return None
         log = self._log_dir.logs.get(topic_partition)
         if log is None:
             config = self._log_config(image, topic.name)
@@ -108,19 +180,23 @@ class HostedPartitions:
             except _DISK_REFUSED as error:
                 _LOG.error("partition offline partition=%s reason=%s", topic_partition, error)
                 self.offline[topic_partition] = str(error)
-                return
+                return None
         partition = Partition(log=log, topic_id=topic.topic_id, node_id=self._node_id)
         partition.min_insync_replicas = self._min_insync(image, topic.name)
         self._partitions[topic_partition] = partition
         _assume(partition, state)
+        return partition
 
-    def _drop(self, topic_partition: TopicPartition) -> None:
+    def _retire(self, topic_partition: TopicPartition) -> None:
         self.offline.pop(topic_partition, None)
-        if self._partitions.pop(topic_partition, None) is None:
-            return
-        try:
-            self._log_dir.delete(topic_partition)
-        except _DISK_REFUSED as error:
+        self._to_host.pop(topic_partition, None)
+        if self._partitions.pop(topic_partition, None) is not None:
+            self._to_drop[topic_partition] = None
+
+    def _drop(self, doomed: list[TopicPartition]) -> None:
+        for topic_partition in doomed:
+            del self._to_drop[topic_partition]
+        for topic_partition, error in self._log_dir.delete_all(doomed):
             # The next start finds a directory that the metadata does not know.
             _LOG.error("partition not deleted partition=%s reason=%s", topic_partition, error)
 

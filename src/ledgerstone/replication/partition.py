@@ -69,7 +69,8 @@ class Partition:
     def append(
         self, records: WritableBuffer, *, acks: int, origin: Origin = Origin.CLIENT
     ) -> AppendResult:
-        self.check_leader()
+        if self.leader_id != self.node_id:
+            self.check_leader()
         if acks == -1 and len(self.isr) < self.min_insync_replicas:
             raise NotEnoughReplicas(
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "

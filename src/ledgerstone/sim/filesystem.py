@@ -240,6 +240,14 @@ class SimFilesystem:
             node = self._create(path, parent, name)
         return SimFile(self, node, path)
 
+    def create_private(self, path: str) -> SimFile:
+        parent, name, node = self._locate(path)
+        if node is not None:
+            raise _error(errno.EEXIST, path)
+        inode = self._create(path, parent, name)
+        inode.mode = 0o600
+        return SimFile(self, inode, path)
+
     def exists(self, path: str) -> bool:
         return self._find(path) is not None
 
@@ -297,6 +305,10 @@ class SimFilesystem:
         if isinstance(node, Directory):
             raise _error(errno.EISDIR, path)
         return len(node.cached)
+
+    def mode_of(self, path: str) -> int:
+        node = self._existing(path)[2]
+        return node.mode if isinstance(node, Inode) else 0o755
 
     def mtime_ms(self, path: str) -> int:
         return self._existing(path)[2].mtime_ms

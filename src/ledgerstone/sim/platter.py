@@ -33,6 +33,7 @@ class Inode:
     pending: list[Change] = field(default_factory=list)
     # Set by a failed fsync that dropped its dirty pages: the cache now shows what no disk holds.
     forgotten: bool = False
+    mode: int = 0o644
 
     def change(self, change: Change, now_ms: int) -> None:
         _apply(self.cached, change)
@@ -79,6 +80,7 @@ class Inode:
                 bytearray(self.durable),
                 list(self.pending),
                 self.forgotten,
+                self.mode,
             )
         assert isinstance(twin, Inode)
         return twin

@@ -14,14 +14,8 @@ from typing import ClassVar
 from ledgerstone.errors import CorruptFile, KafkaError, StorageError
 from ledgerstone.fs import Filesystem, join, name_of
 from ledgerstone.storage import filenames
-from ledgerstone.storage.dump_files import (
-    FileFact,
-    FileFormat,
-    Problem,
-    dump_small_file,
-    format_of,
-    identify,
-)
+from ledgerstone.storage.dump_facts import FileFact, FileFormat, Problem, format_of, identify
+from ledgerstone.storage.dump_files import dump_small_file
 from ledgerstone.storage.dump_log import (
     BatchFacts,
     DumpOptions,

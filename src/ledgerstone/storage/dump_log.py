@@ -30,11 +30,7 @@ from ledgerstone.records.record import (
     records_payload,
 )
 from ledgerstone.storage.batch_scan import scan_batches
-from ledgerstone.storage.dump_files import (
-    FileFact,
-    FileFacts,
-    Problem,
-)
+from ledgerstone.storage.dump_facts import FileFact, FileFacts, Problem
 from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
 
 # Below this size plain Python is done before the kernels would be loaded, let alone compiled.

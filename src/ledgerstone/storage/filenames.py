@@ -24,6 +24,7 @@ REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
 # In a partition's directory.
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
+CLEANING_HISTORY: Final = "cleaning-history.json"
 
 # Suffixes of temporary states, appended to a complete file name.
 DELETED: Final = ".deleted"

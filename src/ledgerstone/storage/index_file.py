@@ -181,6 +181,18 @@ class SparseIndex(IndexFile):
             del keys[:WARM_ENTRIES], values[:WARM_ENTRIES]
             self._memory_start += WARM_ENTRIES
 
+    def extend(self, keys: MutableSequence[int], values: MutableSequence[int]) -> None:
+        """Many entries in their order, for which the caller vouches, after those that are here."""
+        own_keys, own_values = self._warm_columns()
+        own_keys.extend(keys)
+        own_values.extend(values)
+        self._count += len(keys)
+        surplus = len(own_keys) - WARM_ENTRIES
+        if surplus >= WARM_ENTRIES:
+            self.flush()
+            del own_keys[:surplus], own_values[:surplus]
+            self._memory_start += surplus
+
     def _warm_columns(self) -> _Columns:
         """The columns in memory. An index that becomes active again first reads its tail."""
         if self._columns is None:

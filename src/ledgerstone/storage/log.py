@@ -11,7 +11,7 @@ append leaves the log as it was.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import (
@@ -21,10 +21,16 @@ from ledgerstone.errors import (
     RecordListTooLarge,
 )
 from ledgerstone.fs import Filesystem
-from ledgerstone.records.batch import BatchHeader, placed, stamp_offset_and_epoch
+from ledgerstone.records.batch import (
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
+    BatchHeader,
+    placed,
+    stamp_offset_and_epoch,
+)
 from ledgerstone.records.control import read_control_record
 from ledgerstone.records.kernels import inspect_records
-from ledgerstone.records.record import plain_inspect_records
+from ledgerstone.records.record import NearTombstones, plain_inspect_records
 from ledgerstone.records.validation import Origin, check_replicated, validate_produced
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
 from ledgerstone.storage.deleted_files import DeletedFiles
@@ -37,7 +43,13 @@ from ledgerstone.storage.producer_snapshots import ProducerSnapshots
 from ledgerstone.storage.producer_state import ProducerStateTable
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.segments import Segments
-from ledgerstone.types import NO_TIMESTAMP, Buffer, TopicPartition, WritableBuffer
+from ledgerstone.types import (
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    Buffer,
+    TopicPartition,
+    WritableBuffer,
+)
 
 
 class AppendResult(NamedTuple):
@@ -50,6 +62,7 @@ class AppendResult(NamedTuple):
     max_timestamp: int
     duplicate: bool = False
     tombstone_count: int = 0
+    near: NearTombstones | None = None  # what looks like tombstones, on a compacted topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,42 +157,47 @@ class PartitionLog:
         self, data: WritableBuffer, *, leader_epoch: int, origin: Origin = Origin.CLIENT
     ) -> AppendResult:
         """Validates one batch, gives it its offsets in place and writes it."""
-        self._check_writable()
+        if self.failure is not None:
+            self._check_writable()
         now_ms = self.clock.now_ms()
-        rules = self.config.append_rules
+        config = self.config
         # Our own coordinators write small batches now and then: not worth loading the kernels for.
         inspect = inspect_records if origin is Origin.CLIENT else plain_inspect_records
-        batch = validate_produced(data, rules, now_ms=now_ms, origin=origin, inspect=inspect)
+        batch = validate_produced(
+            data, config.append_rules, now_ms=now_ms, origin=origin, inspect=inspect
+        )
         header = batch.header
-        known = self._check_producer(header, batch.data, origin)
-        if known is not None:
-            first_time = known.timestamp if header.timestamp_type else NO_TIMESTAMP
-            return self._result(
-                known.first_offset, known.last_offset, known.timestamp, first_time, duplicate=True
-            )
-        if header.size > self.config.segment_bytes:
+        has_append_time = header.attributes & LOG_APPEND_TIME_FLAG
+        if header.producer_id > NO_PRODUCER_ID:
+            known = self._check_producer(header, batch.data, origin)
+            if known is not None:
+                first_time = known.timestamp if has_append_time else NO_TIMESTAMP
+                return self._result(
+                    known.first_offset, known.last_offset, known.timestamp, first_time, True
+                )
+        if len(batch.data) > config.segment_bytes:
             raise RecordListTooLarge(
-                f"{header.size} bytes do not fit segment.bytes={self.config.segment_bytes}"
+                f"{len(batch.data)} bytes do not fit segment.bytes={config.segment_bytes}"
             )
         base_offset = self.log_end_offset
         stamp_offset_and_epoch(batch.data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
         header = placed(header, base_offset=base_offset, leader_epoch=leader_epoch)
-        self._append(batch.data, [(0, header)], header.max_timestamp, now_ms)
-        append_time = now_ms if header.timestamp_type else NO_TIMESTAMP
-        return self._result(
+        self._append_one(batch.data, header, now_ms)
+        return AppendResult(
             base_offset,
-            header.last_offset,
+            base_offset + header.last_offset_delta,
+            now_ms if has_append_time else NO_TIMESTAMP,
+            self.log_start_offset,
             header.max_timestamp,
-            append_time,
-            tombstone_count=batch.tombstone_count,
+            False,
+            batch.tombstone_count,
+            batch.near,
         )
 
     def _check_producer(
         self, header: BatchHeader, batch: Buffer, origin: Origin
     ) -> BatchMeta | None:
         """The earlier batch this one repeats; raises what the producer state refuses."""
-        if not header.has_producer_id:
-            return None
         if header.is_control:
             marker = read_control_record(batch)
             self.producers.check_marker(
@@ -209,33 +227,63 @@ class PartitionLog:
         first, last = batches[0][1], batches[-1][1]
         return self._result(first.base_offset, last.last_offset, highest)
 
+    def _append_one(self, data: Buffer, header: BatchHeader, now_ms: int) -> None:
+        """What `_append` does, for the one batch that leaders append at a time."""
+        next_offset = header.base_offset + header.last_offset_delta + 1
+        try:
+            self.note_leader_epoch(header.leader_epoch, header.base_offset)
+            segment = self.segments.active
+            if self._must_roll(segment, next_offset - 1, len(data), header.max_timestamp, now_ms):
+                segment = self.roll(header.base_offset)
+            segment.append(data, (header,))
+            if header.producer_id > NO_PRODUCER_ID:
+                self._keep_producer(segment, header, memoryview(data))
+            self.producers.map_end_offset = next_offset
+        except OSError as error:
+            self._give_up(error)
+        self.log_end_offset = next_offset
+        if next_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+
     def _append(
         self, data: Buffer, batches: list[tuple[int, BatchHeader]], highest: int, now_ms: int
     ) -> None:
         """`highest` is the largest timestamp of the batches."""
         headers = [header for _, header in batches]
         last_at, last = batches[-1]
-        view = memoryview(data)[: last_at + last.size]
+        end = last_at + LOG_OVERHEAD + last.batch_length
+        whole = data if len(data) == end else memoryview(data)[:end]
+        next_offset = last.base_offset + last.last_offset_delta + 1
         try:
             for header in headers:
                 self.note_leader_epoch(header.leader_epoch, header.base_offset)
             segment = self.segments.active
-            if self._must_roll(segment, last.last_offset, len(view), highest, now_ms):
+            if self._must_roll(segment, next_offset - 1, end, highest, now_ms):
                 segment = self.roll(headers[0].base_offset)
-            segment.append(view, headers)
+            segment.append(whole, headers)
             for at, header in batches:
-                aborted = apply_batch(self.producers, header, view[at : at + header.size])
-                if aborted is not None:
-                    segment.add_aborted_txn(aborted)
+                if header.producer_id > NO_PRODUCER_ID:
+                    batch = memoryview(data)[at : at + header.size]
+                    self._keep_producer(segment, header, batch)
+            self.producers.map_end_offset = next_offset
         except OSError as error:
-            # Before the write or after it something was half done. A write that failed and was
-            # taken back is a LogStorageError and passes: the log is as it was, and a full disk
-            # may have room again.
-            self.fail(f"append failed: {error}")
-            raise LogStorageError(f"{self.topic_partition}: append failed: {error}") from error
-        self.log_end_offset = last.next_offset
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self._give_up(error)
+        self.log_end_offset = next_offset
+        if next_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
+
+    def _keep_producer(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
+        aborted = apply_batch(self.producers, header, batch)
+        if aborted is not None:
+            segment.add_aborted_txn(aborted)
+
+    def _give_up(self, error: OSError) -> NoReturn:
+        """Before the write or after it something was half done.
+
+        A write that failed and was taken back is a LogStorageError and does not come here: the log
+        is as it was, and a full disk may have room again."""
+        self.fail(f"append failed: {error}")
+        raise LogStorageError(f"{self.topic_partition}: append failed: {error}") from error
 
     def note_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """A leader epoch begins. Crash here: an entry past the log's end is cut at load."""
@@ -248,18 +296,11 @@ class PartitionLog:
         last_offset: int,
         max_timestamp: int,
         log_append_time: int = NO_TIMESTAMP,
-        *,
         duplicate: bool = False,
-        tombstone_count: int = 0,
     ) -> AppendResult:
+        start_offset = self.log_start_offset
         return AppendResult(
-            first_offset,
-            last_offset,
-            log_append_time,
-            self.log_start_offset,
-            max_timestamp,
-            duplicate,
-            tombstone_count,
+            first_offset, last_offset, log_append_time, start_offset, max_timestamp, duplicate
         )
 
     # -- roll ---------------------------------------------------------------------------------
@@ -267,11 +308,12 @@ class PartitionLog:
     def _must_roll(
         self, active: Segment, last_offset: int, size: int, timestamp: int, now_ms: int
     ) -> bool:
-        if active.size > self.config.segment_bytes - size:
+        config = self.config
+        if active.size > config.segment_bytes - size:
             return True
         if active.size > 0:
             waited = _waited_ms(active, timestamp, now_ms)
-            if waited > self.config.max_segment_ms - active.roll_jitter_ms:
+            if waited > config.max_segment_ms - active.roll_jitter_ms:
                 return True
         return active.is_full or not active.fits(last_offset)
 

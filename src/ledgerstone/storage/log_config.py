@@ -51,11 +51,16 @@ class LogConfig:
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = INT64_MAX
     message_timestamp_after_max_ms: int = 3_600_000
-    # Derived once, because every append asks for it.
+    ledgerstone_tombstone_hold_groups: tuple[str, ...] = ()
+    ledgerstone_tombstone_hold_max_ms: int = 604_800_000
+    # Derived once, because every append asks for them.
     append_rules: AppendRules = field(init=False, repr=False, compare=False)
+    # The age that rolls a segment; a compacted topic must also keep its compaction lag.
+    max_segment_ms: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "append_rules", self._append_rules())
+        object.__setattr__(self, "max_segment_ms", self._max_segment_ms())
 
     @classmethod
     def from_values(cls, values: Mapping[str, Value]) -> "LogConfig":
@@ -76,9 +81,7 @@ class LogConfig:
     def deletes(self) -> bool:
         return "delete" in self.cleanup_policy
 
-    @property
-    def max_segment_ms(self) -> int:
-        """The age that rolls a segment; a compacted topic must also keep its compaction lag."""
+    def _max_segment_ms(self) -> int:
         if self.compacts and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms

@@ -5,7 +5,7 @@ what the checkpoints say. README.md, "The log directory", lists the files and th
 order. An I/O error in one log takes the whole directory offline; who reacts is decided above.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +13,7 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import CorruptFile, InconsistentTopicId, LogStorageError, StorageError
 from ledgerstone.fs import FileLock, Filesystem, join, parent_of
 from ledgerstone.storage.checkpoints import OffsetCheckpoint, PartitionMetadata
+from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.filenames import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_CHECKPOINT,
@@ -46,6 +47,10 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import random_uuid, uuid_to_text
 
 ConfigFor = Callable[[TopicPartition], LogConfig]
+
+# In one plan to unlink; a directory has about half a dozen files.
+DIRECTORIES_AT_ONCE: Final = 16
+FILES_AT_ONCE: Final = 64
 
 _REPLACED_AS_A_WHOLE: Final = (
     META_PROPERTIES,
@@ -82,6 +87,9 @@ class LogDir:
     recoveries: dict[TopicPartition, Recovery] = field(default_factory=dict)
     # Directories renamed aside, and when they may go.
     doomed: dict[str, int] = field(default_factory=dict)
+    # Told before a log is cut at an offset: who keeps facts of what lies above it takes them back
+    # first, or else they would be taken for facts of what is written there later.
+    before_truncation: Callable[[PartitionLog, int], None] | None = None
 
     # -- partitions ---------------------------------------------------------------------------
 
@@ -154,25 +162,48 @@ class LogDir:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Renames the partition aside; its files go after file.delete.delay.ms."""
-        aside = delete_dir_name(topic_partition, random_uuid(self.dice).hex())
-        log = self._rename_aside(topic_partition, aside)
-        due_ms = self.clock.now_ms() + log.config.file_delete_delay_ms
-        self.doomed[join(self.path, aside)] = due_ms
+        for _, error in self.delete_all([topic_partition]):
+            raise error
+
+    def delete_all(
+        self, topic_partitions: Sequence[TopicPartition]
+    ) -> list[tuple[TopicPartition, OSError]]:
+        """As `delete`, with one sync and one checkpoint for all; returns what the disk refused."""
+        refused: list[tuple[TopicPartition, OSError]] = []
+        for topic_partition in topic_partitions:
+            aside = delete_dir_name(topic_partition, random_uuid(self.dice).hex())
+            try:
+                log = self._rename_aside(topic_partition, aside)
+            except OSError as error:
+                refused.append((topic_partition, error))
+                continue
+            due_ms = self.clock.now_ms() + log.config.file_delete_delay_ms
+            self.doomed[join(self.path, aside)] = due_ms
+        if len(refused) < len(topic_partitions):
+            try:
+                self._renamed_aside()
+            except OSError as error:
+                refused.append((topic_partitions[-1], error))
+        return refused
 
     def set_aside_stray(self, topic_partition: TopicPartition) -> None:
         """Renames a partition nobody claims; its files stay until somebody looks at them."""
         aside = stray_dir_name(topic_partition, random_uuid(self.dice).hex())
         self._rename_aside(topic_partition, aside)
+        self._renamed_aside()
 
     def _rename_aside(self, topic_partition: TopicPartition, aside: str) -> PartitionLog:
         log = self.logs.pop(topic_partition)
         for segment in log.segments:
             segment.forget()
         self.fs.rename(log.directory, join(self.path, aside))
-        self.fs.fsync_dir(self.path)
         self._forget(topic_partition)
-        self.checkpoint()
         return log
+
+    def _renamed_aside(self) -> None:
+        # The names first: a checkpoint without them would have a directory begin anew.
+        self.fs.fsync_dir(self.path)
+        self.checkpoint()
 
     def _forget(self, topic_partition: TopicPartition) -> bool:
         """The name may come back: it must not inherit what is remembered of a deleted log."""
@@ -190,6 +221,7 @@ class LogDir:
     def truncate_to(self, topic_partition: TopicPartition, offset: int) -> bool:
         """Cuts a log and lowers its recovery point on disk, before anything is appended again."""
         log = self.logs[topic_partition]
+        self._announce_truncation(log, offset)
         truncated = truncate_to(log, offset)
         if truncated:
             self._checkpoint_truncation(log)
@@ -197,8 +229,13 @@ class LogDir:
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
         log = self.logs[topic_partition]
+        self._announce_truncation(log, log.log_start_offset)
         truncate_fully_and_start_at(log, offset)
         self._checkpoint_truncation(log)
+
+    def _announce_truncation(self, log: PartitionLog, offset: int) -> None:
+        if self.before_truncation is not None and offset < log.log_end_offset:
+            self.before_truncation(log, offset)
 
     def _checkpoint_truncation(self, log: PartitionLog) -> None:
         try:
@@ -209,17 +246,29 @@ class LogDir:
                 f"{log.topic_partition}: truncation was not written down: {error}"
             ) from error
 
-    def unlink_due(self) -> int:
-        """Unlinks files and directories whose delay has passed; returns how many."""
+    def plan_unlink(self) -> UnlinkPlan | None:
+        """Files and directories whose delay has passed; None: there is none.
+
+        Only some at a time: who stops waits for the plan that is under way."""
         now_ms = self.clock.now_ms()
-        gone = sum(log.deleted_files.unlink_due(now_ms) for log in self.logs.values())
-        for directory in [path for path, due_ms in self.doomed.items() if due_ms <= now_ms]:
-            for name in self.fs.list_dir(directory):
-                self.fs.unlink(join(directory, name))
-            self.fs.remove_dir(directory)
-            del self.doomed[directory]
-            gone += 1
-        return gone
+        files = [path for log in self.logs.values() for path in log.deleted_files.due(now_ms)]
+        directories = [path for path, due_ms in self.doomed.items() if due_ms <= now_ms]
+        if not files and not directories:
+            return None
+        return UnlinkPlan(
+            fs=self.fs,
+            files=tuple(files[:FILES_AT_ONCE]),
+            directories=tuple(directories[:DIRECTORIES_AT_ONCE]),
+            is_part=len(files) > FILES_AT_ONCE or len(directories) > DIRECTORIES_AT_ONCE,
+        )
+
+    def unlink_done(self, plan: UnlinkPlan) -> None:
+        """The plan was performed, if not to its end: what is gone is forgotten."""
+        for log in self.logs.values():
+            if len(log.deleted_files):
+                log.deleted_files.forget(plan.gone)
+        for path in plan.gone:
+            self.doomed.pop(path, None)
 
     # -- what is remembered -------------------------------------------------------------------
 

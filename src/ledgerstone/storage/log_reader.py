@@ -83,13 +83,14 @@ def _find_slice(
 ) -> tuple[Segment, FileSlice] | None:
     segment = log.segments.floor(offset) or log.segments.first
     while offset < limit and segment.base_offset < limit:
+        end_position = _end_position(log, segment, limit)
         piece = segment.read(
-            offset,
-            max_bytes=max_bytes,
-            end_position=_end_position(log, segment, limit),
-            min_one_batch=min_one_batch,
+            offset, max_bytes=max_bytes, end_position=end_position, min_one_batch=min_one_batch
         )
         if piece is not None:
+            if piece.position + piece.size == end_position:
+                # All there was to see; whoever follows the log asks for what comes after it.
+                segment.bookmark(limit, end_position)
             return segment, piece
         # The rest of this segment was compacted away; the next one may hold what comes after.
         following = log.segments.after(segment.base_offset)

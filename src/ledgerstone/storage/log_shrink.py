@@ -20,7 +20,7 @@ from ledgerstone.storage.retention import (
     over_size,
 )
 from ledgerstone.storage.segment import Segment
-from ledgerstone.storage.segment_swap import replace_segments
+from ledgerstone.storage.segment_swap import rename_segments, replace_segments
 from ledgerstone.types import NO_OFFSET
 
 
@@ -104,6 +104,10 @@ def _delete_prefix(log: PartitionLog, count: int, reason: Breach) -> Deletion:
 
 def discard(log: PartitionLog, segment: Segment, *, with_snapshot: bool = True) -> None:
     """Renames a segment's files aside and schedules their removal."""
+    unlink_later(log, _set_aside(log, segment, with_snapshot=with_snapshot))
+
+
+def _set_aside(log: PartitionLog, segment: Segment, *, with_snapshot: bool) -> list[str]:
     segment.change_suffix(DELETED)
     paths = segment.paths()
     segment.forget()
@@ -111,7 +115,12 @@ def discard(log: PartitionLog, segment: Segment, *, with_snapshot: bool = True) 
         aside = log.snapshots.set_aside(segment.base_offset)
         if aside is not None:
             paths.append(aside)
-    log.deleted_files.add(paths, due_ms=log.clock.now_ms() + log.config.file_delete_delay_ms)
+    return paths
+
+
+def unlink_later(log: PartitionLog, paths: Sequence[str]) -> None:
+    due_ms = log.clock.now_ms() + log.config.file_delete_delay_ms
+    log.deleted_files.add(list(paths), due_ms=due_ms)
 
 
 def swap_segments(log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Segment]) -> None:
@@ -137,6 +146,25 @@ def put_in_place(log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Seg
                 log, segment, with_snapshot=segment.base_offset not in kept_bases
             ),
         )
+
+
+def rename_in_place(
+    log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Segment]
+) -> tuple[str, ...]:
+    """As `put_in_place`, but syncs nothing, for those who must not wait.
+
+    What is new, and its names, and what is old are durable already. The caller syncs the
+    directory, and gives the returned paths to `unlink_later` after that."""
+    kept_bases = {segment.base_offset for segment in new}
+    aside: list[str] = []
+
+    def set_aside(segment: Segment) -> None:
+        with_snapshot = segment.base_offset not in kept_bases
+        aside.extend(_set_aside(log, segment, with_snapshot=with_snapshot))
+
+    with _failing(log, "swap"):
+        rename_segments(log.segments, new=new, old=old, set_aside=set_aside)
+    return tuple(aside)
 
 
 def truncate_to(log: PartitionLog, offset: int) -> bool:

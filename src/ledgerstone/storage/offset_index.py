@@ -12,7 +12,7 @@ import struct
 from typing import ClassVar, Final, NamedTuple
 
 from ledgerstone.errors import CorruptFile, IndexFull, IndexOutOfOrder, SegmentOffsetOverflow
-from ledgerstone.storage.index_file import SparseIndex
+from ledgerstone.storage.index_file import UNKNOWN_COUNT, SparseIndex
 from ledgerstone.types import INT32_MAX
 
 # relative offset int32, position int32
@@ -40,7 +40,9 @@ class OffsetIndex(SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        return self.entry_count >= self.max_entries
+        # Asked at every append: the count is nearly always known.
+        count = self._count
+        return (self.entry_count if count == UNKNOWN_COUNT else count) >= self.max_entries
 
     @property
     def last_offset(self) -> int:

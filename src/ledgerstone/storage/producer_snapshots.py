@@ -74,7 +74,12 @@ class ProducerSnapshots:
                 self.remove(offset)
 
     def remove_strays(self, bases: Iterable[int]) -> None:
-        """Keeps what belongs to a segment, and the newest if it lies past them all (clean stop)."""
+        """Keeps what belongs to a segment, and the newest if it lies past them all (clean stop).
+
+        An empty file goes first: a crash came before its content was written."""
+        for offset in list(self.offsets):
+            if self._fs.size_of(self.path(offset)) == 0:
+                self.remove(offset)
         known = sorted(bases)
         for offset in list(self.offsets):
             newest = offset == self.offsets[-1]

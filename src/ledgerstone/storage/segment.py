@@ -8,16 +8,18 @@ write and are never read. The rules for index entries are in README.md, "When an
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ledgerstone.errors import CorruptRecord, InvariantViolation, LogStorageError
 from ledgerstone.fs import File, FileSlice, Filesystem, join
-from ledgerstone.records.batch import HEADER_SIZE, BatchHeader, verify_crc
+from ledgerstone.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from ledgerstone.records.record import iter_records
-from ledgerstone.storage.batch_scan import scan_batches, scan_headers
+from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.offset_index import OffsetIndex
+from ledgerstone.storage.segment_rebuild import IndexRoom, OnBatch, SegmentRebuild
 from ledgerstone.storage.time_index import TimeIndex
 from ledgerstone.storage.txn_index import AbortedTxnEntry, TxnIndex
 from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
@@ -154,12 +156,13 @@ class Segment:
             raise InvariantViolation(
                 f"offset {headers[-1].last_offset} does not fit segment {self.base_offset}"
             )
+        file = self._file or self.file
         try:
-            self.file.pwrite(data, self.size)
+            file.pwrite(data, self.size)
         except OSError as error:
             # A torn batch must not lie where the next one ends: a later recovery could take its
             # second half for a batch. If even this fails the caller gives up on the directory.
-            self.file.truncate(self.size)
+            file.truncate(self.size)
             raise LogStorageError(
                 f"append to {self.path(Kind.LOG)} at {self.size}: {error}"
             ) from error
@@ -168,18 +171,19 @@ class Segment:
     def account(self, headers: Iterable[BatchHeader]) -> None:
         """Takes note of batches that now lie at the end of the file, one by one."""
         interval_bytes = self.config.index_interval_bytes
-        highest = self.max_timestamp
+        highest = self._max_timestamp or self.max_timestamp
         for header in headers:
-            last_offset = header.last_offset
+            timestamp = header.max_timestamp
+            last_offset = header.base_offset + header.last_offset_delta
             if self.size == 0:
-                self._first_timestamp = header.max_timestamp
-            if header.max_timestamp > highest.timestamp:
-                highest = self._max_timestamp = TimestampOffset(header.max_timestamp, last_offset)
+                self._first_timestamp = timestamp
+            if timestamp > highest.timestamp:
+                highest = self._max_timestamp = TimestampOffset(timestamp, last_offset)
             if self.bytes_since_index_entry > interval_bytes and not self.is_full:
                 self.offset_index.append(last_offset, self.size)
                 self.time_index.maybe_append(highest.timestamp, highest.offset)
                 self.bytes_since_index_entry = 0
-            size = header.size
+            size = LOG_OVERHEAD + header.batch_length
             self.size += size
             self.bytes_since_index_entry += size
 
@@ -213,6 +217,10 @@ class Segment:
 
         None when nothing at or after the offset lies before `end_position`; a slice of size 0 when
         the first batch is larger than allowed."""
+        position = self._bookmarks.get(start_offset)
+        if position is not None and position < end_position <= position + max_bytes:
+            # Nearly always for who reads at the log's end: the file need not be looked at.
+            return FileSlice(self.file, position, end_position - position)
         found = self.find(start_offset)
         if found is None or found.position >= end_position:
             return None
@@ -224,10 +232,15 @@ class Segment:
         end, next_offset = self._last_batch_end(found, limit)
         if next_offset is not None:
             self._bookmarks.pop(start_offset, None)
-            if len(self._bookmarks) >= MAX_BOOKMARKS:
-                del self._bookmarks[next(iter(self._bookmarks))]
-            self._bookmarks[next_offset] = end
+            self.bookmark(next_offset, end)
         return FileSlice(self.file, found.position, end - found.position)
+
+    def bookmark(self, offset: int, position: int) -> None:
+        """Remembers that the first batch that ends at or after `offset` begins at `position`, or
+        will, where that is the end. It holds until the segment is cut."""
+        if offset not in self._bookmarks and len(self._bookmarks) >= MAX_BOOKMARKS:
+            del self._bookmarks[next(iter(self._bookmarks))]
+        self._bookmarks[offset] = position
 
     def _last_batch_end(self, first: FoundBatch, limit: int) -> tuple[int, int | None]:
         """The last batch boundary up to `limit`, and the offset there where that is known.
@@ -294,31 +307,30 @@ class Segment:
         self.time_index.truncate_all()
         self.txn_index.reset()
 
-    def recover(self, on_batch: Callable[[BatchHeader, memoryview], None], *, now_ms: int) -> int:
+    def recover(self, on_batch: OnBatch, *, now_ms: int) -> int:
         """Rebuilds the indexes from the log file and cuts it at the first bad batch.
 
-        `on_batch` sees each good batch in order (producer state, epochs, aborted transactions are
-        the caller's). Returns the number of bytes cut off."""
+        `on_batch` sees good batches in order, see `segment_rebuild.OnBatch` (producer state,
+        epochs, aborted transactions are the caller's). Returns the number of bytes cut off."""
         file_size = self.file.size()
         self.reset_indexes()
         self._bookmarks.clear()
-        self.size = 0
-        self.bytes_since_index_entry = 0
-        self._first_timestamp = None
-        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        previous_last = self.base_offset - 1
-        try:
-            for _, header, batch in scan_batches(self.file, 0, file_size):
-                verify_crc(batch, 0, header)
-                if header.base_offset <= previous_last or not self.fits(header.last_offset):
-                    raise CorruptRecord(f"offset {header.base_offset} after {previous_last}")
-                on_batch(header, batch)
-                self.account((header,))
-                previous_last = header.last_offset
-        except CorruptRecord:
-            # The batch at self.size is where the log ends; what follows was never acknowledged
-            # as flushed, or the recovery point would lie behind it.
-            pass
+        room = IndexRoom(
+            self.config.index_interval_bytes,
+            self.offset_index.max_entries,
+            self.time_index.max_entries - 1,
+        )
+        found = SegmentRebuild(self.base_offset, room, on_batch)
+        # What follows a bad batch was never acknowledged as flushed, or the recovery point would
+        # lie behind it.
+        with suppress(CorruptRecord):
+            found.read(self.file, file_size)
+        self.size = found.size
+        self.bytes_since_index_entry = found.bytes_since_index_entry
+        self._first_timestamp = found.first_timestamp
+        self._max_timestamp = TimestampOffset(found.max_timestamp, found.offset_of_max_timestamp)
+        self.offset_index.extend(found.offset_keys, found.offset_positions)
+        self.time_index.extend(found.time_keys, found.time_offsets)
         if self.size < file_size:
             self.file.truncate(self.size)
         if self.size == 0:

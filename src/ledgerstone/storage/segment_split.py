@@ -7,7 +7,7 @@ copied, batch by batch, into as many segments as it needs; the swap protocol put
 from ledgerstone.errors import CorruptRecord, InvariantViolation
 from ledgerstone.fs import Filesystem
 from ledgerstone.records.batch import BatchHeader
-from ledgerstone.storage.batch_scan import scan_batches, scan_headers
+from ledgerstone.storage.batch_scan import last_offset_in, scan_batches, scan_headers
 from ledgerstone.storage.filenames import CLEANED
 from ledgerstone.storage.segment import Segment
 
@@ -18,8 +18,11 @@ def has_overflow(segment: Segment, *, trust_index: bool = True) -> bool:
     An index that power loss may have garbled is not asked, and all headers are read."""
     if segment.size == 0:
         return False
+    if not trust_index:
+        last = last_offset_in(segment.file, segment.size)
+        return last is not None and not segment.fits(last)
     index = segment.offset_index
-    position = index.lookup(index.last_offset).position if trust_index else 0
+    position = index.lookup(index.last_offset).position
     last_offset = segment.base_offset
     try:
         for _, header in scan_headers(segment.file, position, segment.size):

@@ -27,14 +27,28 @@ def replace_segments(
     old: Sequence[Segment],
     discard: Callable[[Segment], None],
 ) -> None:
-    """Puts `new` (complete, suffix `.cleaned`) in the place of `old`.
+    """Puts `new` (complete, suffix `.cleaned`) in the place of `old`: all five steps.
 
-    `discard` renames a segment's files to `.deleted` and schedules their removal. Old segments
-    that are no longer in the log (retention was faster) are left alone."""
-    ascending = sorted(new, key=lambda segment: segment.base_offset)
-    for segment in ascending:
+    `discard` renames a segment's files to `.deleted` and schedules their removal."""
+    for segment in new:
         segment.flush()
-    fs.fsync_dir(ascending[0].directory)
+    fs.fsync_dir(new[0].directory)
+    rename_segments(segments, new=new, old=old, set_aside=discard)
+    fs.fsync_dir(new[0].directory)
+
+
+def rename_segments(
+    segments: Segments,
+    *,
+    new: Sequence[Segment],
+    old: Sequence[Segment],
+    set_aside: Callable[[Segment], None],
+) -> None:
+    """Steps 2 to 4, which take no time. The caller has made sure of step 1 and sees to step 5;
+    nothing that is set aside may be unlinked before that.
+
+    Old segments that are no longer in the log (retention was faster) are left alone."""
+    ascending = sorted(new, key=lambda segment: segment.base_offset)
     still_here = [segment for segment in old if segment in segments]
 
     for segment in reversed(ascending):
@@ -44,7 +58,6 @@ def replace_segments(
     for segment in ascending:
         segments.add(segment)
     for segment in sorted(still_here, key=lambda segment: segment.base_offset):
-        discard(segment)
+        set_aside(segment)
     for segment in ascending:
         segment.change_suffix("")
-    fs.fsync_dir(ascending[0].directory)

@@ -12,7 +12,7 @@ import struct
 from typing import ClassVar, Final, NamedTuple
 
 from ledgerstone.errors import CorruptFile, IndexFull, IndexOutOfOrder, SegmentOffsetOverflow
-from ledgerstone.storage.index_file import SparseIndex
+from ledgerstone.storage.index_file import UNKNOWN_COUNT, SparseIndex
 from ledgerstone.types import INT32_MAX, NO_TIMESTAMP
 
 # timestamp int64, relative offset int32
@@ -41,7 +41,9 @@ class TimeIndex(SparseIndex):
     @property
     def is_full(self) -> bool:
         """One slot stays free for the entry that is forced when the segment rolls."""
-        return self.entry_count >= self.max_entries - 1
+        # Asked at every append: the count is nearly always known.
+        count = self._count
+        return (self.entry_count if count == UNKNOWN_COUNT else count) >= self.max_entries - 1
 
     @property
     def last_offset(self) -> int:

@@ -2,6 +2,7 @@
 
 import struct
 import tracemalloc
+from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,34 @@ def test_frames_are_the_same_however_the_stream_is_cut(
 
     assert found == bodies
     assert reader.pending_bytes == len(tail)
+
+
+@given(
+    bodies=st.lists(st.binary(max_size=50), max_size=8),
+    steps=st.lists(st.integers(1, 20), min_size=1, max_size=9),
+)
+def test_frames_are_the_same_where_parts_are_received_into_their_own_buffer(
+    bodies: list[bytes], steps: list[int]
+) -> None:
+    reader = FrameReader(LIMIT)
+    left, found = framed(*bodies), []
+
+    for step in cycle(steps):
+        if not left:
+            break
+        if reader.is_collecting:
+            room = reader.room()
+            count = min(step, len(room), len(left))
+            room[:count] = left[:count]
+            del room
+            found += [bytes(frame) for frame in reader.fill(count)]
+        else:
+            count = min(step, len(left))
+            found += [bytes(frame) for frame in reader.feed(bytearray(left[:count]))]
+        left = left[count:]
+
+    assert found == bodies
+    assert reader.pending_bytes == 0
 
 
 @given(bodies=st.lists(st.binary(max_size=50), min_size=1, max_size=5))

@@ -6,7 +6,7 @@ import pytest
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.codec import decode_response, encode_request
-from ledgerstone.protocol.framing import BadFrame
+from ledgerstone.protocol.framing import BadFrame, TlsHandshake
 from ledgerstone.protocol.headers import RequestHeader, encode_request_header
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import (
@@ -198,6 +198,30 @@ def test_requests_before_a_bad_frame_are_served_first() -> None:
     assert not server.wants_read
     with pytest.raises(BadFrame):
         server.next_request()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_tls_handshake_is_answered_with_a_fatal_alert(parts: int) -> None:
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)
+    server = connection()
+
+    for part in range(parts):
+        server.receive_data(hello[part : part + 1] if part < parts - 1 else hello[part:])
+
+    with pytest.raises(TlsHandshake, match="PLAINTEXT"):
+        server.next_request()
+    # Content type 21, version 3.3, two bytes: fatal, handshake_failure.
+    assert server.data_to_send() == [b"\x15\x03\x03\x00\x02\x02\x28"]
+
+
+def test_http_request_is_answered_with_nothing() -> None:
+    server = connection()
+
+    server.receive_data(b"GET / HTTP/1.1\r\n")
+
+    with pytest.raises(BadFrame):
+        server.next_request()
+    assert server.data_to_send() == []
 
 
 def test_only_requests_with_records_may_be_large() -> None:

@@ -21,7 +21,7 @@ from ledgerstone.storage.checkpoints import (
     PartitionMetadata,
 )
 from ledgerstone.storage.dump import Fact, PartitionFacts, dump_path
-from ledgerstone.storage.dump_files import (
+from ledgerstone.storage.dump_facts import (
     AbortedTxnFacts,
     CheckpointFacts,
     CleanShutdownFacts,
@@ -35,6 +35,7 @@ from ledgerstone.storage.dump_files import (
     ProducerFacts,
     TimeIndexEntry,
     TopicIdFacts,
+    UnfinishedFacts,
 )
 from ledgerstone.storage.dump_log import BatchFacts, DumpOptions, LogTotals, RecordFacts
 from ledgerstone.storage.leader_epochs import EpochEntry
@@ -566,6 +567,16 @@ def test_snapshot_with_a_wrong_crc_is_a_problem_and_the_other_files_are_shown() 
     assert "crc" in reason
     shown = [(f.format, f.path) for f in only(FileFacts, facts)]
     assert shown[-1] == (FileFormat.FOREIGN, f"{DIRECTORY}/zzz")
+
+
+def test_snapshot_whose_content_was_never_written_is_told_in_words_and_no_problem() -> None:
+    path = f"{DIRECTORY}/{13:020d}.snapshot"
+
+    facts = dumped(disk_with({path: b""}), path)
+
+    (unfinished,) = only(UnfinishedFacts, facts)
+    assert unfinished.reason.startswith("empty: ")
+    assert problems(facts) == []
 
 
 def test_leader_epochs_are_shown_and_must_rise() -> None:

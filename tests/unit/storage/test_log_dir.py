@@ -16,10 +16,10 @@ from ledgerstone.storage.filenames import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from ledgerstone.storage.log_config import LogConfig
-from ledgerstone.storage.log_dir import LogDir, open_log_dir
+from ledgerstone.storage.log_dir import DIRECTORIES_AT_ONCE, LogDir, open_log_dir
 from ledgerstone.storage.log_shrink import delete_old_segments
 from ledgerstone.types import TopicPartition
-from tests.kit.logs import T0, all_records, offsets
+from tests.kit.logs import T0, all_records, offsets, unlink_due
 from tests.kit.scenario import ONE_BYTES, append, append_ones, put, replicate_all
 
 PATH = "/data"
@@ -396,10 +396,10 @@ def test_deleted_partition_is_renamed_aside_and_unlinked_after_the_delay() -> No
     log_dir.delete(A)
     aside = [name for name in machine.names() if name.startswith("a-0")]
     machine.clock.advance(ms=SMALL.file_delete_delay_ms - 1)
-    log_dir.unlink_due()
+    unlink_due(log_dir)
     still = [name for name in machine.names() if name.startswith("a-0")]
     machine.clock.advance(ms=1)
-    gone = log_dir.unlink_due()
+    gone = unlink_due(log_dir)
 
     assert len(aside) == 1
     assert aside[0].endswith("-delete")
@@ -418,7 +418,7 @@ def test_deleted_directories_found_at_start_are_removed() -> None:
     machine.fs.kill()
 
     again = machine.start()
-    again.unlink_due()
+    unlink_due(again)
 
     assert again.logs == {}
     assert not [name for name in machine.names() if name.startswith("a-0")]
@@ -448,7 +448,7 @@ def test_copies_and_strays_are_left_alone(state: str) -> None:
     machine.fs.make_dir(join(PATH, name))
 
     log_dir = machine.start()
-    log_dir.unlink_due()
+    unlink_due(log_dir)
 
     assert log_dir.logs == {}
     assert name in machine.names()
@@ -467,3 +467,33 @@ def test_crash_in_the_middle_of_a_stop_is_not_a_clean_stop() -> None:
     again = machine.start()
     assert not again.remembered.clean
     assert offsets(all_records(again.logs[A])) == [0, 1, 2, 3, 4]
+
+
+def test_deleted_directories_are_removed_some_at_a_time_until_none_is_left() -> None:
+    machine = Machine()
+    log_dir = machine.start()
+    doomed = [TopicPartition("many", number) for number in range(2 * DIRECTORIES_AT_ONCE + 1)]
+    for topic_partition in doomed:
+        log_dir.create(topic_partition, SMALL)
+    refused = log_dir.delete_all(doomed)
+    machine.clock.advance(ms=SMALL.file_delete_delay_ms)
+
+    removed = [unlink_due(log_dir) for _ in range(4)]
+
+    assert refused == []
+    assert removed == [DIRECTORIES_AT_ONCE, DIRECTORIES_AT_ONCE, 1, 0]
+    assert not any(name.startswith("many") for name in machine.names())
+
+
+def test_partitions_deleted_together_are_forgotten_together() -> None:
+    machine = Machine()
+    log_dir = machine.start()
+    for topic_partition in (A, B):
+        append_ones(log_dir.create(topic_partition, SMALL), 2)
+    log_dir.checkpoint()
+
+    log_dir.delete_all([A, B])
+
+    assert "with-dash" not in machine.text_of(RECOVERY_POINT_CHECKPOINT)
+    assert log_dir.logs == {}
+    assert len(log_dir.doomed) == 2

@@ -158,6 +158,27 @@ def test_producer_state_is_rebuilt_where_no_snapshot_is_left() -> None:
     assert append(reopened, producer_id=7, producer_epoch=0, base_sequence=12).first_offset == 12
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("which", [0, -1], ids=["an older one", "the newest"])
+def test_snapshot_whose_content_was_never_written_is_thrown_away(which: int, clean: bool) -> None:
+    world = World()
+    log = world.open(SMALL)
+    for sequence in range(12):
+        append(log, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    empty = join(world.directory, names(world, ".snapshot")[which])
+    file = disk(world).open(empty)
+    file.truncate(0)
+    file.close()
+
+    reopened, _ = reopen(world, clean=clean)
+
+    entry = reopened.producers.last_entry(7)
+    assert entry is not None
+    assert entry.last_sequence == 11
+    is_made_anew = disk(world).exists(empty)
+    assert not is_made_anew or disk(world).size_of(empty) > 0
+
+
 def test_snapshot_of_what_was_cut_off_is_not_believed() -> None:
     world = World()
     log = world.open(SMALL)

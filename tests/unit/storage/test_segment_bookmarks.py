@@ -3,10 +3,12 @@
 import pytest
 
 from ledgerstone.records.batch import BatchHeader
+from ledgerstone.storage.log_reader import read
+from ledgerstone.storage.log_shrink import truncate_to
 from ledgerstone.storage.offset_index import OffsetIndex, OffsetPosition
-from ledgerstone.storage.segment import MAX_BOOKMARKS, Segment
+from ledgerstone.storage.segment import MAX_BOOKMARKS, FoundBatch, Segment
 from tests.kit.logs import T0, World
-from tests.kit.scenario import ONE_BYTES, batches_in, fill, new_segment, stored
+from tests.kit.scenario import ONE_BYTES, append_ones, batches_in, fill, new_segment, stored
 
 
 def read_some(segment: Segment, offset: int, max_bytes: int) -> list[tuple[int, int]]:
@@ -82,3 +84,43 @@ def test_recovery_forgets_where_readers_stopped() -> None:
 
     assert segment.size == ONE_BYTES
     segment.check_invariants()
+
+
+def test_reader_at_the_end_of_the_log_goes_on_without_a_look_at_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = World().open()
+    append_ones(log, 3)
+    read(log, 0, max_bytes=1 << 20)
+    append_ones(log, 2)
+
+    def refuse(_: Segment, offset: int) -> FoundBatch | None:
+        raise AssertionError(f"the file was searched for {offset}")
+
+    monkeypatch.setattr(Segment, "find", refuse)
+
+    assert batches_in(read(log, 3, max_bytes=1 << 20).slice) == [(3, 3), (4, 4)]
+    with pytest.raises(AssertionError, match="searched for 3"):
+        read(log, 3, max_bytes=ONE_BYTES)
+
+
+def test_reader_at_the_end_meets_what_was_written_after_a_truncation() -> None:
+    log = World().open()
+    append_ones(log, 3)
+    read(log, 0, max_bytes=1 << 20)
+
+    truncate_to(log, 1)
+    append_ones(log, 4)
+
+    assert batches_in(read(log, 3, max_bytes=1 << 20).slice) == [(3, 3), (4, 4)]
+
+
+def test_readers_at_the_end_are_forgotten_when_there_are_too_many_and_still_served() -> None:
+    log = World().open()
+
+    for offset in range(3 * MAX_BOOKMARKS):
+        append_ones(log, 1)
+        assert batches_in(read(log, offset, max_bytes=1 << 20).slice) == [(offset, offset)]
+
+    log.segments.active.check_invariants()
+    assert batches_in(read(log, 3, max_bytes=ONE_BYTES).slice) == [(3, 3)]
