@@ -1,7 +1,8 @@
 """Every topic key, declared once, and how a topic's settings resolve. Pure.
 
-The names, defaults and ranges are Kafka's. A topic's own value comes first, then the broker keys
-that serve as its default in the order of `synonyms`, then the default declared here.
+The names, defaults and ranges are Kafka's; keys of our own begin with `ledgerstone.`. A topic's own
+value comes first, then the broker keys that serve as its default in the order of `synonyms`, then
+the default declared here.
 """
 
 from collections.abc import Mapping
@@ -245,6 +246,23 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
             default=False,
             synonyms=_same("unclean.leader.election.enable"),
             doc="Whether a replica outside the in-sync set may lead, losing what it does not have.",
+        ),
+        # Ours; Kafka removes a tombstone at its horizon, whoever has not read it.
+        ConfigKey(
+            name="ledgerstone.tombstone.hold.groups",
+            kind=Kind.LIST,
+            default=(),
+            synonyms=_same("ledgerstone.tombstone.hold.groups"),
+            doc="Groups that must have committed past a tombstone before it is removed; * stands "
+            "for every group with commits on the topic.",
+        ),
+        ConfigKey(
+            name="ledgerstone.tombstone.hold.max.ms",
+            kind=Kind.LONG,
+            default=_WEEK_MS,
+            at_least=0,
+            synonyms=_same("ledgerstone.tombstone.hold.max.ms"),
+            doc="How long past its delete horizon a tombstone is held for groups at most.",
         ),
     )
 }

@@ -15,6 +15,8 @@ MIB = 1024 * KIB
 TIMEOUT_S = 10.0
 # Others are being served as long as they wait less than this; a loaded machine takes its time.
 PATIENCE_S = 5.0
+# Fatal, handshake_failure: what a TLS client on a plaintext port is told.
+TLS_ALERT = bytes.fromhex("15 0303 0002 02 28")
 
 
 @dataclass(slots=True)
@@ -42,6 +44,16 @@ class Socket:
         self.raw.sendall(frame_of(message, number, self.sent))
         self.sent += 1
 
+    def send_at_most(self, data: bytes) -> None:
+        """What the network takes without waiting for the broker to read."""
+        self.raw.setblocking(False)
+        try:
+            while data:
+                data = data[self.raw.send(data) :]
+        except BlockingIOError:
+            pass
+        self.raw.settimeout(TIMEOUT_S)
+
     def frame(self) -> bytes:
         """The next answer without its size; empty once the broker has closed."""
         head = self._exactly(4)
@@ -61,11 +73,18 @@ class Socket:
         return taken
 
     def is_closed(self) -> bool:
-        """Waits for the end of the stream; False if there is an answer instead."""
+        """Waits for the end of the stream; False if there is an answer instead.
+
+        A TLS alert is none: it only says in another protocol that this one is not understood."""
         try:
-            return self.raw.recv(1) == b""
+            said = self.raw.recv(1)
+            return said == b"" or (said == TLS_ALERT[:1] and self._is_tls_alert())
         except ConnectionResetError:
             return True
+
+    def _is_tls_alert(self) -> bool:
+        rest = b"".join(iter(lambda: self.raw.recv(64), b""))
+        return rest == TLS_ALERT[1:]
 
 
 def connect(broker: BrokerProcess, *, receive_bytes: int | None = None) -> Socket:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+# Those that need Spark are run by tests/spark.
+NAMES = [path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("spark_")]
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_example_runs_to_its_end(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name)],

@@ -348,6 +348,35 @@ def test_connections_beyond_the_limit_are_closed_at_once(
             each.raw.close()
 
 
+def test_half_senders_hold_no_more_than_the_limit_and_others_are_served(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    limit = 16 * MIB
+    settings = {"queued.max.request.bytes": str(limit)}
+    with BrokerProcess(tmp_path_factory.mktemp("half"), settings) as process:
+        _prepare(process)
+        attackers = [connect(process) for _ in range(100)]
+        before = rss_bytes(process)
+        with connect(process) as healthy:
+            for attacker in attackers:
+                attacker.send_at_most(frame_prefix(2 * MIB) + bytes(MIB))
+            worst_s = max(served_s(healthy) for _ in range(20))
+            small = build_batch([(0, b"key", bytes(1000), ())])
+            code = error_of(healthy.ask(produce(small, SMALL), 11))
+            held = rss_bytes(process) - before
+            for attacker in attackers:
+                attacker.raw.close()
+            large = build_batch([(0, b"key", bytes(MIB), ())])
+            later_code = error_of(healthy.ask(produce(large, BIG), 11))
+
+        # Buffers double as they grow, and the one that began first may finish whatever others do.
+        assert held < limit + 8 * MIB
+        assert worst_s < PATIENCE_S
+        assert (code, later_code) == (0, 0)
+        assert "Traceback" not in process.log_text
+        process.stop()
+
+
 def test_pieces_of_a_produce_from_many_connections_do_not_mix(
     broker: BrokerProcess, healthy: Socket
 ) -> None:

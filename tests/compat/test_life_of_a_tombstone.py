@@ -201,14 +201,13 @@ def test_worker_killed_in_the_middle_of_a_pass_costs_nothing_and_is_told(tmp_pat
         create(process, "topic")
         client = CLIENTS[0](process.bootstrap)
         client.produce("topic", [Record(b"1", b"a")])
-        compact(process, "topic")
-        (worker,) = workers_of(process.pid)
         client.produce("topic", [Record(b"2", b"a")])
 
-        # It is handed the pass and never comes to its end.
-        os.kill(worker, signal.SIGSTOP)
+        # It is started for the pass and never comes to its end.
         (ticket,) = post(process, "topics/topic/compact")["tickets"]
-        wait_until(lambda: state_of(process, "topic") == "in progress", "the pass has begun")
+        (worker,) = wait_until(lambda: workers_of(process.pid), "a worker is started")
+        os.kill(worker, signal.SIGSTOP)
+        assert state_of(process, "topic") == "in progress"
         os.kill(worker, signal.SIGKILL)
         died = wait_until(
             lambda: get(process, f"tickets/{ticket['ticket']}")["run"], "the pass is given up"

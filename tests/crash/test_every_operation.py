@@ -12,7 +12,7 @@ import pytest
 
 from ledgerstone.types import TopicPartition
 from tests.kit.log_checks import check_log
-from tests.kit.logs import all_records, batch
+from tests.kit.logs import all_records, batch, unlink_due
 from tests.kit.machines import DATA, SMALL, TOPIC_ID, Machine
 from tests.kit.sweeps import (
     ALL_SAVED,
@@ -187,7 +187,7 @@ def test_a_deleted_partition_is_whole_or_gone_and_leaves_nothing_to_its_successo
     def delete(machine: Machine) -> None:
         machine.log_dir.delete(OTHER)
         machine.clock.advance(minutes=2)
-        machine.log_dir.unlink_due()
+        unlink_due(machine.log_dir)
 
     def is_whole_or_gone(machine: Machine) -> None:
         log = machine.log_dir.logs.get(OTHER)
@@ -198,7 +198,7 @@ def test_a_deleted_partition_is_whole_or_gone_and_leaves_nothing_to_its_successo
         successor = machine.log_dir.create(OTHER, SMALL, topic_id=TOPIC_ID)
         assert (successor.log_start_offset, successor.log_end_offset) == (0, 0)
         assert successor.recovery_point == 0
-        machine.log_dir.unlink_due()
+        unlink_due(machine.log_dir)
         assert not [name for name in machine.fs.list_dir(DATA) if name.endswith("-delete")]
 
     assert sweep(with_another_partition(), delete, deaths(1), check=is_whole_or_gone) > 0

@@ -13,6 +13,7 @@ from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.types import TopicPartition
 from tests.kit import stories
+from tests.kit.logs import unlink_due
 from tests.kit.scribe import Scribe
 from tests.kit.written import LogModel
 
@@ -122,7 +123,8 @@ def write_directories(
         scribe.log.check_invariants()
         models[kind.name] = scribe.model
     clock.advance(minutes=5)
-    log_dir.unlink_due()
+    while unlink_due(log_dir):
+        pass
     log_dir.close(broker_epoch=broker_epoch)
     for model in models.values():
         model.close()

@@ -26,7 +26,17 @@ from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.bootstrap import World, open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning_parts import PassFailed
-from ledgerstone.server.effects import Clean, Close, Effect, Flush, Proceed, Send
+from ledgerstone.server.effects import (
+    Clean,
+    Close,
+    Effect,
+    Flush,
+    GiveUp,
+    Proceed,
+    Send,
+    SyncSwap,
+    Unlink,
+)
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
@@ -162,9 +172,13 @@ class InProcess:
         self.trace: list[str] = []
         # Flushes are performed at once unless a test wants to hold them back.
         self.held_flushes: list[Flush] | None = None
+        self.held_syncs: list[SyncSwap] | None = None
+        self.held_unlinks: list[Unlink] | None = None
         # The same for cleaning passes; and what the owner last said about each.
         self.held_passes: list[Clean] | None = None
         self.called_off: dict[int, bool] = {}
+        # Passes whose worker the owner wants killed; a test says when it is dead.
+        self.given_up: list[GiveUp] = []
         self._next_number = 1
         self.broker: Broker
         self.start()
@@ -227,6 +241,12 @@ class InProcess:
                         self.flush(effect)
                     else:
                         self.held_flushes.append(effect)
+                case Unlink():
+                    self.trace.append(f"unlink {len(effect.plan.files)}")
+                    if self.held_unlinks is None:
+                        self.unlink(effect)
+                    else:
+                        self.held_unlinks.append(effect)
                 case Clean():
                     self.trace.append(f"clean {effect.plan.topic_partition}")
                     if self.held_passes is None:
@@ -235,6 +255,14 @@ class InProcess:
                         self.held_passes.append(effect)
                 case Proceed(number, go_on):
                     self.called_off[number] = not go_on
+                case SyncSwap():
+                    if self.held_syncs is None:
+                        self.sync(effect)
+                    else:
+                        self.held_syncs.append(effect)
+                case GiveUp():
+                    self.trace.append(f"give up {effect.number}")
+                    self.given_up.append(effect)
 
     def _close(self, number: int, reason: str) -> None:
         self.trace.append(f"close {number} {reason}")
@@ -249,6 +277,22 @@ class InProcess:
         except OSError as error:
             failure = error
         self.perform(self.broker.completed(effect, failure))
+
+    def unlink(self, effect: Unlink) -> None:
+        failure: OSError | None = None
+        try:
+            effect.plan.perform()
+        except OSError as error:
+            failure = error
+        self.perform(self.broker.unlinked(effect, failure))
+
+    def sync(self, effect: SyncSwap) -> None:
+        failure: OSError | None = None
+        try:
+            effect.perform()
+        except OSError as error:
+            failure = error
+        self.perform(self.broker.swap_synced(effect, failure))
 
     def clean(self, effect: Clean) -> None:
         """The whole pass at once, as a worker does it."""

@@ -13,6 +13,7 @@ from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.storage.log_loader import OpenLog, open_log
 from ledgerstone.types import TopicPartition
 
@@ -74,3 +75,13 @@ def all_records(log: PartitionLog) -> list[Record]:
 
 def offsets(records: Iterable[Record]) -> list[int]:
     return [record.offset for record in records]
+
+
+def unlink_due(log_dir: LogDir) -> int:
+    """What the runtime does in a thread, at once; returns how many files and directories went."""
+    plan = log_dir.plan_unlink()
+    if plan is None:
+        return 0
+    plan.perform()
+    log_dir.unlink_done(plan)
+    return len(plan.gone)

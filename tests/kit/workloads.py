@@ -5,7 +5,7 @@ from dataclasses import replace
 from ledgerstone.records.builder import build_batch
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.types import INT32_MAX
-from tests.kit.logs import T0, TP, batch
+from tests.kit.logs import T0, TP, batch, unlink_due
 from tests.kit.machines import DATA, SMALL, Machine
 
 # -- pasts --------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def delete_by_size_and_time(machine: Machine) -> None:
     machine.log.advance_high_watermark(machine.log.log_end_offset)
     machine.delete_old_segments()
     machine.log_dir.checkpoint()
-    machine.log_dir.unlink_due()
+    unlink_due(machine.log_dir)
     machine.append_keys("o")
 
 

@@ -11,7 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.cleaner.holds import NO_HOLDS, Holds
+from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import LogFacts, LogToClean, Reason, SegmentFacts
+from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.types import INT64_MAX
 
 # A pass that left its own reason standing is not repeated at once: each time it rests longer.
@@ -40,6 +43,9 @@ class Pending:
     watched_from_offset: int = 0
     # The earliest horizon that a pass left behind it; None when none is pending, or none is known.
     earliest_horizon_ms: int | None = None
+    # Of markers alone, and where the tombstones lie; None: only the earliest of all is known.
+    marker_horizon_ms: int | None = None
+    ranges: tuple[TombstoneRange, ...] | None = None
     horizons_are_known: bool = False
     tombstones: dict[int, SegmentTombstones] = field(default_factory=dict)
     rest_until_ms: int = 0
@@ -49,12 +55,41 @@ class Pending:
         first_ms, total = self.tombstones.get(segment_base, (now_ms, 0))
         self.tombstones[segment_base] = SegmentTombstones(first_ms, total + tombstone_count)
 
-    def cleaned(self, end_offset: int, earliest_horizon_ms: int | None) -> None:
+    def cleaned(
+        self,
+        end_offset: int,
+        earliest_horizon_ms: int | None,
+        *,
+        marker_horizon_ms: int | None = None,
+        ranges: tuple[TombstoneRange, ...] | None = None,
+    ) -> None:
         """A pass has seen everything below `end_offset`."""
-        self.earliest_horizon_ms = earliest_horizon_ms
-        self.horizons_are_known = True
+        self.know_horizons(earliest_horizon_ms, marker_horizon_ms=marker_horizon_ms, ranges=ranges)
         for base in [base for base in self.tombstones if base < end_offset]:
             del self.tombstones[base]
+
+    def know_horizons(
+        self,
+        earliest_horizon_ms: int | None,
+        *,
+        marker_horizon_ms: int | None,
+        ranges: tuple[TombstoneRange, ...] | None,
+    ) -> None:
+        """From a pass, or from what was written down about the last one."""
+        self.earliest_horizon_ms = earliest_horizon_ms
+        self.marker_horizon_ms = marker_horizon_ms
+        self.ranges = ranges
+        self.horizons_are_known = True
+
+    def released_ms(self, holds: Holds) -> int | None:
+        """When a pass could remove something that waits for its horizon; a range that somebody
+        holds waits longer."""
+        if self.ranges is None:
+            return self.earliest_horizon_ms
+        times = [released_ms(each, holds) for each in self.ranges]
+        if self.marker_horizon_ms is not None:
+            times.append(self.marker_horizon_ms)
+        return min(times, default=None)
 
     def merged(self, source_bases: Sequence[int], base_offset: int) -> None:
         """Segments became one: what they hold is found under its base from now on."""
@@ -75,12 +110,17 @@ class Pending:
 
     def deleted_below(self, first_base: int) -> None:
         """Retention has taken the segments below."""
+        if self.ranges and self.ranges[0].last_offset < first_base:
+            self.ranges = tuple(each for each in self.ranges if each.last_offset >= first_base)
         for base in [base for base in self.tombstones if base < first_base]:
             del self.tombstones[base]
 
     def truncated(self, end_offset: int) -> None:
         for base in [base for base in self.tombstones if base >= end_offset]:
             del self.tombstones[base]
+        if self.ranges:
+            kept = (each for each in self.ranges if each.first_offset < end_offset)
+            self.ranges = tuple(kept)
         self.watched_from_offset = min(self.watched_from_offset, end_offset)
 
     @property
@@ -112,12 +152,18 @@ def dirty_segments(facts: LogFacts, first_dirty_offset: int) -> list[SegmentFact
 
 
 def due_times(
-    facts: LogFacts, log: LogToClean, pending: Pending, *, tombstone_lag_ms: int
+    facts: LogFacts,
+    log: LogToClean,
+    pending: Pending,
+    *,
+    tombstone_lag_ms: int,
+    holds: Holds = NO_HOLDS,
 ) -> Iterator[Due]:
     """Everything that will make a pass due, and when; what lies in the past is due now."""
     has_sealed = facts.segments[0].base_offset < log.first_uncleanable_offset
-    if has_sealed and pending.earliest_horizon_ms is not None:
-        yield Due(Reason.HORIZON, pending.earliest_horizon_ms)
+    horizon_ms = pending.released_ms(holds)
+    if has_sealed and horizon_ms is not None:
+        yield Due(Reason.HORIZON, horizon_ms)
     has_clean_part = log.first_dirty_offset > facts.segments[0].base_offset
     if has_sealed and has_clean_part and not pending.horizons_are_known and log.clean_bytes > 0:
         yield Due(Reason.UNKNOWN_HORIZONS, 0)

@@ -1,8 +1,9 @@
 """What became of the passes over a partition: one record each, the newest few kept. Pure.
 
 The records live beside the segments they tell of, in `cleaning-history.json`, so they go when the
-partition goes. The last one also remembers the earliest pending horizon over a restart. A file
-that cannot be read is no history; the next pass writes a new one.
+partition goes; `storage.dump_history` shows them. The last one also remembers the earliest pending
+horizon over a restart, and beside the runs stands what is known of the tombstones themselves
+(`tombstone_ledger`). A file that cannot be read is no history; the next pass writes a new one.
 """
 
 import json
@@ -11,8 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
 from ledgerstone.cleaner.plan import PassStats
+from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
 
-HISTORY_FILE: Final = "cleaning-history.json"
 VERSION: Final = 1
 # Larger than any we write; what is larger is not ours.
 MAX_BYTES: Final = 4 << 20
@@ -44,20 +45,29 @@ class Run:
         return asdict(self)
 
 
-def encode_runs(runs: Sequence[Run]) -> bytes:
-    content = {"version": VERSION, "runs": [run.to_json() for run in runs]}
+def encode_runs(runs: Sequence[Run], ledger: TombstoneLedger | None = None) -> bytes:
+    content: dict[str, Any] = {"version": VERSION, "runs": [run.to_json() for run in runs]}
+    if ledger is not None:
+        content["tombstones"] = ledger.to_json()
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
 def decode_runs(data: bytes) -> list[Run]:
     """Raises ValueError where the bytes are not what `encode_runs` writes."""
+    return decode_history(data)[0]
+
+
+def decode_history(data: bytes) -> tuple[list[Run], TombstoneLedger]:
+    """The same, and the ledger; an empty one where none was written."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"{len(data)} bytes of history, at most {MAX_BYTES} are believed")
     try:
         content = json.loads(data)
         if content["version"] != VERSION:
             raise ValueError(f"version {content['version']!r}, only {VERSION} is known")
-        return [_run_from(each) for each in content["runs"]]
+        runs = [_run_from(each) for each in content["runs"]]
+        ledger = content.get("tombstones")
+        return runs, TombstoneLedger() if ledger is None else TombstoneLedger.from_json(ledger)
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"not a cleaning history: {error!r}") from error
 
@@ -66,7 +76,7 @@ def _run_from(content: dict[str, Any]) -> Run:
     stats = content["stats"]
     known = {field.name: stats[field.name] for field in fields(PassStats) if field.name in stats}
     for name, value in known.items():
-        if type(value) is not int and not (value is None and name == "earliest_horizon_ms"):
+        if type(value) is not int and not (value is None and name.endswith("_horizon_ms")):
             raise ValueError(f"{name} is {value!r}")
     rest = {field.name: content[field.name] for field in fields(Run) if field.name != "stats"}
     texts = ("reason", "outcome", "detail")

@@ -12,9 +12,12 @@ from ledgerstone.cleaner.plan import (
     CleanedGroup,
     CleaningPlan,
     LastBatch,
+    OffsetSpan,
     PassReport,
     PassStats,
     SourceSegment,
+    TombstoneRange,
+    TombstoneTraces,
 )
 from ledgerstone.types import TopicPartition
 
@@ -82,4 +85,11 @@ def report_of(message: Message) -> PassReport:
     content["topic_partition"] = TopicPartition(*content["topic_partition"])
     content["groups"] = tuple(_group_from(each) for each in content["groups"])
     content["stats"] = PassStats(**content["stats"])
+    if content["tombstones"] is None:
+        return PassReport(**content)
+    removed = content["tombstones"]["removed"]
+    content["tombstones"] = TombstoneTraces(
+        pending=tuple(TombstoneRange(*each) for each in content["tombstones"]["pending"]),
+        removed=None if removed is None else OffsetSpan(*removed),
+    )
     return PassReport(**content)

@@ -7,7 +7,7 @@ away half done costs those files.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -54,6 +54,8 @@ class CleaningPlan:
     # Tombstones at or above this offset stay whatever their horizon says: somebody has not seen
     # them yet.
     held_from_offset: int | None = None
+    # But not longer than this past their horizon.
+    hold_max_ms: int = INT64_MAX
     dedupe_buffer_bytes: int = 128 << 20
     load_factor: float = 0.9
     window_bytes: int = 2 << 20
@@ -65,6 +67,11 @@ class CleaningPlan:
     def new_horizon_ms(self) -> int:
         """What this pass stamps. Retention for ever must not wrap around to long ago."""
         return min(self.now_ms + self.delete_retention_ms, LAST_HORIZON_MS)
+
+    @property
+    def held_after_ms(self) -> int:
+        """Tombstones whose horizon is not later than this have been held long enough."""
+        return self.now_ms - self.hold_max_ms
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,6 +96,35 @@ class PassStats:
     map_slots: int = 0
     # The earliest horizon still ahead of what was kept; None where nothing waits.
     earliest_horizon_ms: int | None = None
+    # The same of transaction markers alone.
+    earliest_marker_horizon_ms: int | None = None
+
+
+class OffsetSpan(NamedTuple):
+    first_offset: int
+    last_offset: int
+
+    def over(self, other: "OffsetSpan") -> "OffsetSpan":
+        """The span from the first offset of both to the last."""
+        return OffsetSpan(
+            min(self.first_offset, other.first_offset), max(self.last_offset, other.last_offset)
+        )
+
+
+class TombstoneRange(NamedTuple):
+    """Tombstones that wait for their horizon; there may be other records between them."""
+
+    first_offset: int
+    last_offset: int
+    earliest_horizon_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TombstoneTraces:
+    """Where a pass left tombstones, in the order of the log, and where it removed some."""
+
+    pending: tuple[TombstoneRange, ...] = ()
+    removed: OffsetSpan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +144,4 @@ class PassReport:
     end_offset: int
     groups: tuple[CleanedGroup, ...]
     stats: PassStats
+    tombstones: TombstoneTraces | None = None  # None: it told nothing of them

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from ledgerstone.broker_keys import BROKER_KEYS
+from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import CleaningPlan, LastBatch, SourceSegment
 from ledgerstone.cleaner.selection import LogFacts, LogToClean, SegmentFacts
 from ledgerstone.records.compression import decompression_limit
@@ -42,6 +43,8 @@ class CleanerSettings:
     retry_ms: int = 15_000  # 0: a partition that failed stays uncleanable until the next start
     history_runs: int = 20
     overdue_ms: int = 3_600_000
+    worker_timeout_ms: int = 60_000  # 0: for ever
+    check_near_tombstones: bool = True
 
     @classmethod
     def from_values(cls, values: Mapping[str, str]) -> "CleanerSettings":
@@ -72,6 +75,8 @@ class CleanerSettings:
             retry_ms=value(_OWN_PREFIX + "retry.ms"),
             history_runs=value(_OWN_PREFIX + "history.runs"),
             overdue_ms=value(_OWN_PREFIX + "overdue.ms"),
+            worker_timeout_ms=value(_OWN_PREFIX + "worker.timeout.ms"),
+            check_near_tombstones=value("ledgerstone.near.tombstones.check"),
         )
 
 
@@ -112,7 +117,12 @@ def _segment_facts(segment: Segment, with_times: bool) -> SegmentFacts:
 
 
 def make_plan(
-    log: PartitionLog, to_clean: LogToClean, settings: CleanerSettings, *, now_ms: int
+    log: PartitionLog,
+    to_clean: LogToClean,
+    settings: CleanerSettings,
+    *,
+    now_ms: int,
+    holds: Holds = NO_HOLDS,
 ) -> CleaningPlan | None:
     """None where there is no sealed segment to rewrite."""
     sources = [
@@ -141,6 +151,8 @@ def make_plan(
             producer_id: LastBatch(last_data_offset=last_data_offset, producer_epoch=epoch)
             for producer_id, (last_data_offset, epoch) in log.producers.active_producers().items()
         },
+        held_from_offset=holds.held_from_offset,
+        hold_max_ms=holds.max_ms,
         dedupe_buffer_bytes=settings.dedupe_buffer_bytes,
         load_factor=settings.load_factor,
         window_bytes=settings.window_bytes,

@@ -7,10 +7,18 @@ same is asked of each of its records.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Due
+from ledgerstone.cleaner.holds import NO_HOLDS, Holds
+from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import LogFacts, LogToClean, first_protected_segment
+
+HORIZON: Final = "horizon"
+HOLD: Final = "hold"
+# Gates that keep a pass from nothing but removing tombstones.
+FOR_TOMBSTONES: Final = (HORIZON, HOLD)
+_SHOWN_GROUPS: Final = 3
 
 
 class Gate(NamedTuple):
@@ -43,6 +51,8 @@ class Situation:
     earliest_horizon_ms: int | None = None
     fresh_tombstones: int = 0
     log_failure: str | None = None
+    holds: Holds = NO_HOLDS
+    ranges: Sequence[TombstoneRange] = ()
 
 
 def gates(situation: Situation) -> list[Gate]:
@@ -52,6 +62,7 @@ def gates(situation: Situation) -> list[Gate]:
         *_how_far(situation),
         _dirty_enough(situation),
         _horizon(situation),
+        *_held(situation),
     ]
 
 
@@ -156,16 +167,44 @@ def _horizon(about: Situation) -> Gate:
     horizon_ms = about.earliest_horizon_ms
     if horizon_ms is None:
         waiting = f"{about.fresh_tombstones} tombstones wait for their first pass"
-        return Gate("horizon", True, f"no tombstone waits for its horizon; {waiting}")
+        return Gate(HORIZON, True, f"no tombstone waits for its horizon; {waiting}")
     if horizon_ms <= about.now_ms:
-        return Gate("horizon", True, "the earliest delete horizon has passed")
+        return Gate(HORIZON, True, "the earliest delete horizon has passed")
     return Gate(
-        "horizon",
+        HORIZON,
         False,
         f"tombstones stay readable for delete.retention.ms={about.delete_retention_ms} after "
         "their first pass",
         horizon_ms,
     )
+
+
+def _held(about: Situation) -> Iterator[Gate]:
+    """Only where groups are named: everybody else never hears of holds."""
+    holds = about.holds
+    slowest = holds.slowest
+    if slowest is None:
+        return
+    found = [
+        each
+        for each in about.ranges
+        if each.earliest_horizon_ms <= about.now_ms
+        and holds.holds(each.last_offset, each.earliest_horizon_ms, now_ms=about.now_ms)
+    ]
+    if not found:
+        yield Gate(HOLD, True, f"no tombstone past its horizon is held; {slowest}")
+        return
+    first = max(min(each.first_offset for each in found), slowest.held_from_offset)
+    last = max(each.last_offset for each in found)
+    ends_at_ms = min(holds.ends_at_ms(each.earliest_horizon_ms) for each in found)
+    others = len(holds.holding(last)) - 1
+    more = f", and {others} more groups hold" if others > 0 else ""
+    text = (
+        f"tombstones from offset {first} to {last} are past their horizon and held: "
+        f"{slowest}{more}; ledgerstone.tombstone.hold.max.ms={holds.max_ms} past the horizon they "
+        "go all the same"
+    )
+    yield Gate(HOLD, False, text, ends_at_ms)
 
 
 class KeyRecord(NamedTuple):
@@ -177,11 +216,13 @@ class KeyRecord(NamedTuple):
     is_latest: bool
 
 
-def explain_record(record: KeyRecord, found: Sequence[Gate], *, now_ms: int) -> Gate:
+def explain_record(
+    record: KeyRecord, found: Sequence[Gate], *, now_ms: int, holds: Holds = NO_HOLDS
+) -> Gate:
     """What keeps one record of a key on disk."""
     if record.is_latest and not record.is_tombstone:
         return Gate("live", False, "it is the key's latest value and stays")
-    shut = first_shut([gate for gate in found if gate.name not in ("horizon",)])
+    shut = first_shut([gate for gate in found if gate.name not in FOR_TOMBSTONES])
     waits = "the next pass will see it" if shut is None else shut.text
     opens_at_ms = None if shut is None else shut.opens_at_ms
     if not record.is_latest:
@@ -192,5 +233,9 @@ def explain_record(record: KeyRecord, found: Sequence[Gate], *, now_ms: int) -> 
     if now_ms < record.delete_horizon_ms:
         text = "a tombstone that must stay readable until its delete horizon"
         return Gate("retained tombstone", False, text, record.delete_horizon_ms)
+    if holds.holds(record.offset, record.delete_horizon_ms, now_ms=now_ms):
+        groups = "; ".join(str(each) for each in holds.holding(record.offset)[:_SHOWN_GROUPS])
+        text = f"a tombstone past its delete horizon that is held: {groups}"
+        return Gate("held tombstone", False, text, holds.ends_at_ms(record.delete_horizon_ms))
     text = f"a tombstone past its delete horizon: the next pass removes it ({waits})"
     return Gate("due tombstone", False, text, opens_at_ms)

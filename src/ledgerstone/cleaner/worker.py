@@ -4,13 +4,18 @@ Own process rather than a thread: compiled code and big buffers stay out of the 
 that dies takes nothing with it. It talks over its standard input and output in frames of
 `messages`, one pass at a time:
 
+    broker: ping             worker: progress  between passes
     broker: clean(plan)      worker: group(…)  each time a `.cleaned` segment is complete
     broker: proceed | abort  worker: …         it waits for this after each group
+                             worker: progress  at most once a second, while it works
                              worker: done(report) | failed(detail)
 
-`abort` may come at any time and the end of input means the same: then the broker is gone.
+`abort` may come at any time and the end of input means the same: then the broker is gone. Where the
+system can, a worker dies with its broker: one that was stopped just then would else go on later, in
+a directory that has a new owner.
 """
 
+import ctypes
 import os
 import select
 import signal
@@ -33,13 +38,16 @@ from ledgerstone.cleaner.messages import (
 from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, PassReport
 from ledgerstone.cleaner.throttle import Throttle
 from ledgerstone.clock import Dice
-from ledgerstone.fs import Filesystem
+from ledgerstone.fs import Filesystem, join
+from ledgerstone.storage.filenames import DELETED, Kind, file_name
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
 _INPUT: Final = 0
 _OUTPUT: Final = 1
 # Cleaning can wait; whoever produces and consumes cannot.
 _NICE: Final = 5
+PROGRESS_S: Final = 1.0
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 
 
 class BrokerGone(Exception):
@@ -53,6 +61,7 @@ class Conversation:
         self._read_from = read_from
         self._write_to = write_to
         self.is_aborted = False
+        self._said_at_s = time.monotonic()
 
     def receive(self) -> Message:
         return decode(self._read(body_size(self._read(LENGTH_BYTES))))
@@ -67,6 +76,7 @@ class Conversation:
         return bytes(data)
 
     def send(self, message: Message) -> None:
+        self._said_at_s = time.monotonic()
         view = memoryview(encode(message))
         try:
             while view:
@@ -75,7 +85,10 @@ class Conversation:
             raise BrokerGone from error
 
     def should_abort(self) -> bool:
-        """Outside of a handshake the broker has nothing to say but that."""
+        """Outside of a handshake the broker has nothing to say but that. It is asked all through a
+        pass, so this is also where the broker is told that the pass goes on."""
+        if time.monotonic() - self._said_at_s >= PROGRESS_S:
+            self.send({"kind": "progress"})
         if not self.is_aborted and select.select([self._read_from], [], [], 0)[0]:
             self.receive()
             self.is_aborted = True
@@ -98,9 +111,16 @@ def clean(
     throttle: Throttle | None = None,
 ) -> PassReport | str:
     """One pass; a text where it came to no end. A border: what goes wrong is told, not raised."""
+
+    def hand_over(group: CleanedGroup) -> None:
+        _make_way(fs, plan, group)
+        # The owner renames the files at once, so not only they but their names must be durable.
+        fs.fsync_dir(plan.directory)
+        on_group(group)
+
     try:
         return run_pass(
-            fs, plan, dice=dice, on_group=on_group, should_abort=should_abort, throttle=throttle
+            fs, plan, dice=dice, on_group=hand_over, should_abort=should_abort, throttle=throttle
         )
     except BrokerGone:
         raise
@@ -108,12 +128,25 @@ def clean(
         return f"{type(error).__name__}: {error}"
 
 
+def _make_way(fs: Filesystem, plan: CleaningPlan, group: CleanedGroup) -> None:
+    """Unlinks what an earlier pass set aside under the names that this group's sources will get.
+
+    The owner's rename would do so too, but freeing a large file takes time it does not have."""
+    for base_offset in group.source_bases:
+        for kind in Kind:
+            path = join(plan.directory, file_name(base_offset, kind, DELETED))
+            if fs.exists(path):
+                fs.unlink(path)
+
+
 def serve(conversation: Conversation, fs: Filesystem) -> None:
     """Passes until the broker closes the pipe."""
     while True:
         message = conversation.receive()
+        if message["kind"] == "ping":
+            conversation.send({"kind": "progress"})
         if message["kind"] != "clean":
-            # An abort that crossed the end of the pass it was for.
+            # Or an abort that crossed the end of the pass it was for.
             continue
         conversation.is_aborted = False
         plan = plan_of(message)
@@ -139,7 +172,14 @@ def _throttle(plan: CleaningPlan) -> Throttle | None:
     )
 
 
+def _die_with_the_broker() -> None:
+    """Only Linux can; elsewhere a worker notices when it next asks whether to go on."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def main() -> None:
+    _die_with_the_broker()
     # Ctrl-C at the broker's terminal is for the broker, which closes the pipe when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICE)

@@ -49,6 +49,7 @@ def _resource(kind: str, name: str) -> Resource:
 
 
 @app.command("get")
+@app.command("describe", hidden=True)
 def get(
     kind: KindArgument,
     name: NameArgument,

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ledgerstone.cli.output import OutputClosed, printable, show_bytes, show_time
 from ledgerstone.storage.dump import Fact, PartitionFacts, dump_path
-from ledgerstone.storage.dump_files import FileFacts, Problem
+from ledgerstone.storage.dump_facts import FileFacts, Problem
 from ledgerstone.storage.dump_log import BatchFacts, DumpOptions, LogTotals, RecordFacts
 from ledgerstone.system import OsFile, OsFilesystem
 from ledgerstone.types import (

@@ -1,9 +1,13 @@
 """`ledgerstone groups`: who reads, how far they are, and moving them elsewhere. Shell."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from ledgerstone.cli.admin_http import apis_of
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
@@ -13,7 +17,8 @@ from ledgerstone.cli.options import (
     parse_time,
 )
 from ledgerstone.cli.output import Cell, flush, printable, write_json, write_line, write_rows
-from ledgerstone.client import groups
+from ledgerstone.cli.tombstones import show_margin
+from ledgerstone.client import groups, offsets
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.groups import GroupDescription, GroupLag
 from ledgerstone.client.offsets import (
@@ -25,7 +30,7 @@ from ledgerstone.client.offsets import (
     list_offsets,
     offsets_at,
 )
-from ledgerstone.errors import NonEmptyGroup
+from ledgerstone.errors import LedgerstoneError, NonEmptyGroup
 from ledgerstone.system import SystemClock
 from ledgerstone.types import TopicPartition
 
@@ -58,8 +63,9 @@ def describe(
     with connect(bootstrap) as client:
         described = groups.describe_group(client, group)
         lags = groups.group_lags(client, described)
+        deletes = _deletes(client, group)
     if as_json:
-        _write_described(described, lags)
+        _write_described(described, lags, deletes)
     else:
         write_line(
             f"group {printable(group)}  state {described.state}  type {described.type}"
@@ -75,13 +81,15 @@ def describe(
                 lag.log_end_offset,
                 lag.lag,
                 "yes" if lag.missed_records else "no",
+                _margin(deletes.get(lag.partition)),
+                _missed(deletes.get(lag.partition)),
                 owners.get(lag.partition),
             )
             for lag in lags
         ]
         columns = (
             "topic", "partition", "committed", "start_offset", "end_offset", "lag", "missed",
-            "member",
+            "tombstone_margin", "missed_deletes", "member",
         )  # fmt: skip
         write_rows(columns, rows, as_json=False)
     flush()
@@ -91,7 +99,32 @@ def _owners(group: GroupDescription) -> dict[TopicPartition, str]:
     return {each: member.member_id for member in group.members for each in member.partitions}
 
 
-def _write_described(group: GroupDescription, lags: list[GroupLag]) -> None:
+def _deletes(client: Client, group: str) -> dict[TopicPartition, dict[str, Any]]:
+    """What brokers say of the tombstones the group has not read; nothing where they have no HTTP
+    API or do not tell where it is, since all the rest can be told without."""
+    found: dict[TopicPartition, dict[str, Any]] = {}
+    with suppress(LedgerstoneError):
+        for api in apis_of(client):
+            for each in api.get(f"groups/{quote(group, safe='')}/tombstones")["partitions"]:
+                found[TopicPartition(each["topic"], each["partition"])] = each
+    return found
+
+
+def _margin(deletes: dict[str, Any] | None) -> str | None:
+    return None if deletes is None else show_margin(deletes["margin_ms"])
+
+
+def _missed(deletes: dict[str, Any] | None) -> str | None:
+    if deletes is None or deletes["missed"] is None:
+        return None
+    return f"{deletes['missed']['first_offset']} to {deletes['missed']['last_offset']}"
+
+
+def _write_described(
+    group: GroupDescription,
+    lags: list[GroupLag],
+    deletes: Mapping[TopicPartition, dict[str, Any]],
+) -> None:
     owners = _owners(group)
     write_json(
         {
@@ -117,6 +150,8 @@ def _write_described(group: GroupDescription, lags: list[GroupLag]) -> None:
                     "end_offset": lag.log_end_offset,
                     "lag": lag.lag,
                     "missed": lag.missed_records,
+                    "tombstone_margin_ms": deletes.get(lag.partition, {}).get("margin_ms"),
+                    "missed_deletes": deletes.get(lag.partition, {}).get("missed"),
                     "member_id": owners.get(lag.partition),
                 }
                 for lag in lags
@@ -149,6 +184,9 @@ def reset_offsets(
     to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
     to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None,
+    shift_by: Annotated[
+        int | None, typer.Option("--shift-by", help="From where it is; back if negative.")
+    ] = None,
     to_time: Annotated[
         str | None, typer.Option("--to-time", metavar="TIME", help="ISO 8601, ms, or 2h (ago).")
     ] = None,
@@ -160,10 +198,10 @@ def reset_offsets(
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Move a group without members to other offsets of a topic."""
-    chosen = (to_earliest, to_latest, to_offset is not None, to_time is not None)
-    if sum(chosen) != 1:
+    where = (to_offset, shift_by, to_time)
+    if sum((to_earliest, to_latest, *(each is not None for each in where))) != 1:
         raise typer.BadParameter(
-            "exactly one of --to-earliest, --to-latest, --to-offset and --to-time"
+            "exactly one of --to-earliest, --to-latest, --to-offset, --to-time and --shift-by"
         )
     at = EARLIEST if to_earliest else LATEST
     if to_time is not None:
@@ -172,28 +210,62 @@ def reset_offsets(
         partitions = [
             TopicPartition(topic, number) for number in partition or client.topic(topic).partitions
         ]
-        if to_offset is None:
-            offsets = offsets_at(client, partitions, at)
-        else:
-            offsets = _bounded(client, partitions, to_offset)
         before = committed_offsets(client, group, partitions)
+        if shift_by is not None:
+            targets = _bounded(client, _shifted(group, partitions, before, shift_by))
+        elif to_offset is not None:
+            targets = _bounded(client, dict.fromkeys(partitions, to_offset))
+        else:
+            targets = offsets_at(client, partitions, at)
         if not dry_run:
             _refuse_members(client, group)
-            commit_offsets(client, group, {p: CommittedOffset(o) for p, o in offsets.items()})
+            commit_offsets(client, group, {p: CommittedOffset(o) for p, o in targets.items()})
     rows: list[tuple[Cell, ...]] = [
-        (p.topic, p.partition, before[p].offset if p in before else None, offsets[p])
+        (p.topic, p.partition, before[p].offset if p in before else None, targets[p])
         for p in partitions
     ]
     write_rows(("topic", "partition", "before", "after"), rows, as_json=as_json)
 
 
-def _bounded(
-    client: Client, partitions: list[TopicPartition], offset: int
+def _shifted(
+    group: str,
+    partitions: list[TopicPartition],
+    before: Mapping[TopicPartition, CommittedOffset],
+    shift_by: int,
 ) -> dict[TopicPartition, int]:
-    """The offset, moved into what each log has: a commit outside of it could not be read from."""
-    starts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
-    ends = list_offsets(client, dict.fromkeys(partitions, LATEST))
-    return {p: min(max(offset, starts[p].offset), ends[p].offset) for p in partitions}
+    for each in partitions:
+        if each not in before:
+            raise typer.BadParameter(f"--shift-by: group {group} has no offset for {each}")
+    return {each: before[each].offset + shift_by for each in partitions}
+
+
+def _bounded(client: Client, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Moved into what each log has: a commit outside of it could not be read from."""
+    starts = list_offsets(client, dict.fromkeys(offsets, EARLIEST))
+    ends = list_offsets(client, dict.fromkeys(offsets, LATEST))
+    return {p: min(max(each, starts[p].offset), ends[p].offset) for p, each in offsets.items()}
+
+
+@app.command("delete-offsets")
+def delete_offsets(
+    group: GroupArgument,
+    topic: Annotated[str, typer.Option("--topic", "-t")],
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", help="Only this; may be repeated.")
+    ] = None,
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Forget what a group has committed for a topic that none of its members reads."""
+    with connect(bootstrap) as client:
+        numbers = partition or list(client.topic(topic).partitions)
+        wanted = [TopicPartition(topic, number) for number in numbers]
+        before = committed_offsets(client, group, wanted)
+        offsets.delete_offsets(client, group, wanted)
+    rows: list[tuple[Cell, ...]] = [
+        (*each, before[each].offset) for each in wanted if each in before
+    ]
+    write_rows(("topic", "partition", "deleted_offset"), rows, as_json=as_json)
 
 
 def _refuse_members(client: Client, group: str) -> None:

@@ -24,12 +24,28 @@ COMMANDS: Final = {
     "topics": CommandPlace("topics", "app", "List, create, describe, alter and delete topics."),
     "produce": CommandPlace("produce", "produce", "Write records, also tombstones."),
     "consume": CommandPlace("consume", "consume", "Read records."),
+    "state": CommandPlace(
+        "state", "state", "Fold a topic to its keys: counts, checksum, values, snapshots."
+    ),
+    "pipeline": CommandPlace(
+        "pipeline", "app", "Tables that follow topics; snapshots, restore, verification."
+    ),
     "groups": CommandPlace("groups", "app", "List and describe groups, move their offsets."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
     "compact": CommandPlace(
         "compact", "compact", "Compact a topic now, and tell what was dropped."
     ),
     "why": CommandPlace("why", "why", "Tell what keeps records on disk, and until when."),
+    "tombstones": CommandPlace(
+        "tombstones", "app", "Show pending tombstones and who may miss or has missed deletes."
+    ),
+    "where": CommandPlace("where", "where", "Show every place a key lives, and in which file."),
+    "erase": CommandPlace("erase", "erase", "Erase a key for good, and get a receipt."),
+    "erasures": CommandPlace("erasures", "app", "List erasures, what blocks them; cancel one."),
+    "receipt": CommandPlace("receipt", "receipt", "Show the evidence of an erasure."),
+    "verify-receipt": CommandPlace(
+        "verify_receipt", "verify_receipt", "Check that a receipt is what was signed."
+    ),
     "cleaner": CommandPlace("cleaner", "app", "Show cleaning passes and how clean topics are."),
     "clock": CommandPlace(
         "clock", "app", "Show the broker's clock; move it under --clock virtual."

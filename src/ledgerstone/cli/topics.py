@@ -26,7 +26,7 @@ from ledgerstone.client.configs import (
     describe_configs,
 )
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
-from ledgerstone.errors import KafkaError
+from ledgerstone.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
@@ -64,6 +64,9 @@ def create(
     compacted: Annotated[
         bool, typer.Option("--compacted", help="Keep the last record of each key.")
     ] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic that is there is no error.")
+    ] = False,
     config: ConfigOption = [],  # noqa: B006  # typer reads it and makes a new list for each call
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
@@ -76,21 +79,56 @@ def create(
         new = admin.NewTopic(
             name=topic, partitions=partitions, replication_factor=replication, configs=configs
         )
-        admin.create_topic(client, new)
-    _say("created", topic, as_json=as_json)
+        try:
+            admin.create_topic(client, new)
+        except TopicAlreadyExists:
+            if not if_not_exists:
+                raise
+            _say("kept", topic, as_json=as_json)
+        else:
+            _say("created", topic, as_json=as_json)
 
 
 @app.command("delete")
 def delete(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC")],
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="A topic that is not there is no error.")
+    ] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete topics and everything in them."""
     with connect(bootstrap) as client:
         for topic in topics:
-            admin.delete_topic(client, topic)
+            try:
+                admin.delete_topic(client, topic)
+            except UnknownTopicOrPartition:
+                if not if_exists:
+                    raise
+                continue
             _say("deleted", topic, as_json=as_json)
+
+
+@app.command("delete-records")
+def delete_records(
+    topic: TopicArgument,
+    before: Annotated[
+        int, typer.Option("--before", metavar="OFFSET", help="-1: all there is now.", min=-1)
+    ],
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", help="Only this; may be repeated.")
+    ] = None,
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Delete the records below an offset; nobody can read them any more."""
+    with connect(bootstrap) as client:
+        numbers = partition or list(client.topic(topic).partitions)
+        wanted = {TopicPartition(topic, number): before for number in numbers}
+        starts = admin.delete_records(client, wanted).all_done()
+    rows: list[tuple[Cell, ...]] = [(*each, starts[each]) for each in wanted]
+    write_rows(("topic", "partition", "start_offset"), rows, as_json=as_json)
 
 
 @app.command("alter")

@@ -54,11 +54,13 @@ def up(
         properties = config.read_bytes() if config is not None else b""
     except OSError as error:
         raise typer.BadParameter(str(error), param_hint="--config") from error
-    loaded = load_broker_config(properties=properties, environment=os.environ, overrides=overrides)
-    for warning in loaded.warnings:
-        logging.getLogger(__name__).warning("config %s", warning)
     _raise_descriptor_limit()
     try:
+        loaded = load_broker_config(
+            properties=properties, environment=os.environ, overrides=overrides
+        )
+        for warning in loaded.warnings:
+            logging.getLogger(__name__).warning("config %s", warning)
         asyncio.run(_serve(loaded.config, ready_file, is_virtual=clock == "virtual"))
     except ConfigError as error:
         typer.echo(f"ledgerstone: {error}", err=True)

@@ -9,7 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ledgerstone.cleaner.why import Gate, KeyRecord, explain_record, first_shut
+from ledgerstone.cleaner.holds import NO_HOLDS, GroupHold, Holds
+from ledgerstone.cleaner.why import (
+    FOR_TOMBSTONES,
+    Gate,
+    KeyRecord,
+    explain_record,
+    first_shut,
+)
 from ledgerstone.cli.admin_http import AdminCallFailed, apis_of, topic_path
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
@@ -71,9 +78,17 @@ def _gates(status: dict[str, Any]) -> list[Gate]:
     return [Gate(**gate) for gate in status["gates"]]
 
 
+def _holds(status: dict[str, Any]) -> Holds:
+    """A broker that knows nothing of holds has none."""
+    groups = [
+        GroupHold(each["group"], each["committed_offset"]) for each in status.get("holds", ())
+    ]
+    return Holds(groups=tuple(groups), max_ms=status["hold_max_ms"]) if groups else NO_HOLDS
+
+
 def _show_partition(status: dict[str, Any], *, as_json: bool) -> None:
     gates = _gates(status)
-    shut = first_shut([gate for gate in gates if gate.name != "horizon"])
+    shut = first_shut([gate for gate in gates if gate.name not in FOR_TOMBSTONES])
     if as_json:
         write_json({**status, "reason": shut._asdict() if shut else None})
         return
@@ -105,7 +120,7 @@ def _show_key(client: Client, status: dict[str, Any], key: bytes, *, as_json: bo
     gates = _gates(status)
     for at, (offset, is_tombstone, horizon_ms) in enumerate(records):
         record = KeyRecord(offset, is_tombstone, horizon_ms, at == len(records) - 1)
-        reason = explain_record(record, gates, now_ms=status["now_ms"])
+        reason = explain_record(record, gates, now_ms=status["now_ms"], holds=_holds(status))
         if as_json:
             write_json({**bytes_field("key", key), **record._asdict(), "reason": reason._asdict()})
             continue

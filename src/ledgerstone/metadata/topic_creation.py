@@ -49,8 +49,11 @@ def create_topics(
 ) -> Decision[CreateTopicsResponse]:
     creation = _Creation(image, config, dice)
     response = CreateTopicsResponse()
+    total = sum(_partition_count(topic, config) for topic in request.topics)
     for topic, is_repeated in _each_name_once(request.topics):
         try:
+            # As in Kafka the whole request is refused: a part of it is not what was asked for.
+            check_partition_budget(total)
             if is_repeated:
                 raise InvalidRequest(f"topic {topic.name!r} is named more than once")
             response.topics.append(creation.create(topic))
@@ -77,17 +80,22 @@ def _each_name_once(
         yield first[name], count > 1
 
 
+def _partition_count(topic: CreateTopicsRequestTopic, config: BrokerConfig) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return config.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
+
+
 class _Creation:
     """One request's work: what it has made so far counts for the topics that follow."""
 
-    __slots__ = ("_config", "_dice", "_image", "_names", "_partitions", "records")
+    __slots__ = ("_config", "_dice", "_image", "_names", "records")
 
     def __init__(self, image: MetadataImage, config: BrokerConfig, dice: Dice) -> None:
         self._image = image
         self._config = config
         self._dice = dice
         self._names = {collision_key(name): name for name in image.topics}
-        self._partitions = 0
         self.records: list[MetadataRecord] = []
 
     def create(self, topic: CreateTopicsRequestTopic) -> CreateTopicsResponseTopic:
@@ -98,7 +106,6 @@ class _Creation:
 
         brokers = self._image.brokers
         self._names[collision_key(topic.name)] = topic.name
-        self._partitions += len(replicas)
         self.records.append(TopicRecord(name=topic.name, topic_id=topic_id))
         self.records += [
             ConfigRecord(
@@ -163,7 +170,6 @@ class _Creation:
         factor = self._config.default_replication_factor
         if topic.replication_factor > 0:
             factor = topic.replication_factor
-        check_partition_budget(self._partitions + partitions)
         return place_replicas(
             self._image.brokers,
             partitions=partitions,
@@ -178,7 +184,6 @@ class _Creation:
         ):
             if value != -1:
                 raise InvalidRequest(f"with an assignment the {name} must be -1, not {value}")
-        check_partition_budget(self._partitions + len(topic.assignments))
         return check_assignments(self._image.brokers, _in_order(topic.assignments))
 
     def _described(self, configs: dict[str, str]) -> list[CreateTopicsResponseConfig]:

@@ -13,7 +13,9 @@ from ledgerstone.protocol.messages.create_topics import (
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 CLUSTER_METADATA: Final = "__cluster_metadata"
-INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+# Differs from Kafka, which has no such topic: the journal of erasures.
+ERASURES: Final = "__erasures"
+INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE, ERASURES)
 
 MAX_NAME_LENGTH: Final = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")

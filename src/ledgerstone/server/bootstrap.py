@@ -28,6 +28,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import Cleaning
 from ledgerstone.server.cleaning_files import CleaningFiles
 from ledgerstone.server.dispatch import HANDLED, dispatch
+from ledgerstone.server.erasing import Erasing
 from ledgerstone.server.groups import Groups
 from ledgerstone.server.housekeeping import Housekeeping
 from ledgerstone.server.http import Api, HttpRequest, HttpServer, Page
@@ -54,9 +55,11 @@ class World:
 
 def open_broker(config: BrokerConfig, world: World, advertised: Sequence[Listener]) -> Broker:
     """Everything but sockets: a broker that could serve. `advertised` has the real ports."""
-    log_dir = open_log_dir(
-        world.fs, world.clock, world.dice, config.log_dirs[0], node_id=config.node_id
-    )
+    path = config.log_dirs[0]
+    try:
+        log_dir = open_log_dir(world.fs, world.clock, world.dice, path, node_id=config.node_id)
+    except OSError as error:
+        raise ConfigError("log.dirs", path, f"cannot be used: {error}") from error
     try:
         return _compose(config, world, advertised, log_dir)
     except BaseException:
@@ -96,9 +99,11 @@ def _compose(
             settings=CleanerSettings.from_values(values),
             files=CleaningFiles.open(world.fs, log_dir.path),
         ),
+        erasing=Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file")),
     )
     broker.cleaning.load(broker)
     broker.groups.load(broker)
+    broker.erasing.load(broker)
     return broker
 
 
@@ -145,6 +150,7 @@ class RunningBroker:
         await self.runtime.stop()
         if self.http is not None:
             await self.http.stop()
+        self.broker.partitions.drop_rest()
         epoch = self.broker.image.brokers[self.broker.config.node_id].broker_epoch
         self.broker.log_dir.close(broker_epoch=epoch)
         _LOG.info("broker stopped node_id=%d", self.broker.config.node_id)
@@ -167,6 +173,7 @@ async def start_broker(config: BrokerConfig, world: World) -> RunningBroker:
             sock.close()
         raise
     runtime = Runtime(broker, asyncio.get_running_loop())
+    broker.erasing.installed_verifiers = runtime.verifiers.names
     runtime.start(sockets)
     http, http_address = None, None
     if http_socket is not None:

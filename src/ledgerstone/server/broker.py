@@ -1,37 +1,53 @@
 """The broker: machines composed, no sockets. Grade D.
 
-`connected`, `receive`, `sent`, `disconnected`, `tick` and `completed` each return effects; the
+`connected`, `received`, `sent`, `disconnected`, `tick` and `completed` each return effects; the
 runtime performs them, a test looks at them. One request of a connection is in work at a time, and
 answers leave in order. What an API does is in handlers/, never here; nothing here knows a loop.
+
+Bytes are received where `room_for` says: into the buffer of a frame under way, or into one that all
+connections share, so that an idle connection owns none.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.erasure.verifiers import Word
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.protocol.headers import RequestHeader
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from ledgerstone.protocol.pieces import total_size
-from ledgerstone.protocol.server_connection import ConnectionLimits, ServerConnection, State
+from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning import Cleaning
 from ledgerstone.server.cleaning_parts import PassFailed
-from ledgerstone.server.effects import Close, Effect, Flush, Send
+from ledgerstone.server.effects import (
+    AskVerifier,
+    Close,
+    Effect,
+    Flush,
+    Resume,
+    Send,
+    SyncSwap,
+    Unlink,
+)
+from ledgerstone.server.erasing import Erasing
+from ledgerstone.server.erasing_scans import ScanResult
+from ledgerstone.server.erasing_steps import verifier_spoke
 from ledgerstone.server.groups import Groups
 from ledgerstone.server.housekeeping import Housekeeping
 from ledgerstone.server.metadata_log import MetadataLog
-from ledgerstone.server.metrics import Counters, add
+from ledgerstone.server.metrics import Counters
+from ledgerstone.server.near_tombstones import NearTombstoneWatch
+from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.storage.log_dir import LogDir
@@ -44,23 +60,12 @@ _ANSWER_BYTES_PER_TURN: Final = 1 << 20
 # Requests served for one connection before the others get their turn.
 _REQUESTS_PER_TURN: Final = 64
 _IDLE_CHECK_MS: Final = 1000
+# APIs that make nothing due sooner when they are answered at once.
+_UNSCHEDULED: Final = (0, 1)
 # What a request may fail with when nothing can be answered; anything else is a fault of ours.
 _REFUSALS: Final = (KafkaError, StorageError, ProtocolViolation, Disconnect, OSError)
 
 Dispatch = Callable[["Broker", Request, ApiMessage], Answer]
-
-
-@dataclass(slots=True, eq=False)
-class _Peer:
-    """One connected client."""
-
-    number: int
-    host: str
-    wire: ServerConnection
-    last_active_ms: int
-    in_work: Request | None = None
-    is_closing: bool = False
-    is_cut_short: bool = False  # its turn ended with requests left, or what breaks the protocol
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,94 +86,118 @@ class Broker:
     fetch_sessions: FetchSessions
     housekeeping: Housekeeping
     cleaning: Cleaning
+    erasing: Erasing = field(default_factory=Erasing)
+    near_tombstones: NearTombstoneWatch = field(default_factory=NearTombstoneWatch)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     _producer_ids: range = range(0)
-    _peers: dict[int, _Peer] = field(default_factory=dict)
-    _hosts: dict[str, int] = field(default_factory=dict)
+    peers: Peers = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
     # Connections whose waiting request was answered: what came behind it is served then.
     _answered: dict[int, None] = field(default_factory=dict)
+    # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked.
+    may_be_due_sooner: bool = True
     _idle_check_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.peers = Peers(self.config, self.handled)
 
     # -- what the runtime calls ---------------------------------------------------------------
 
     def connected(self, number: int, host: str) -> list[Effect]:
-        here = self._hosts.get(host, 0)
-        if len(self._peers) >= self.config.max_connections:
-            return self._refuse(number, f"max.connections={self.config.max_connections} reached")
-        if here >= self.config.max_connections_per_ip:
-            limit = self.config.max_connections_per_ip
-            return self._refuse(number, f"max.connections.per.ip={limit} reached by {host}")
-        self._hosts[host] = here + 1
-        limits = ConnectionLimits(max_frame_bytes=self.config.socket_request_max_bytes)
-        wire = ServerConnection(limits, self.handled)
-        self._peers[number] = _Peer(number, host, wire, self.clock.monotonic_ms())
+        refusal = self.peers.admit(number, host, self.clock.monotonic_ms())
+        if refusal is not None:
+            self.counters.connections_refused += 1
+            return [Close(number, refusal)]
         self.counters.connections_accepted += 1
         return []
 
-    def _refuse(self, number: int, reason: str) -> list[Effect]:
-        self.counters.connections_refused += 1
-        return [Close(number, reason)]
+    def room_for(self, number: int) -> memoryview | None:
+        """Where to receive what a connection sends; None: do not read it now. Let go of the view
+        before saying in `received` how many bytes came."""
+        return self.peers.room_for(number)
+
+    def received(self, number: int, count: int) -> list[Effect]:
+        """`count` bytes were put where `room_for` said."""
+        peers = self.peers
+        peer = peers.by_number[number]
+        if not peer.fills_frame:
+            return self.receive(number, peers.shared[:count])
+        peer.last_active_ms = self.clock.monotonic_ms()
+        peer.wire.filled(count)
+        return self._react(peer)
+
+    def expects_more(self, number: int) -> bool:
+        """In the middle of a large frame: the rest is likely to be there already."""
+        return self.peers.by_number[number].wire.reader.is_worth_room
 
     def receive(self, number: int, data: memoryview) -> list[Effect]:
-        peer = self._peers.get(number)
+        """Bytes of a connection, in memory that is used again after the call."""
+        peer = self.peers.by_number.get(number)
         if peer is None or peer.is_closing:
             return []
         peer.last_active_ms = self.clock.monotonic_ms()
         peer.wire.receive_data(data)
-        self._serve(peer)
-        # The caller reuses its buffer: what has to wait needs memory of its own.
-        peer.wire.own_queue()
-        return self._take_effects()
+        return self._react(peer)
+
+    def _react(self, peer: Peer) -> list[Effect]:
+        """To what was received."""
+        wire = peer.wire
+        has_news = wire.has_news
+        if has_news:
+            self._serve(peer)
+            if wire.queued_bytes:
+                # What has to wait needs memory of its own.
+                wire.own_queue()
+        if wire.reader.is_starved:
+            self.peers.starved[peer.number] = None
+        # A part of a request has no effects.
+        return self._take_effects() if has_news else []
 
     def sent(self, number: int) -> list[Effect]:
         """The socket has taken all it was given: the connection may be served on."""
-        peer = self._peers.get(number)
+        peer = self.peers.by_number.get(number)
         if peer is not None:
             self._serve(peer)
         return self._take_effects()
 
     def taking(self, number: int) -> None:
         """The socket has taken a part of what it was given."""
-        peer = self._peers.get(number)
+        peer = self.peers.by_number.get(number)
         if peer is not None:
             peer.last_active_ms = self.clock.monotonic_ms()
 
     def wants_read(self, number: int) -> bool:
         """False while a whole request waits: as in Kafka, who sends ahead is muted meanwhile."""
-        peer = self._peers.get(number)
+        peer = self.peers.by_number.get(number)
         if peer is None or peer.is_closing or peer.is_cut_short or peer.wire.queued_bytes:
             return False
         return peer.wire.wants_read
 
     def has_backlog(self, number: int) -> bool:
         """True while requests wait that nothing but the socket holds up."""
-        peer = self._peers.get(number)
+        peer = self.peers.by_number.get(number)
         if peer is None or peer.is_closing or peer.in_work is not None:
             return False
         return peer.is_cut_short
 
     def disconnected(self, number: int) -> list[Effect]:
-        peer = self._peers.pop(number, None)
-        if peer is not None:
-            left = self._hosts[peer.host] - 1
-            if left:
-                self._hosts[peer.host] = left
-            else:
-                del self._hosts[peer.host]
-            self.purgatory.forget(number)
-            self._answered.pop(number, None)
+        self.purgatory.forget(number)
+        self._answered.pop(number, None)
+        self.peers.leave(number)
         return self._take_effects()
 
     def tick(self) -> list[Effect]:
         now_ms = self.clock.monotonic_ms()
         for request, response in self.purgatory.expire(now_ms):
             self.answer(request, response)
+        for partition in self.partitions.work_off():
+            self.cleaning.hosted(partition)
         self.groups.tick(self)
         self._effects.extend(self.housekeeping.tick(self))
+        self._effects.extend(self.erasing.tick(self))
         self._effects.extend(self.cleaning.tick(self))
         self._close_idle(now_ms)
         return self._take_effects()
@@ -185,13 +214,38 @@ class Broker:
         self._effects.extend(self.cleaning.flushed(self, effect.topic_partition))
         return self._take_effects()
 
+    def unlinked(self, effect: Unlink, failure: OSError | None) -> list[Effect]:
+        self.log_dir.unlink_done(effect.plan)
+        self.housekeeping.unlinked(effect.plan, failure)
+        self.erasing.something_happened()
+        return self._take_effects()
+
     def group_cleaned(self, number: int, group: CleanedGroup) -> list[Effect]:
         """A worker has written a `.cleaned` segment and waits for a `Proceed`."""
         self._effects.extend(self.cleaning.group_cleaned(self, number, group))
         return self._take_effects()
 
+    def swap_synced(self, effect: SyncSwap, failure: OSError | None) -> list[Effect]:
+        self._effects.extend(self.cleaning.swap_synced(self, effect, failure))
+        return self._take_effects()
+
+    def cleaning_goes_on(self, number: int) -> None:
+        """A worker says that it is still at work."""
+        self.cleaning.heard(number)
+
     def cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> list[Effect]:
         self.cleaning.ended(self, number, outcome)
+        self.erasing.something_happened()
+        return self._take_effects()
+
+    def scan_ended(self, number: int, result: ScanResult) -> list[Effect]:
+        """A search or a scan that left as an effect."""
+        self.erasing.scans.ended(self, number, result)
+        return self._take_effects()
+
+    def verifier_spoke(self, asked: AskVerifier, words: Sequence[Word] | str) -> list[Effect]:
+        """What a downstream verifier says, or why it says nothing."""
+        verifier_spoke(self.erasing, self, asked, words)
         return self._take_effects()
 
     def stop_cleaning(self) -> list[Effect]:
@@ -203,16 +257,20 @@ class Broker:
         """Somebody has set the wall clock: what goes by it is looked at without waiting."""
         self.housekeeping.look_now()
         self.cleaning.look_now()
+        self.erasing.something_happened()
 
     @property
     def next_deadline_ms(self) -> int:
         """When `tick` is due next, in monotonic time."""
+        if self.partitions.backlog:
+            return self.clock.monotonic_ms()
         # Asked after every request, so it makes no list of them.
         deadline_ms = self.housekeeping.next_deadline_ms
         for other_ms in (
             self.cleaning.next_deadline_ms,
             self.purgatory.next_deadline_ms,
             self.groups.next_deadline_ms,
+            self.erasing.next_deadline_ms,
         ):
             if other_ms is not None and other_ms < deadline_ms:
                 deadline_ms = other_ms
@@ -220,13 +278,14 @@ class Broker:
 
     @property
     def connection_count(self) -> int:
-        return len(self._peers)
+        return len(self.peers.by_number)
 
     # -- serving ------------------------------------------------------------------------------
 
-    def _serve(self, peer: _Peer) -> None:
+    def _serve(self, peer: Peer) -> None:
         """Serves requests of one connection until one has to wait or its turn is over."""
         budget, requests = _ANSWER_BYTES_PER_TURN, _REQUESTS_PER_TURN
+        wire = peer.wire
         peer.is_cut_short = False
         while peer.in_work is None and not peer.is_closing:
             if budget <= 0 or requests == 0:
@@ -234,61 +293,63 @@ class Broker:
                 break
             requests -= 1
             try:
-                received = peer.wire.next_request()
+                received = wire.next_request()
                 if received is None:
                     break
                 # Noted before the handler runs: a machine it calls may answer in the same turn.
-                request = peer.in_work = self._request(peer, received.header)
-                add(self.counters.requests, received.message.name)
+                request = peer.in_work = Request(
+                    peer.number, *received.header, peer.host, peer.last_active_ms
+                )
                 answer = self.dispatch(self, request, received.message)
             except _REFUSALS as error:
                 self._send(peer)
                 self._close(peer, str(error))
                 return
+            # The frame's memory is used again once it is answered, so nothing may look at it.
+            del received
             if isinstance(answer, Parked):
                 self.purgatory.park(request, answer)
-            elif not isinstance(answer, Later):
-                peer.in_work = None
-                if answer is None:
-                    peer.wire.skip_response()
-                else:
-                    peer.wire.respond(answer)
-                budget -= self._send(peer)
+                self.may_be_due_sooner = True
+                continue
+            if request.api_key not in _UNSCHEDULED:
+                self.may_be_due_sooner = True
+            if isinstance(answer, Later):
+                continue
+            peer.in_work = None
+            if answer is None:
+                wire.skip_response()
+            else:
+                budget -= self._respond(wire, answer)
         self._send(peer)
 
-    def _request(self, peer: _Peer, header: RequestHeader) -> Request:
-        return Request(
-            peer.number,
-            header.api_key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-            peer.host,
-            self.clock.monotonic_ms(),
-        )
+    def _respond(self, wire: ServerConnection, answer: ApiMessage | bytes) -> int:
+        # Where there is a code for the whole answer, it has this name; an encoded answer has none.
+        code = 0 if type(answer) is bytes else getattr(answer, "error_code", 0)
+        if code:
+            assert isinstance(answer, ApiMessage)
+            self.counters.answered_error(answer.name, code)
+        return wire.respond(answer)
 
-    def _send(self, peer: _Peer) -> int:
-        """Hands what the connection has to say to the runtime; returns how many bytes that is."""
+    def _send(self, peer: Peer) -> None:
+        """Hands what the connection has to say to the runtime."""
         pieces = peer.wire.data_to_send()
-        if not pieces:
-            return 0
-        self._effects.append(Send(peer.number, pieces))
-        return total_size(pieces)
+        if pieces:
+            self._effects.append(Send(peer.number, pieces))
 
     def answer(self, request: Request, response: ApiMessage) -> None:
         """Answers a request that had to wait.
 
         What came behind it is served once the machine that answers is done: its next request may
         change that very machine, or answer the one that is being handled."""
-        peer = self._peers.get(request.connection)
+        peer = self.peers.by_number.get(request.connection)
         if peer is None or peer.in_work is not request or peer.is_closing:
             return
         peer.in_work = None
-        peer.wire.respond(response)
+        self._respond(peer.wire, response)
         self._send(peer)
         self._answered[peer.number] = None
 
-    def _close(self, peer: _Peer, reason: str, *, at_once: bool = False) -> None:
+    def _close(self, peer: Peer, reason: str, *, at_once: bool = False) -> None:
         peer.is_closing = True
         self._effects.append(Close(peer.number, reason, at_once))
 
@@ -297,12 +358,9 @@ class Broker:
         if now_ms < self._idle_check_ms:
             return
         self._idle_check_ms = now_ms + _IDLE_CHECK_MS
-        oldest_ms = now_ms - self.config.connections_max_idle_ms
-        for peer in self._peers.values():
-            is_waited_for = peer.in_work is not None and not peer.is_closing
-            if peer.last_active_ms < oldest_ms and not is_waited_for:
-                # At once: who takes no answer for so long will not take this one either.
-                self._close(peer, f"idle for {now_ms - peer.last_active_ms} ms", at_once=True)
+        for peer, reason in self.peers.too_silent(now_ms):
+            # At once: who takes no answer for so long will not take this one either.
+            self._close(peer, reason, at_once=True)
 
     def _take_effects(self) -> list[Effect]:
         """Wakes who waited for what grew, serves who was answered, hands over what was decided."""
@@ -313,23 +371,21 @@ class Broker:
                     self.answer(request, response)
             answered, self._answered = self._answered, {}
             for number in answered:
-                self._serve(self._peers[number])
+                self._serve(self.peers.by_number[number])
+        if self.peers.starved and self.peers.memory.has_given_back:
+            self._effects.extend(map(Resume, self.peers.take_resumable()))
         effects, self._effects = self._effects, []
         return effects
 
     def check_invariants(self) -> None:
-        hosts: dict[str, int] = {}
-        for peer in self._peers.values():
-            add(hosts, peer.host)
-            peer_waits = peer.wire.state is State.IN_WORK
-            assert peer.is_closing or peer_waits == (peer.in_work is not None), peer
-        assert hosts == self._hosts, (hosts, self._hosts)
+        self.peers.check_invariants()
         for request in self.purgatory.requests():
-            assert self._peers[request.connection].in_work is request, request
+            assert self.peers.by_number[request.connection].in_work is request, request
         assert not self._effects
         assert not self._grown
         assert not self._answered
         self.image.check_invariants()
+        self.partitions.check_invariants()
         self.groups.check_invariants()
         self.cleaning.check_invariants()
 
@@ -367,9 +423,12 @@ class Broker:
         return producer_id
 
     def appended(self, topic_partition: TopicPartition, size: int = 0) -> None:
-        self._grown[topic_partition] = None
-        add(self.counters.batches_in, topic_partition.topic)
-        add(self.counters.bytes_in, topic_partition.topic, size)
+        # Written out, as every produced batch comes here.
+        if topic_partition in self.purgatory.awaited:
+            self._grown[topic_partition] = None
+        topic, counters = topic_partition.topic, self.counters
+        counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
+        counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
@@ -383,7 +442,9 @@ class Broker:
         self.image = self.controller.image
         self.partitions.apply(delta, self.image)
         for topic in delta.topics_deleted:
+            self.near_tombstones.forget(topic.name)
             for number in topic.partitions:
                 self._grown[TopicPartition(topic.name, number)] = None
         self.groups.metadata_changed(self, delta)
         self._effects.extend(self.cleaning.metadata_changed(self, delta))
+        self.erasing.metadata_changed(self, delta)

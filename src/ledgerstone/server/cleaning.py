@@ -2,19 +2,22 @@
 
 A worker writes `.cleaned` files and nothing else; everything that makes them count happens here, in
 this order: each group is swapped in, then the history with the earliest horizon is written, then
-the checkpoint. Crash here, between any two: the log is the one before or the one after the swap,
-and the range not checkpointed is cleaned once more. Differs from Kafka: a partition whose pass
-failed is tried again, ever more rarely, and never given up; what is due goes before what is dirty.
+the checkpoint, both at most every few seconds. Crash here, between any two: the log is the one
+before or the one after the swap, and the range not checkpointed is cleaned once more. Differs from
+Kafka: a partition whose pass failed is tried again, ever more rarely, and never given up; what is
+due goes before what is dirty.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.cleaner.cleaning_state import CleaningStates
 from ledgerstone.cleaner.deadlines import Due, Pending, due_times
 from ledgerstone.cleaner.history import Outcome, Run
+from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport, PassStats
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import (
@@ -34,11 +37,12 @@ from ledgerstone.server.cleaning_parts import (
     Ticket,
     Trouble,
 )
-from ledgerstone.server.effects import Effect, Flush, Proceed
-from ledgerstone.storage.filenames import CLEANED
+from ledgerstone.server.cleaning_swap import partition_of, swap_synced, try_swap
+from ledgerstone.server.cleaning_watch import CleaningWatch
+from ledgerstone.server.effects import Effect, GiveUp, Proceed, SyncSwap
+from ledgerstone.server.tombstone_guard import pass_ended
+from ledgerstone.server.tombstone_holds import holds_of
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_shrink import swap_segments
-from ledgerstone.storage.segment import Segment
 from ledgerstone.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -65,7 +69,10 @@ class Cleaning:
     troubles: dict[TopicPartition, Trouble] = field(default_factory=dict)
     tickets: dict[int, Ticket] = field(default_factory=dict)
     totals: CleaningTotals = field(default_factory=CleaningTotals)
-    # Set when a worker died, cleared by the next one that says something.
+    # Who holds tombstones back; asks the groups once there are some.
+    holds_of: Callable[[PartitionLog], Holds] = lambda log: NO_HOLDS
+    watch: CleaningWatch = field(default_factory=CleaningWatch)
+    # Set when a worker died or fell silent, cleared by the next one that says something.
     worker_failure: str | None = None
     last_look_ms: int = 0
     is_stopped: bool = False
@@ -81,29 +88,36 @@ class Cleaning:
         for tp in list(self.files.first_dirty_offsets):
             if broker.partitions.find(tp) is None and tp not in broker.partitions.offline:
                 self.files.forget(tp)
-        self.files.write_forgotten()
+        self.files.write_now()
+        broker.log_dir.before_truncation = self.truncating
+        self.holds_of = partial(holds_of, broker)
         self._watch_all(broker)
 
     def _watch_all(self, broker: "Broker") -> None:
         for partition in broker.partitions:
-            self._watch(partition)
+            self.hosted(partition)
 
-    def _watch(self, partition: Partition) -> None:
+    def hosted(self, partition: Partition) -> None:
+        """From now on; told about each partition that is made after its topic was."""
         tp, log = partition.topic_partition, partition.log
         if tp in self.pending:
             return
         pending = Pending(watched_from_offset=log.log_end_offset)
         last = self.files.last_cleaned(log)
         if last is not None:
-            pending.earliest_horizon_ms = last.stats.earliest_horizon_ms
-            pending.horizons_are_known = True
+            pending.know_horizons(
+                last.stats.earliest_horizon_ms,
+                marker_horizon_ms=last.stats.earliest_marker_horizon_ms,
+                ranges=self.files.ledger(log).pending,
+            )
         self.pending[tp] = pending
 
     def metadata_changed(self, broker: "Broker", delta: Delta) -> Iterator[Effect]:
         for topic in delta.topics_deleted:
             for number in topic.partitions:
                 yield from self._drop(TopicPartition(topic.name, number))
-        self.files.write_forgotten()
+        if delta.topics_deleted and not self.files.write_now():
+            self.files.write_soon(broker.clock.monotonic_ms())
         if delta.topics_created or delta.partitions_added:
             self._watch_all(broker)
         for resource in delta.configs_changed:
@@ -144,16 +158,28 @@ class Cleaning:
 
     def stop(self) -> Iterator[Effect]:
         self.is_stopped = True
+        self.files.write_now()
         for running in list(self.running.values()):
             yield from self.abort(running.topic_partition)
 
-    def truncated(self, tp: TopicPartition, end_offset: int) -> Iterator[Effect]:
-        """What lies above `end_offset` is gone: a checkpoint above it says nothing any more."""
-        yield from self.abort(tp)
+    def truncating(self, log: PartitionLog, offset: int) -> None:
+        """The log is about to be cut at `offset`, so what a checkpoint above says is taken back.
+
+        Before, not after. Crash between: some of the log is cleaned twice. The other way round
+        new records would pass for cleaned, and a tombstone among them would go while the values
+        it deletes stay. Down to the segment's base, as in Kafka: batches go whole."""
+        tp, floor = log.topic_partition, log.segments.floor(offset)
+        base_offset = offset if floor is None else floor.base_offset
+        if self.states.is_cleaned(tp):
+            # The worker hears of it when it hands over its next group.
+            self.states.abort(tp)
         if tp in self.pending:
-            self.pending[tp].truncated(end_offset)
-        if self.files.first_dirty_offsets.get(tp, 0) > end_offset:
-            self.files.set_first_dirty_offset(tp, end_offset)
+            self.pending[tp].truncated(base_offset)
+            ledger = self.files.ledger(log)
+            if (cut := ledger.truncated(base_offset)) != ledger:
+                self.files.set_ledger(log, cut)
+        if self.files.first_dirty_offsets.get(tp, 0) > base_offset:
+            self.files.set_first_dirty_offset(tp, base_offset)
 
     # -- what others tell or ask --------------------------------------------------------------
 
@@ -195,16 +221,19 @@ class Cleaning:
 
     @property
     def next_deadline_ms(self) -> int:
-        return self._due_ms
+        return min(self._due_ms, self.watch.next_look_ms, self.files.write_due_ms)
 
     # -- choosing -----------------------------------------------------------------------------
 
     def tick(self, broker: "Broker") -> Iterator[Effect]:
         now_ms = broker.clock.monotonic_ms()
+        timeout_ms = self.settings.worker_timeout_ms
+        for number in self.watch.look(now_ms=now_ms, timeout_ms=timeout_ms):
+            yield self._give_up(number, timeout_ms)
+        self.files.write_if_due(now_ms)
         if now_ms < self._due_ms:
             return
         self.last_look_ms = broker.clock.now_ms()
-        self.files.write_forgotten()
         self._due_ms = now_ms + max(self.settings.backoff_ms, SHORTEST_BACKOFF_MS)
         if not self.settings.enable or self.is_stopped:
             return
@@ -212,7 +241,18 @@ class Cleaning:
             started = start_next(self, broker)
             if started is None:
                 break
+            self.watch.begin(started.number, now_ms=now_ms, timeout_ms=timeout_ms)
             yield started
+
+    def _give_up(self, number: int, timeout_ms: int) -> GiveUp:
+        """Nothing is decided about the pass yet: its worker may be hard to kill, and until it is
+        dead it may write."""
+        reason = f"it said nothing for {timeout_ms} ms"
+        self.worker_failure = f"the cleaning worker hangs: {reason}"
+        self.totals.silent_workers += 1
+        tp = self.running[number].topic_partition
+        _LOG.warning("worker given up partition=%s reason=%s", tp, reason)
+        return GiveUp(number, reason)
 
     def look_at(self, monotonic_ms: int | None) -> None:
         if monotonic_ms is not None:
@@ -232,10 +272,16 @@ class Cleaning:
             pending.deleted_below(log.segments.first.base_offset)
         if self.settings.finish_deletes and pending is not None:
             lag_ms = self.settings.tombstone_lag_ms
-            dues = list(due_times(facts, measured, pending, tombstone_lag_ms=lag_ms))
+            holds = self.holds_of(log)
+            dues = list(due_times(facts, measured, pending, tombstone_lag_ms=lag_ms, holds=holds))
         return Appraisal(facts, measured, dues)
 
     # -- what the worker says -----------------------------------------------------------------
+
+    def heard(self, number: int) -> None:
+        self.watch.heard(number)
+        if number in self.running:
+            self.worker_failure = None
 
     def group_cleaned(self, broker: "Broker", number: int, group: CleanedGroup) -> Iterator[Effect]:
         running = self.running.get(number)
@@ -243,65 +289,26 @@ class Cleaning:
             yield Proceed(number, go_on=False)
             return
         self.worker_failure = None
+        self.watch.end(number)
         running.held = group
-        yield from self._try_swap(broker, running)
+        yield from try_swap(self, broker, running)
 
     def flushed(self, broker: "Broker", tp: TopicPartition) -> Iterator[Effect]:
         for running in list(self.running.values()):
             if running.topic_partition == tp and running.held is not None:
-                yield from self._try_swap(broker, running)
+                yield from try_swap(self, broker, running)
 
-    def _try_swap(self, broker: "Broker", running: RunningPass) -> Iterator[Effect]:
-        """Swaps the held group once its sources are durable; asks for a flush until they are."""
-        group, partition = running.held, self._partition_of(broker, running)
-        assert group is not None
-        if partition is None or not self._plan_holds(partition, running, group):
-            running.held = None
-            # A plan that was overtaken is not an error: what it was made from has changed.
-            if self.states.is_cleaned(running.topic_partition):
-                self.states.abort(running.topic_partition)
-            yield Proceed(running.number, go_on=False)
-            return
-        log, tp = partition.log, running.topic_partition
-        following = log.segments.after(group.source_bases[-1])
-        assert following is not None
-        if log.recovery_point < following.base_offset:
-            if tp not in broker.housekeeping.flushing:
-                plan = log.plan_flush(following.base_offset)
-                assert plan is not None
-                broker.housekeeping.flushing[tp] = None
-                yield Flush(tp, partition.topic_id, plan)
-            return
-        running.held = None
-        try:
-            _swap(log, group)
-        except (StorageError, KafkaError, OSError) as error:
-            broker.log_failed(tp, error)
-            yield Proceed(running.number, go_on=False)
-            return
-        self.pending[tp].merged(group.source_bases, group.base_offset)
-        yield Proceed(running.number, go_on=True)
-
-    def _partition_of(self, broker: "Broker", running: RunningPass) -> Partition | None:
-        partition = broker.partitions.find(running.topic_partition)
-        if partition is None or partition.topic_id != running.topic_id:
-            return None
-        return partition
-
-    def _plan_holds(self, partition: Partition, running: RunningPass, group: CleanedGroup) -> bool:
-        log = partition.log
-        return (
-            self.states.is_cleaned(running.topic_partition)
-            and log.failure is None
-            and log.truncations == running.truncations
-            and all(log.segments.at_base(base) is not None for base in group.source_bases)
-        )
+    def swap_synced(
+        self, broker: "Broker", effect: SyncSwap, failure: OSError | None
+    ) -> Iterator[Effect]:
+        yield from swap_synced(self, broker, effect, failure)
 
     def ended(self, broker: "Broker", number: int, outcome: PassReport | PassFailed) -> None:
         running = self.running.pop(number)
+        self.watch.end(number)
         tp = running.topic_partition
         counts = self.states.done(tp)
-        partition = self._partition_of(broker, running)
+        partition = partition_of(broker, running)
         self.look_now()
         try:
             remove_cleaned(broker.log_dir.fs, running.plan.directory)
@@ -318,10 +325,10 @@ class Cleaning:
         self._finish_ticket(running, run)
         if partition is None:
             return
-        try:
-            self._write_down(partition, running, run)
-        except _DISK_REFUSED as error:
-            run = self._run_of(broker, running, outcome, "failed", f"not written down: {error}")
+        self._note_down(partition, run)
+        report = outcome if isinstance(outcome, PassReport) else None
+        pass_ended(broker, partition, report, is_swapped=run.outcome == "cleaned")
+        self.files.write_soon(broker.clock.monotonic_ms())
         if run.outcome == "failed":
             self.failed(broker, tp, PassFailed(run.detail))
         elif run.outcome == "cleaned":
@@ -362,15 +369,13 @@ class Cleaning:
         if running.ticket is not None:
             self.tickets[running.ticket].run = run
 
-    def _write_down(self, partition: Partition, running: RunningPass, run: Run) -> None:
-        """The order matters: a checkpoint says that what lies below needs no pass of its own, so
-        the horizons below it must be known first."""
+    def _note_down(self, partition: Partition, run: Run) -> None:
         self.files.add_run(partition.log, run, keep=self.settings.history_runs)
         if run.outcome == "cleaned":
             # A pass for horizons maps from below the first dirty offset and may end below it.
             first_dirty = self.files.first_dirty_offsets.get(partition.topic_partition, 0)
             end_offset = max(run.end_offset, first_dirty)
-            self.files.set_first_dirty_offset(partition.topic_partition, end_offset)
+            self.files.cleaned_up_to(partition.topic_partition, end_offset)
 
     def _succeeded(
         self, broker: "Broker", partition: Partition, running: RunningPass, run: Run
@@ -382,7 +387,12 @@ class Cleaning:
         removed = self.totals.tombstones_removed
         removed[tp] = removed.get(tp, 0) + stats.dropped_tombstones
         pending, now_ms = self.pending[tp], broker.clock.now_ms()
-        pending.cleaned(run.end_offset, stats.earliest_horizon_ms)
+        pending.cleaned(
+            run.end_offset,
+            stats.earliest_horizon_ms,
+            marker_horizon_ms=stats.earliest_marker_horizon_ms,
+            ranges=self.files.ledger(partition.log).pending,
+        )
         dues = self.appraise(partition.log).dues
         is_still_due = any(due.reason is running.reason and due.at_ms <= now_ms for due in dues)
         pending.rested(is_still_due=is_still_due, now_ms=now_ms)
@@ -417,17 +427,3 @@ class Cleaning:
         assert len(at_work) == len(dict.fromkeys(at_work)), at_work
         for tp in at_work:
             assert not self.states.is_free(tp), tp
-
-
-def _swap(log: PartitionLog, group: CleanedGroup) -> None:
-    old = [segment for base in group.source_bases if (segment := log.segments.at_base(base))]
-    new = Segment(
-        log.fs,
-        log.directory,
-        group.base_offset,
-        log.config,
-        created_ms=old[0].created_ms,
-        suffix=CLEANED,
-        size=group.size_bytes,
-    )
-    swap_segments(log, new=[new], old=old)

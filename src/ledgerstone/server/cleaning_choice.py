@@ -14,6 +14,7 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning_parts import Appraisal, PassFailed, RunningPass
 from ledgerstone.server.effects import Clean
+from ledgerstone.server.tombstone_guard import pass_begins
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 
@@ -110,7 +111,8 @@ def _start(cleaning: "Cleaning", broker: "Broker", chosen: Candidate) -> Clean |
     log, now_ms = partition.log, broker.clock.now_ms()
     number = cleaning.asked.pop(tp, None)
     try:
-        plan = make_plan(log, chosen.log, cleaning.settings, now_ms=now_ms)
+        holds = cleaning.holds_of(log)
+        plan = make_plan(log, chosen.log, cleaning.settings, now_ms=now_ms, holds=holds)
     except _DISK_REFUSED as error:
         cleaning.failed(broker, tp, PassFailed(f"{error}"))
         plan = None
@@ -118,6 +120,7 @@ def _start(cleaning: "Cleaning", broker: "Broker", chosen: Candidate) -> Clean |
         if number is not None:
             cleaning.tickets[number].refusal = _nothing_sealed(cleaning, log)
         return None
+    pass_begins(broker, log, plan, holds)
     running = RunningPass(
         number=cleaning.take_number(),
         plan=plan,

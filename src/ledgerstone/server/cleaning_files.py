@@ -9,29 +9,50 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.cleaner.history import (
-    HISTORY_FILE,
     MAX_BYTES,
     Run,
-    decode_runs,
+    decode_history,
     encode_runs,
     last_cleaned,
 )
+from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.checkpoints import OffsetCheckpoint, read_if_exists, write_atomically
-from ledgerstone.storage.filenames import CLEANED, CLEANER_OFFSET_CHECKPOINT, parse_file_name
+from ledgerstone.storage.filenames import (
+    CLEANED,
+    CLEANER_OFFSET_CHECKPOINT,
+    CLEANING_HISTORY,
+    parse_file_name,
+)
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import INT64_MAX, TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 
 
+# Writing means four fsyncs, and nobody is served meanwhile; a pass may take less time than they.
+WRITE_INTERVAL_MS: Final = 5_000
+
+
 @dataclass(slots=True, kw_only=True)
 class CleaningFiles:
+    """Memory is ahead of the files by what passes have added since the last write.
+
+    A crash then costs another pass over what was cleaned already. The order of a write matters: a
+    checkpoint says that what lies below needs no pass of its own, so that the horizons below it
+    must be known first."""
+
     checkpoint: OffsetCheckpoint
     first_dirty_offsets: dict[TopicPartition, int]
-    _is_stale: bool = False  # the file still names a partition that is gone
+    # Why the last write failed; it is tried again.
+    failure: str | None = None
+    write_due_ms: int = INT64_MAX  # monotonic
+    _next_write_ms: int = 0
+    _on_disk: dict[TopicPartition, int] = field(default_factory=dict)
+    _stale_histories: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
     _runs: dict[TopicPartition, list[Run]] = field(default_factory=dict)
+    _ledgers: dict[TopicPartition, TombstoneLedger] = field(default_factory=dict)
 
     @classmethod
     def open(cls, fs: Filesystem, log_dir: str) -> "CleaningFiles":
@@ -42,30 +63,70 @@ class CleaningFiles:
         except CorruptFile as error:
             _LOG.warning("cleaner checkpoint is not used reason=%s", error)
             offsets = {}
-        return cls(checkpoint=checkpoint, first_dirty_offsets=offsets)
+        return cls(checkpoint=checkpoint, first_dirty_offsets=offsets, _on_disk=dict(offsets))
 
     def set_first_dirty_offset(self, tp: TopicPartition, offset: int) -> None:
-        if self.first_dirty_offsets.get(tp) == offset:
-            return
-        written = {**self.first_dirty_offsets, tp: offset}
-        self.checkpoint.write(written)
-        self.first_dirty_offsets = written
+        """Durable when this returns."""
+        self.first_dirty_offsets[tp] = offset
+        self._write()
+
+    def cleaned_up_to(self, tp: TopicPartition, offset: int) -> None:
+        """A pass has come so far; written down with the next write."""
+        self.first_dirty_offsets[tp] = offset
 
     def forget(self, tp: TopicPartition) -> None:
-        """The caller calls `write_forgotten` once it has forgotten all it wants to."""
-        if self.first_dirty_offsets.pop(tp, None) is not None:
-            self._is_stale = True
+        """The caller calls `write_now` once it has forgotten all it wants to."""
+        self.first_dirty_offsets.pop(tp, None)
         self._runs.pop(tp, None)
+        self._ledgers.pop(tp, None)
+        self._stale_histories.pop(tp, None)
 
-    def write_forgotten(self) -> None:
-        """Tried again until it works: a new partition of an old name must not inherit its entry."""
-        if not self._is_stale:
+    # -- writing ------------------------------------------------------------------------------
+
+    def write_soon(self, now_ms: int) -> None:
+        """At once where the last write was long ago."""
+        self.write_due_ms = min(self.write_due_ms, max(now_ms, self._next_write_ms))
+        self.write_if_due(now_ms)
+
+    def write_if_due(self, now_ms: int) -> None:
+        if now_ms < self.write_due_ms:
             return
+        self._next_write_ms = now_ms + WRITE_INTERVAL_MS
+        self.write_due_ms = INT64_MAX if self.write_now() else self._next_write_ms
+
+    def write_now(self) -> bool:
+        """False if the disk refused; a new partition of an old name must not inherit its entry, and
+        so it is tried again until it works."""
         try:
-            self.checkpoint.write(self.first_dirty_offsets)
-            self._is_stale = False
+            self._write()
         except OSError as error:
-            _LOG.warning("cleaner checkpoint not written reason=%s", error)
+            _LOG.warning("cleaning not written down reason=%s", error)
+            self.failure = str(error)
+            return False
+        self.failure = None
+        return True
+
+    def _write(self) -> None:
+        """A partition whose history is refused keeps its old entry; the others are not kept
+        waiting."""
+        offsets = dict(self.first_dirty_offsets)
+        failure: OSError | None = None
+        for tp, log in list(self._stale_histories.items()):
+            path = join(log.directory, CLEANING_HISTORY)
+            try:
+                write_atomically(log.fs, path, encode_runs(self.runs(log), self.ledger(log)))
+                del self._stale_histories[tp]
+            except OSError as error:
+                failure = error
+                if tp in self._on_disk and tp in offsets:
+                    offsets[tp] = min(offsets[tp], self._on_disk[tp])
+                else:
+                    offsets.pop(tp, None)
+        if offsets != self._on_disk:
+            self.checkpoint.write(offsets)
+            self._on_disk = offsets
+        if failure is not None:
+            raise failure
 
     # -- history ------------------------------------------------------------------------------
 
@@ -73,8 +134,28 @@ class CleaningFiles:
         """The oldest first."""
         known = self._runs.get(log.topic_partition)
         if known is None:
-            known = self._runs[log.topic_partition] = _read_runs(log)
+            known = self._read(log)[0]
         return known
+
+    def ledger(self, log: PartitionLog) -> TombstoneLedger:
+        known = self._ledgers.get(log.topic_partition)
+        if known is None:
+            known = self._read(log)[1]
+        return known
+
+    def set_ledger(self, log: PartitionLog, ledger: TombstoneLedger) -> None:
+        """Written down with the next write."""
+        self.runs(log)
+        self._ledgers[log.topic_partition] = ledger
+        self._stale_histories[log.topic_partition] = log
+
+    def _read(self, log: PartitionLog) -> tuple[list[Run], TombstoneLedger]:
+        runs, ledger = _read_history(log)
+        # Still announced: the process died before the pass told what became of it.
+        ledger = ledger.believed()
+        tp = log.topic_partition
+        self._runs[tp], self._ledgers[tp] = runs, ledger
+        return runs, ledger
 
     def last_cleaned(self, log: PartitionLog) -> Run | None:
         return last_cleaned(self.runs(log))
@@ -86,19 +167,19 @@ class CleaningFiles:
         cleaned = last_cleaned(runs)
         if cleaned is not None and cleaned not in kept:
             kept = [cleaned, *kept]
-        write_atomically(log.fs, join(log.directory, HISTORY_FILE), encode_runs(kept))
         self._runs[log.topic_partition] = kept
+        self._stale_histories[log.topic_partition] = log
 
 
-def _read_runs(log: PartitionLog) -> list[Run]:
-    path = join(log.directory, HISTORY_FILE)
+def _read_history(log: PartitionLog) -> tuple[list[Run], TombstoneLedger]:
+    path = join(log.directory, CLEANING_HISTORY)
     try:
         if not log.fs.exists(path) or log.fs.size_of(path) > MAX_BYTES:
-            return []
-        return decode_runs(read_if_exists(log.fs, path) or b"")
+            return [], TombstoneLedger()
+        return decode_history(read_if_exists(log.fs, path) or b"")
     except (OSError, ValueError) as error:
         _LOG.warning("cleaning history is not used path=%s reason=%s", path, error)
-        return []
+        return [], TombstoneLedger()
 
 
 def remove_cleaned(fs: Filesystem, directory: str) -> None:

@@ -76,5 +76,6 @@ class CleaningTotals:
     passes: int = 0
     failed_passes: int = 0
     worker_deaths: int = 0
+    silent_workers: int = 0
     tombstones_removed: dict[TopicPartition, int] = field(default_factory=dict)
     last: Run | None = None

@@ -41,6 +41,8 @@ def situation_of(broker: Broker, partition: Partition) -> Situation:
         earliest_horizon_ms=pending.earliest_horizon_ms if pending else None,
         fresh_tombstones=pending.fresh_tombstones if pending else 0,
         log_failure=log.failure,
+        holds=cleaning.holds_of(log),
+        ranges=(pending.ranges if pending else None) or (),
     )
 
 
@@ -90,6 +92,11 @@ def partition_status(broker: Broker, partition: Partition) -> dict[str, Any]:
             {"reason": due.reason.value, "at_ms": due.at_ms}
             for due in sorted(about.dues, key=lambda due: due.at_ms)
         ],
+        "hold_max_ms": about.holds.max_ms if about.holds.groups else None,
+        "holds": [
+            {"group": each.group_id, "committed_offset": each.committed_offset}
+            for each in about.holds.groups
+        ],
         "gates": [_gate_json(gate) for gate in gates(about)],
         "last_run": last.to_json() if last else None,
     }
@@ -125,11 +132,13 @@ def complaints(broker: Broker) -> Iterator[str]:
     cleaning = broker.cleaning
     if cleaning.worker_failure is not None:
         yield f"cleaner: {cleaning.worker_failure}"
+    if cleaning.files.failure is not None:
+        yield f"cleaner: not written down: {cleaning.files.failure}"
     for tp, trouble in cleaning.troubles.items():
         yield f"{tp}: uncleanable after {trouble.failures} attempts: {trouble.detail}"
     if cleaning.settings.overdue_ms == 0:
         return
-    for partition, appraisal in _appraised(broker):
+    for partition, appraisal in _appraised(broker, broker.partitions):
         overdue_ms = overdue(broker, appraisal.dues)
         if overdue_ms > cleaning.settings.overdue_ms:
             yield f"{partition.topic_partition}: a delete is overdue by {overdue_ms // 1000} s"
@@ -141,10 +150,12 @@ def overdue(broker: Broker, dues: Iterable[Due]) -> int:
     return max((now_ms - due.at_ms for due in dues if 0 < due.at_ms <= now_ms), default=0)
 
 
-def _appraised(broker: Broker) -> list[tuple[Partition, Appraisal]]:
+def _appraised(
+    broker: Broker, partitions: Iterable[Partition]
+) -> list[tuple[Partition, Appraisal]]:
     """Compacted logs that can be looked at; what is wrong with the others is told elsewhere."""
     found = []
-    for partition in broker.partitions:
+    for partition in partitions:
         if partition.log.config.compacts and partition.log.failure is None:
             with contextlib.suppress(OSError, StorageError, KafkaError):
                 found.append((partition, broker.cleaning.appraise(partition.log)))
@@ -154,12 +165,18 @@ def _appraised(broker: Broker) -> list[tuple[Partition, Appraisal]]:
 # -- metrics ------------------------------------------------------------------------------------
 
 
-def samples(broker: Broker) -> Iterator[Sample]:
-    appraised = _appraised(broker)
-    yield from _kafka_gauges(broker, [appraisal.log for _, appraisal in appraised])
-    yield from _totals(broker)
-    for partition, appraisal in appraised:
+def partition_samples(
+    broker: Broker, partitions: Iterable[Partition], looked_at: list[LogToClean]
+) -> Iterator[Sample]:
+    """Of some partitions; what was found is added to `looked_at`, for the `samples` of all."""
+    for partition, appraisal in _appraised(broker, partitions):
+        looked_at.append(appraisal.log)
         yield from _partition_gauges(broker, partition, appraisal)
+
+
+def samples(broker: Broker, looked_at: list[LogToClean]) -> Iterator[Sample]:
+    yield from _kafka_gauges(broker, looked_at)
+    yield from _totals(broker)
 
 
 def _kafka_gauges(broker: Broker, logs: list[LogToClean]) -> Iterator[Sample]:
@@ -203,6 +220,7 @@ def _totals(broker: Broker) -> Iterator[Sample]:
         ("passes", totals.passes, "Cleaning passes that succeeded."),
         ("failed_passes", totals.failed_passes, "Cleaning passes that failed."),
         ("worker_deaths", totals.worker_deaths, "Cleaning workers that died."),
+        ("silent_workers", totals.silent_workers, "Cleaning workers killed because they hung."),
     ):
         yield Sample(f"ledgerstone_cleaner_{name}_total", "counter", text, value)
     for tp, removed in sorted(totals.tombstones_removed.items()):

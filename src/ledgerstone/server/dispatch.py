@@ -16,11 +16,16 @@ from ledgerstone.server.handlers import (
     alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
+    consumer_group_heartbeat,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -28,6 +33,8 @@ from ledgerstone.server.handlers import (
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
+    describe_user_scram_credentials,
     elect_leaders,
     fetch,
     find_coordinator,
@@ -40,14 +47,17 @@ from ledgerstone.server.handlers import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl_handshake,
     sync_group,
 )
+from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Request
 
 # The message's class follows from the key; that it fits the handler is what the table says.
@@ -89,9 +99,24 @@ HANDLERS: Final[dict[int, Handler]] = {
     ApiKey.OFFSET_DELETE: offset_delete.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
+    ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,
+    ApiKey.DESCRIBE_ACLS: describe_acls.handle,
+    ApiKey.CREATE_ACLS: create_acls.handle,
+    ApiKey.DELETE_ACLS: delete_acls.handle,
+    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.handle,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.handle,
 }
 HANDLED: Final = frozenset(HANDLERS)
 
 
 def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
-    return HANDLERS[request.api_key](broker, request, message)
+    counters, name = broker.counters, message.name
+    counters.requests[name] = counters.requests.get(name, 0) + 1
+    answer = HANDLERS[request.api_key](broker, request, message)
+    spent_ms = broker.clock.monotonic_ms() - request.received_ms
+    if spent_ms or name not in counters.local_time_ms:
+        add(counters.local_time_ms, name, spent_ms)
+    return answer

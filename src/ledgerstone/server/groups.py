@@ -4,11 +4,13 @@ Grade D. The shards decide; this module appends what they want remembered, repla
 committed (at once, with one replica), and sends the answers. A start rebuilds them by replay.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.clock import Dice
+from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.coordinator.partitioning import partition_for
 from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext
@@ -78,15 +80,26 @@ class Groups:
                     f"{CONSUMER_OFFSETS} cannot be created: {refusal.error_message}"
                 )
             broker.commit_metadata(decision.records)
+        if not broker.partitions.is_complete(broker.image.topics[CONSUMER_OFFSETS]):
+            raise CoordinatorNotAvailable(f"{CONSUMER_OFFSETS} is being created")
         self.load(broker)
 
+    def _need_topic(self, broker: "Broker") -> None:
+        """For who did not ask for a coordinator first: there is no answer that says `later`."""
+        try:
+            self.ensure_topic(broker)
+        except CoordinatorNotAvailable:
+            for partition in broker.partitions.work_off_topic(CONSUMER_OFFSETS):
+                broker.cleaning.hosted(partition)
+            self.ensure_topic(broker)
+
     def number_for(self, broker: "Broker", group_id: str) -> int:
-        self.ensure_topic(broker)
+        self._need_topic(broker)
         return partition_for(group_id, len(self._shards))
 
     def by_shard(self, broker: "Broker", group_ids: Sequence[str]) -> dict[int, list[str]]:
         """Each group once, with those of its shard."""
-        self.ensure_topic(broker)
+        self._need_topic(broker)
         found: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
             found.setdefault(partition_for(group_id, len(self._shards)), []).append(group_id)
@@ -95,6 +108,30 @@ class Groups:
     def shard_numbers(self) -> list[int]:
         """None before the first group: who only looks does not bring the topic into being."""
         return sorted(self._shards)
+
+    def count_by_state(self) -> dict[State, int]:
+        """Every state, also those no group is in."""
+        counts = dict.fromkeys(State, 0)
+        for shard in self._shards.values():
+            for group in shard.table.groups.values():
+                counts[group.state] += 1
+        return counts
+
+    def count_offsets(self) -> int:
+        tables = [shard.table for shard in self._shards.values()]
+        return sum(table.offsets.count_of(each) for table in tables for each in table.groups)
+
+    def committed_on(self, topic: str) -> dict[str, Mapping[int, CommittedOffset]]:
+        """What each group has committed for the topic, by partition; others are not in it."""
+        found: dict[str, Mapping[int, CommittedOffset]] = {}
+        for number in sorted(self._shards):
+            found.update(self._shards[number].table.offsets.groups_with(topic))
+        return found
+
+    def are_loaded(self, broker: "Broker") -> bool:
+        """Whether every group that ever committed something is known."""
+        topic = broker.image.topics.get(CONSUMER_OFFSETS)
+        return topic is None or len(self._shards) == len(topic.partitions)
 
     def ask(self, broker: "Broker", request: Request, group_id: str, call: Call) -> Answer:
         """A handler's whole answer for a request about one group."""

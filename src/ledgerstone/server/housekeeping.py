@@ -1,7 +1,7 @@
 """What the broker does by the clock: retention, flushing, checkpoints, removal of deleted files.
 
 Grade D. Each job has a period and the time it is due next, in monotonic time; `tick` runs what is
-due. Only fsync takes time, so only that leaves as an effect.
+due. Syncing and unlinking files take time, so these leave as effects.
 """
 
 import logging
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.errors import StorageError
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.effects import Effect, Flush
+from ledgerstone.server.effects import Effect, Flush, Unlink
+from ledgerstone.server.tombstone_guard import forget_settled
+from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_shrink import delete_old_segments
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -25,6 +27,9 @@ _LOG: Final = logging.getLogger(__name__)
 # How often rolled segments and flush.ms are looked at, and deleted files unlinked.
 FLUSH_CHECK_MS: Final = 1000
 UNLINK_CHECK_MS: Final = 1000
+# How long tombstones wait for others before a search, and groups that are gone stay listed.
+STRAY_CHECK_MS: Final = 5_000
+MISSED_CHECK_MS: Final = 60_000
 _DISK_REFUSED: Final = (OSError, StorageError)
 
 
@@ -41,6 +46,8 @@ class Housekeeping:
     jobs: list[_Job]
     # Partitions whose fsync is under way: one at a time each.
     flushing: dict[TopicPartition, None] = field(default_factory=dict)
+    # Files are being unlinked: no second plan may name the same ones.
+    unlinking: bool = False
 
     @classmethod
     def from_config(cls, config: BrokerConfig, now_ms: int) -> "Housekeeping":
@@ -73,7 +80,9 @@ class Housekeeping:
                 first_ms,
             ),
             _Job("flush", FLUSH_CHECK_MS, keeper.flush_due, now_ms + FLUSH_CHECK_MS),
-            _Job("unlink", UNLINK_CHECK_MS, _unlink, now_ms + UNLINK_CHECK_MS),
+            _Job("unlink", UNLINK_CHECK_MS, keeper.unlink_due, now_ms + UNLINK_CHECK_MS),
+            _Job("strays", STRAY_CHECK_MS, _look_for_strays, now_ms + STRAY_CHECK_MS),
+            _Job("missed", MISSED_CHECK_MS, _forget_settled, now_ms + MISSED_CHECK_MS),
         ]
         return keeper
 
@@ -104,10 +113,31 @@ class Housekeeping:
                 self.flushing[partition.topic_partition] = None
                 yield Flush(partition.topic_partition, partition.topic_id, plan)
 
+    def unlink_due(self, broker: "Broker") -> Iterator[Effect]:
+        plan = None if self.unlinking else broker.log_dir.plan_unlink()
+        if plan is not None:
+            self.unlinking = True
+            yield Unlink(plan)
+
+    def unlinked(self, plan: UnlinkPlan, failure: OSError | None) -> None:
+        self.unlinking = False
+        if failure is not None:
+            # What is left is tried again when the job is due again.
+            _LOG.error("job failed job=unlink reason=%s", failure)
+        elif plan.is_part:
+            self.unlink_soon()
+
+    def unlink_soon(self) -> None:
+        """Somebody waits for what is due: it goes with the next tick."""
+        self._look_now("unlink")
+
     def look_now(self) -> None:
         """The wall clock was set: what is done by it is done with the next tick."""
+        self._look_now("retention", "unlink", "producer-ids")
+
+    def _look_now(self, *names: str) -> None:
         for job in self.jobs:
-            if job.name in ("retention", "unlink", "producer-ids"):
+            if job.name in names:
                 job.due_ms = 0
 
     def retain(self, broker: "Broker", partition: Partition) -> None:
@@ -165,5 +195,14 @@ def _expire_producers(broker: "Broker") -> None:
         partition.log.producers.remove_expired(now_ms, expiration_ms)
 
 
-def _unlink(broker: "Broker") -> None:
-    broker.log_dir.unlink_due()
+def _look_for_strays(broker: "Broker") -> None:
+    near = broker.near_tombstones
+    near.strays.start_due(
+        broker, lambda stray: near.found_stray(stray, now_ms=broker.clock.now_ms())
+    )
+
+
+def _forget_settled(broker: "Broker") -> None:
+    for partition in broker.partitions:
+        if partition.log.config.compacts:
+            forget_settled(broker, partition)

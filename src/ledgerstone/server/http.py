@@ -11,14 +11,15 @@ import contextlib
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 _LOG: Final = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES: Final = 8192
-MAX_BODY_BYTES: Final = 65_536
+# A key that is to be erased may be as large as a record; only who may change something sends one.
+MAX_BODY_BYTES: Final = 4 << 20
 READ_TIMEOUT_S: Final = 10.0
 _REASONS: Final = {
     200: "OK",
@@ -49,7 +50,9 @@ class HttpRequest(NamedTuple):
     body: bytes = b""
 
 
-Routes = Mapping[str, Callable[[], Page]]
+# A page that takes long to make: at each yield others have their turn.
+SlowPage = Generator[None, None, Page]
+Routes = Mapping[str, Callable[[], Page | SlowPage]]
 # Answers what no route has; None leaves it to be not found.
 Api = Callable[[HttpRequest], Page | None]
 
@@ -84,8 +87,13 @@ class HttpServer:
             method = ""
             try:
                 async with asyncio.timeout(READ_TIMEOUT_S):
-                    request = await _read_request(reader)
-                method, page = request.method, self._answer(request)
+                    request = await _read_head(reader)
+                    if request.method == "POST":
+                        size = _body_size(request.headers)
+                        # Before the body: who may not change anything costs no memory.
+                        self._check_may_change(request)
+                        request = request._replace(body=await _read_body(reader, size))
+                method, page = request.method, await self._answer(request)
             except BadRequest as error:
                 page = Page(error.status, f"{error}\n")
             writer.write(_encode(page, with_body=method != "HEAD"))
@@ -95,14 +103,12 @@ class HttpServer:
         with contextlib.suppress(ConnectionError, TimeoutError):
             await writer.wait_closed()
 
-    def _answer(self, request: HttpRequest) -> Page:
+    async def _answer(self, request: HttpRequest) -> Page:
         if request.method not in ("GET", "HEAD", "POST"):
             return Page(405, "only GET, HEAD and POST\n")
-        if request.method == "POST":
-            self._check_may_change(request)
         try:
             route = self._routes.get(request.path) if request.method != "POST" else None
-            page = route() if route is not None else None
+            page = await _made(route()) if route is not None else None
             if page is None and self._api is not None:
                 page = self._api(request)
         except Exception:  # noqa: BLE001 - a border: one bad page must not end the broker
@@ -125,7 +131,19 @@ class HttpServer:
             raise BadRequest(415, "Content-Type must be application/json")
 
 
-async def _read_request(reader: asyncio.StreamReader) -> HttpRequest:
+async def _made(page: Page | SlowPage) -> Page:
+    if isinstance(page, Page):
+        return page
+    while True:
+        try:
+            next(page)
+        except StopIteration as end:
+            made: Page = end.value
+            return made
+        await asyncio.sleep(0)
+
+
+async def _read_head(reader: asyncio.StreamReader) -> HttpRequest:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
@@ -145,11 +163,10 @@ async def _read_request(reader: asyncio.StreamReader) -> HttpRequest:
         pairs = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
     except ValueError as error:
         raise BadRequest(400, f"query: {error}") from error
-    body = await _read_body(reader, headers) if words[0] == "POST" else b""
-    return HttpRequest(words[0], path, pairs, headers, body)
+    return HttpRequest(words[0], path, pairs, headers)
 
 
-async def _read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+def _body_size(headers: Mapping[str, str]) -> int:
     if "transfer-encoding" in headers:
         raise BadRequest(411, "a body needs a Content-Length")
     length = headers.get("content-length", "0")
@@ -157,8 +174,12 @@ async def _read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -
         raise BadRequest(400, "Content-Length is no number")
     if int(length) > MAX_BODY_BYTES:
         raise BadRequest(413, f"a body of {length} bytes, at most {MAX_BODY_BYTES} are taken")
+    return int(length)
+
+
+async def _read_body(reader: asyncio.StreamReader, size: int) -> bytes:
     try:
-        return await reader.readexactly(int(length))
+        return await reader.readexactly(size)
     except asyncio.IncompleteReadError as error:
         raise BadRequest(400, "the body ends early") from error
 

@@ -7,19 +7,21 @@
     GET  /api/v1/tickets/N                    what became of one of them
     GET  /api/v1/cleaner/history[?topic=T]    the passes that are remembered, newest first
 
-Errors are JSON too: {"error": why}. Who may call is decided by `http`.
+What is about erasures is in `http_erasure`, about tombstones in `http_guard`. Errors are JSON too:
+{"error": why}. Who may call is decided by `http`.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server import http_erasure, http_guard
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning_view import history_json, partition_status, ticket_json
 from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.server.http_json import Refused, body_of, json_page
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 
@@ -29,25 +31,16 @@ LONGEST_ADVANCE_MS: Final = 100 * 366 * 86_400_000
 _HISTORY_LIMIT: Final = 1000
 
 
-class Refused(Exception):
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
 def handle(broker: Broker, request: HttpRequest) -> Page | None:
     """None for a path that is not the API's."""
     if not request.path.startswith(PREFIX):
         return None
     parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/")]
     try:
-        return _json(200, _dispatch(broker, request, parts))
+        content = _dispatch(broker, request, parts)
     except Refused as error:
-        return _json(error.status, {"error": str(error)})
-
-
-def _json(status: int, content: object) -> Page:
-    return Page(status, json.dumps(content) + "\n", "application/json")
+        return json_page(error.status, {"error": str(error)})
+    return content if isinstance(content, Page) else json_page(200, content)
 
 
 def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
@@ -66,7 +59,11 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
         case ["cleaner", "history"]:
             calls = {"GET": lambda: _history(broker, request)}
         case _:
-            raise Refused(404, f"there is no {request.path}")
+            found = http_erasure.calls(broker, request, parts)
+            found = found or http_guard.calls(broker, request, parts)
+            if found is None:
+                raise Refused(404, f"there is no {request.path}")
+            calls = found
     method = "GET" if request.method == "HEAD" else request.method
     if method not in calls:
         raise Refused(405, f"{request.path} takes {' and '.join(calls)}")
@@ -86,7 +83,7 @@ def _clock(broker: Broker) -> object:
 def _advance(broker: Broker, request: HttpRequest) -> object:
     if not isinstance(broker.clock, MovableClock):
         raise Refused(409, "this broker keeps real time; start it with --clock virtual")
-    ms = _body(request).get("ms")
+    ms = body_of(request).get("ms")
     if type(ms) is not int or not 0 <= ms <= LONGEST_ADVANCE_MS:
         raise Refused(400, f"ms must be a whole number from 0 to {LONGEST_ADVANCE_MS}")
     broker.clock.advance(ms)
@@ -110,7 +107,7 @@ def _cleaning(broker: Broker, topic: str) -> object:
 
 def _compact(broker: Broker, topic: str, request: HttpRequest) -> object:
     partitions = _hosted(broker, topic)
-    number = _body(request).get("partition")
+    number = body_of(request).get("partition")
     if number is not None:
         partitions = [each for each in partitions if each.topic_partition.partition == number]
         if not partitions or type(number) is not int:
@@ -146,13 +143,3 @@ def _history(broker: Broker, request: HttpRequest) -> object:
 
 def _is_wanted(tp: TopicPartition, number: str | None) -> bool:
     return number is None or str(tp.partition) == number
-
-
-def _body(request: HttpRequest) -> dict[str, Any]:
-    try:
-        content = json.loads(request.body or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise Refused(400, "the body is not a JSON object")
-    return content

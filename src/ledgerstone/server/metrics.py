@@ -24,6 +24,8 @@ class Counters:
     """Totals since start; only ever raised, by the broker's one thread."""
 
     requests: dict[str, int] = field(default_factory=dict)
+    # Handlers only: what a request waits for others is not in it.
+    local_time_ms: dict[str, int] = field(default_factory=dict)
     request_errors: dict[tuple[str, int], int] = field(default_factory=dict)
     bytes_in: dict[str, int] = field(default_factory=dict)
     bytes_out: dict[str, int] = field(default_factory=dict)
@@ -33,10 +35,19 @@ class Counters:
     connections_refused: int = 0
     keyless_records_refused: int = 0
 
+    def answered_error(self, request: str, code: int) -> None:
+        """An error code in an answer; one for each partition, where these have their own."""
+        key = (request, int(code))
+        self.request_errors[key] = self.request_errors.get(key, 0) + 1
+
     def samples(self) -> Iterable[Sample]:
         yield from _by_label(
             "kafka_network_requestmetrics_requests_total", "request", self.requests,
             "Requests served, by API.",
+        )  # fmt: skip
+        yield from _by_label(
+            "kafka_network_requestmetrics_localtimems_sum", "request", self.local_time_ms,
+            "Milliseconds in handlers, by API; requests_total is their count.",
         )  # fmt: skip
         for (request, code), count in sorted(self.request_errors.items()):
             labels = (("request", request), ("error", str(code)))
@@ -85,17 +96,24 @@ def add(counts: dict[str, int], key: str, amount: int = 1) -> None:
     counts[key] = counts.get(key, 0) + amount
 
 
-def exposition(samples: Iterable[Sample]) -> str:
-    """Prometheus text format: samples of one name stand together under their HELP and TYPE."""
-    by_name: dict[str, list[Sample]] = {}
-    for sample in samples:
-        by_name.setdefault(sample.name, []).append(sample)
-    lines = []
-    for name, group in by_name.items():
-        lines.append(f"# HELP {name} {group[0].help}")
-        lines.append(f"# TYPE {name} {group[0].kind}")
-        lines += [f"{name}{_labels(sample.labels)} {_number(sample.value)}" for sample in group]
-    return "\n".join(lines) + "\n"
+class Exposition:
+    """Prometheus text format: samples of one name stand together under their HELP and TYPE, in
+    whatever order they are added."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        for name, kind, text, value, labels in samples:
+            lines = self._lines.get(name)
+            if lines is None:
+                lines = self._lines[name] = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+            lines.append(f"{name}{_labels(labels)} {_number(value)}")
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for lines in self._lines.values() for line in lines)
 
 
 def _labels(labels: Labels) -> str:

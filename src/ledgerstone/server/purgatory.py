@@ -25,7 +25,8 @@ class Waiting:
 
 @dataclass(slots=True)
 class Purgatory:
-    _by_key: dict[TopicPartition, dict[int, Waiting]] = field(default_factory=dict)
+    # Who waits for a partition; one that nobody waits for is not in it.
+    awaited: dict[TopicPartition, dict[int, Waiting]] = field(default_factory=dict)
     _deadlines: list[tuple[int, int]] = field(default_factory=list)
     _all: dict[int, Waiting] = field(default_factory=dict)
     _next_number: int = 0
@@ -42,12 +43,12 @@ class Purgatory:
         waiting = Waiting(request, parked.attempt, tuple(parked.keys))
         self._all[number] = waiting
         for key in waiting.keys:
-            self._by_key.setdefault(key, {})[number] = waiting
+            self.awaited.setdefault(key, {})[number] = waiting
         heapq.heappush(self._deadlines, (parked.deadline_ms, number))
 
     def wake(self, key: TopicPartition) -> list[tuple[Request, ApiMessage]]:
         """Tries every request that waits for this partition; returns those that are done."""
-        waiting = self._by_key.get(key)
+        waiting = self.awaited.get(key)
         if not waiting:
             return []
         return self._attempt_all(list(waiting), time_is_up=False)
@@ -81,10 +82,10 @@ class Purgatory:
     def _remove(self, number: int, waiting: Waiting) -> None:
         del self._all[number]
         for key in waiting.keys:
-            others = self._by_key[key]
+            others = self.awaited[key]
             del others[number]
             if not others:
-                del self._by_key[key]
+                del self.awaited[key]
 
     @property
     def next_deadline_ms(self) -> int | None:

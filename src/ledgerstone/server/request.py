@@ -9,9 +9,11 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.types import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Request:
-    """One decoded request. Identity is what tells two of them apart: it is its own token."""
+    """One decoded request. Identity is what tells two of them apart: it is its own token.
+
+    Nobody changes it; to freeze it would cost more than all the rest of making it."""
 
     connection: int
     api_key: int
@@ -44,5 +46,6 @@ class Disconnect(Exception):
     """The protocol has no way to say no here: the connection is closed."""
 
 
-# None: the request is finished and nothing is sent.
-Answer = ApiMessage | Parked | Later | None
+# Bytes are the body of a response, encoded already. None: the request is finished and nothing is
+# sent.
+Answer = ApiMessage | bytes | Parked | Later | None

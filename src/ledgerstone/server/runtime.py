@@ -1,9 +1,9 @@
 """The broker on sockets: asyncio as an adapter. Grade S; the only place that knows a loop.
 
-Raw non-blocking sockets on add_reader and add_writer. Bytes arrive in one receive buffer that all
-connections share (an idle connection owns none), answers leave at once where the socket takes
-them, file slices with sendfile. Back-pressure: a connection whose answer has not left yet is not
-read, so nobody can make the broker hold more than one answer for them.
+Raw non-blocking sockets on add_reader and add_writer. Bytes are received where the broker says,
+answers leave in the same turn where the socket takes them, file slices with sendfile. Of
+back-pressure: a connection whose answer has not left yet is not read, so nobody can make the broker
+hold more than one answer for them.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
@@ -22,11 +22,27 @@ from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaner_process import CleanerProcesses
 from ledgerstone.server.cleaning_parts import PassFailed
-from ledgerstone.server.effects import Clean, Close, Effect, Flush, Proceed, Send
+from ledgerstone.server.effects import (
+    AskVerifier,
+    Clean,
+    Close,
+    Effect,
+    Flush,
+    GiveUp,
+    Proceed,
+    Resume,
+    Scan,
+    Send,
+    SyncSwap,
+    Unlink,
+)
+from ledgerstone.server.erasing_verifiers import Verifiers
+from ledgerstone.server.scan_process import ScanProcess, ScanResult
 
 _LOG: Final = logging.getLogger(__name__)
 
-RECEIVE_BYTES: Final = 1 << 20
+# Receives for one connection, while they add to the same frame, before the others get their turn.
+RECEIVES_PER_TURN: Final = 8
 ACCEPTS_PER_TURN: Final = 64
 # Accepting stops for this long when the process has no descriptor left.
 ACCEPT_PAUSE_S: Final = 0.2
@@ -55,10 +71,13 @@ class Runtime:
         self._listeners: list[socket.socket] = []
         self._connections: dict[int, _Connection] = {}
         self._next_number = 1
-        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
         self._timer: asyncio.TimerHandle | None = None
         self._flushes: set[asyncio.Future[None]] = set()
-        self._cleaners = CleanerProcesses(self._group_cleaned, self._cleaning_ended)
+        self._cleaners = CleanerProcesses(
+            broker.cleaning_goes_on, self._group_cleaned, self._cleaning_ended
+        )
+        self._scanner = ScanProcess(self._scan_ended)
+        self.verifiers = Verifiers()
 
     # -- start and stop -----------------------------------------------------------------------
 
@@ -70,14 +89,15 @@ class Runtime:
         self._reschedule()
 
     async def stop(self) -> None:
-        """No new connections; cleaning ends where it is; what is being flushed finishes;
-        connections close."""
+        """No new connections; cleaning ends where it is; what is being synced or
+        unlinked finishes; connections close."""
         for listener in self._listeners:
             self._loop.remove_reader(listener)
             listener.close()
         self._perform(self._broker.stop_cleaning())
         await self._cleaners.stop()
-        if self._flushes:
+        await self._scanner.stop()
+        while self._flushes:
             await asyncio.wait(self._flushes)
         if self._timer is not None:
             self._timer.cancel()
@@ -144,17 +164,24 @@ class Runtime:
                 self._loop.remove_writer(connection.sock)
 
     def _readable(self, connection: _Connection) -> None:
-        try:
-            count = connection.sock.recv_into(self._buffer)
-        except _WOULD_BLOCK:
-            return
-        except OSError:
-            count = 0
-        if count == 0:
-            self._drop(connection)
-            return
-        received = self._buffer[:count]
-        self._perform_for(connection, self._broker.receive, received)
+        number = connection.number
+        for _ in range(RECEIVES_PER_TURN):
+            room = self._broker.room_for(number)
+            if room is None:
+                break
+            try:
+                count = connection.sock.recv_into(room)
+            except _WOULD_BLOCK:
+                break
+            except OSError:
+                count = 0
+            if count == 0:
+                self._drop(connection)
+                break
+            del room
+            self._perform_for(connection, self._broker.received, count)
+            if number not in self._connections or not self._broker.expects_more(number):
+                break
         self._settle(connection)
 
     def _writable(self, connection: _Connection) -> None:
@@ -165,10 +192,13 @@ class Runtime:
 
     def _settle(self, connection: _Connection) -> None:
         """Watches the socket; what was received ahead is served on in a turn of its own."""
-        if connection.number in self._connections:
+        broker, number = self._broker, connection.number
+        is_settled = connection.reading and not connection.unsent and broker.wants_read(number)
+        if not is_settled and number in self._connections:
             self._watch(connection)
             self._serve_soon(connection)
-        self._reschedule()
+        if broker.may_be_due_sooner:
+            self._reschedule()
 
     def _serve_soon(self, connection: _Connection) -> None:
         has_backlog = not connection.unsent and self._broker.has_backlog(connection.number)
@@ -183,18 +213,42 @@ class Runtime:
             self._settle(connection)
 
     def _perform_for(
-        self, connection: _Connection, ask: Callable[..., list[Effect]], *received: memoryview
+        self, connection: _Connection, ask: Callable[..., list[Effect]], *count: int
     ) -> None:
         """A border: a fault of ours costs the connection that met it, and nobody else.
 
         The caller settles the connection afterwards."""
         try:
-            effects = ask(connection.number, *received)
+            effects = ask(connection.number, *count)
         except Exception:  # noqa: BLE001
             _LOG.exception("request failed connection=%d", connection.number)
             self._drop(connection)
             return
+        if not effects:
+            return
+        if len(effects) == 1 and not connection.unsent:
+            effect = effects[0]
+            if type(effect) is Send and effect.connection == connection.number:
+                self._send_at_once(connection, effect.pieces)
+                return
         self._perform(effects, turn_of=connection.number)
+
+    def _send_at_once(self, connection: _Connection, pieces: list[Piece]) -> None:
+        """Nearly always: one request was answered, and nothing else happened."""
+        piece = pieces[0]
+        if len(pieces) > 1 or type(piece) is not bytes or connection.closing:
+            connection.unsent.extend(pieces)
+            self._send_unsent(connection)
+            return
+        try:
+            sent = connection.sock.send(piece)
+        except _WOULD_BLOCK:
+            sent = 0
+        except OSError as error:
+            self._lose(connection, error)
+            return
+        if sent < len(piece):
+            connection.unsent.append(memoryview(piece)[sent:])
 
     def _send_unsent(self, connection: _Connection) -> None:
         try:
@@ -204,11 +258,14 @@ class Runtime:
         except _WOULD_BLOCK:
             return
         except OSError as error:
-            _LOG.debug("connection lost connection=%d reason=%s", connection.number, error)
-            self._drop(connection)
+            self._lose(connection, error)
             return
         if connection.closing:
             self._drop(connection)
+
+    def _lose(self, connection: _Connection, error: OSError) -> None:
+        _LOG.debug("connection lost connection=%d reason=%s", connection.number, error)
+        self._drop(connection)
 
     def _send_one(self, connection: _Connection, piece: Piece) -> bool:
         """Sends what the socket takes of the first piece; False when it took only a part."""
@@ -264,12 +321,24 @@ class Runtime:
                     self._enqueue(effect, answered)
                 case Close():
                     self._close(effect)
+                case Resume():
+                    self._resume(effect)
                 case Flush():
-                    self._flush(effect)
+                    self._sync(self._perform_flush(effect))
+                case Unlink():
+                    self._sync(self._perform_unlink(effect))
                 case Clean():
                     self._cleaners.clean(effect)
                 case Proceed():
                     self._cleaners.proceed(effect)
+                case SyncSwap():
+                    self._sync(self._perform_swap_sync(effect))
+                case GiveUp():
+                    self._cleaners.give_up(effect)
+                case Scan():
+                    self._scanner.scan(effect.number, effect.plan)
+                case AskVerifier():
+                    self._sync(self._ask_verifier(effect))
                 case _:
                     assert_never(effect)
         for number, connection in answered.items():
@@ -296,19 +365,37 @@ class Runtime:
         else:
             self._drop(connection)
 
-    def _flush(self, effect: Flush) -> None:
-        future = asyncio.ensure_future(self._perform_flush(effect))
+    def _resume(self, effect: Resume) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            self._watch(connection)
+
+    def _sync(self, work: Coroutine[None, None, None]) -> None:
+        future = asyncio.ensure_future(work)
         self._flushes.add(future)
         future.add_done_callback(self._flushes.discard)
 
     async def _perform_flush(self, effect: Flush) -> None:
-        failure: OSError | None = None
-        try:
-            await self._loop.run_in_executor(None, effect.plan.perform)
-        except OSError as error:
-            failure = error
+        failure = await self._off_the_loop(effect.plan.perform)
         self._perform(self._broker.completed(effect, failure))
         self._reschedule()
+
+    async def _perform_unlink(self, effect: Unlink) -> None:
+        failure = await self._off_the_loop(effect.plan.perform)
+        self._perform(self._broker.unlinked(effect, failure))
+        self._reschedule()
+
+    async def _perform_swap_sync(self, effect: SyncSwap) -> None:
+        failure = await self._off_the_loop(effect.perform)
+        self._perform(self._broker.swap_synced(effect, failure))
+        self._reschedule()
+
+    async def _off_the_loop(self, sync: Callable[[], None]) -> OSError | None:
+        try:
+            await self._loop.run_in_executor(None, sync)
+        except OSError as error:
+            return error
+        return None
 
     def _group_cleaned(self, number: int, group: CleanedGroup) -> None:
         self._perform(self._broker.group_cleaned(number, group))
@@ -316,6 +403,15 @@ class Runtime:
 
     def _cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> None:
         self._perform(self._broker.cleaning_ended(number, outcome))
+        self._reschedule()
+
+    def _scan_ended(self, number: int, result: ScanResult) -> None:
+        self._perform(self._broker.scan_ended(number, result))
+        self._reschedule()
+
+    async def _ask_verifier(self, effect: AskVerifier) -> None:
+        words = await self._loop.run_in_executor(None, self.verifiers.ask, effect)
+        self._perform(self._broker.verifier_spoke(effect, words))
         self._reschedule()
 
     # -- time ---------------------------------------------------------------------------------
@@ -326,6 +422,7 @@ class Runtime:
 
     def _reschedule(self) -> None:
         """One timer, for the broker's next deadline; moved only when that comes earlier."""
+        self._broker.may_be_due_sooner = False
         delay_s = max(self._broker.next_deadline_ms - self._broker.clock.monotonic_ms(), 0) / 1000
         due = self._loop.time() + delay_s
         if self._timer is not None:

@@ -235,16 +235,21 @@ def test_without_an_active_broker_there_is_no_topic() -> None:
     assert _code(cluster) == 38
 
 
-def test_a_request_makes_at_most_ten_thousand_partitions() -> None:
+@pytest.mark.parametrize(
+    ("counts", "codes"),
+    [((6000, 4000), [0, 0]), ((6000, 4001), [44, 44]), ((1, 2**31 - 1, 1), [44, 44, 44])],
+)
+def test_request_for_more_than_ten_thousand_partitions_is_refused_as_a_whole(
+    counts: tuple[int, ...], codes: list[int]
+) -> None:
     cluster = Cluster()
 
     results = cluster.create(
-        a_topic("a", partitions=6000),
-        a_topic("b", partitions=2**31 - 1),
-        a_topic("c", partitions=4001),
+        *(a_topic(f"t{number}", partitions=count) for number, count in enumerate(counts))
     )
 
-    assert [result.error_code for result in results] == [0, 44, 44]
+    assert [result.error_code for result in results] == codes
+    assert len(cluster.image.topics) == codes.count(0)
 
 
 # -- topics that come by themselves --------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Requests that tests of a broker make again and again, each in a line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ledgerstone.protocol.messages.create_topics import (
@@ -39,6 +39,7 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
+from ledgerstone.server.metrics import Exposition, Sample
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
@@ -168,3 +169,9 @@ def join(group: str, member_id: str = "", topics: bytes = b"") -> JoinGroupReque
 
 def end_offset(machine: InProcess, topic: str = TOPIC, partition: int = 0) -> int:
     return machine.broker.partitions.get(TopicPartition(topic, partition)).log.log_end_offset
+
+
+def exposition(samples: Iterable[Sample]) -> str:
+    page = Exposition()
+    page.add(samples)
+    return page.text()

@@ -514,7 +514,6 @@ def test_plan_overtaken_by_a_truncation_is_dropped(machine: InProcess, client: C
     late = held_pass(machine, client)
 
     machine.broker.log_dir.truncate_to(TP, 1)
-    machine.perform(machine.broker.cleaning.truncated(TP, 1))
     machine.clean(late)
 
     assert on_disk(machine) == [("a", "1")]
@@ -525,15 +524,79 @@ def test_truncation_lowers_the_checkpoint_only_if_it_is_higher(
     machine: InProcess, client: Client
 ) -> None:
     """Scenario 63."""
-    compacted(client)
-    machine.broker.cleaning.files.set_first_dirty_offset(TP, 7)
+    compacted(client, segment_bytes="1000")
+    put(machine, client, *((str(n), "x" * 150) for n in range(12)))
+    second, third = log_of(machine).segments.bases()[1:3]
+    machine.broker.cleaning.files.set_first_dirty_offset(TP, second)
 
-    machine.perform(machine.broker.cleaning.truncated(TP, 9))
+    machine.broker.log_dir.truncate_to(TP, third + 1)
     kept = checkpoint(machine)
-    machine.perform(machine.broker.cleaning.truncated(TP, 5))
+    machine.broker.log_dir.truncate_to(TP, second - 1)
 
-    assert kept == {"events-0": 7}
-    assert checkpoint(machine) == {"events-0": 5}
+    assert kept == {"events-0": second}
+    assert checkpoint(machine) == {"events-0": 0}
+
+
+def test_truncation_lowers_the_checkpoint_to_a_segment_because_batches_go_whole(
+    machine: InProcess, client: Client
+) -> None:
+    compacted(client)
+    put(machine, client, ("a", "1"), ("b", "1"))
+    roll(machine)
+    records = batch(("c", "1"), ("d", "1"), ("e", "1"), timestamp=machine.clock.now_ms())
+    produced(client, records)
+    machine.broker.cleaning.files.set_first_dirty_offset(TP, 4)
+
+    machine.broker.log_dir.truncate_to(TP, 4)
+
+    assert on_disk(machine) == [("a", "1"), ("b", "1")]
+    assert checkpoint(machine) == {"events-0": 2}
+
+
+def _cut_under_the_checkpoint(machine: InProcess) -> None:
+    """Everything up to 3 is cleaned; then the log is cut at 1."""
+    client = machine.connect()
+    compacted(client, delete_retention_ms="0")
+    put(machine, client, ("a", "1"), ("b", "1"), ("c", "1"))
+    compact_now(machine)
+
+
+@pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "power lost"])
+def test_key_deleted_where_a_truncation_had_cut_never_returns(loses_power: bool) -> None:
+    """The tombstone lies below what was once cleaned: no pass may take it for cleaned."""
+    probe = InProcess()
+    _cut_under_the_checkpoint(probe)
+    begun = probe.fs.operation_count
+    probe.broker.log_dir.truncate_to(TP, 1)
+    operations = probe.fs.operation_count - begun
+
+    for crash_at in range(operations):
+        machine = InProcess()
+        _cut_under_the_checkpoint(machine)
+        machine.fs.crash_at(machine.fs.operation_count + 1 + crash_at)
+        with pytest.raises(SimulatedCrash):
+            machine.broker.log_dir.truncate_to(TP, 1)
+        if loses_power:
+            machine.lose_power("none")
+        else:
+            machine.kill()
+        machine.broker.log_dir.truncate_to(TP, 1)
+        put(machine, machine.connect(), ("a", None), ("x", "1"), ("y", "1"), ("z", "1"))
+        compact_twice(machine)
+
+        assert on_disk(machine) == [("x", "1"), ("y", "1"), ("z", "1")], crash_at
+
+
+def test_pass_that_read_a_log_while_it_was_cut_did_not_fail(
+    machine: InProcess, client: Client
+) -> None:
+    late = held_pass(machine, client)
+
+    machine.broker.log_dir.truncate_to(TP, 1)
+    machine.perform(machine.broker.cleaning_ended(late.number, PassFailed("a file ends early")))
+
+    assert runs(machine)[-1]["outcome"] == "aborted"
+    assert machine.broker.cleaning.troubles == {}
 
 
 def test_retention_waits_until_a_pass_is_done(machine: InProcess, client: Client) -> None:
@@ -757,6 +820,7 @@ def test_history_keeps_the_newest_runs(client: Client, machine: InProcess) -> No
         put(machine, client, ("a", value))
         machine.clock.advance(ms=1)
         compact_now(machine)
+    machine.advance(5_000)
 
     assert [run["end_offset"] for run in runs(machine)] == [2, 3]
 
@@ -765,10 +829,12 @@ def test_history_keeps_the_newest_runs(client: Client, machine: InProcess) -> No
 
 
 def _deleted_log(machine: InProcess, client: Client) -> None:
-    compacted(client, delete_retention_ms="0")
+    # No pass but those that are asked for: they are what the crash has to come into.
+    compacted(client, delete_retention_ms="0", min_cleanable_dirty_ratio="1.0")
     put(machine, client, ("a", "1"), ("b", "1"), ("a", None))
     roll(machine)
     machine.advance(2_000)
+    assert on_disk(machine) == [("a", "1"), ("b", "1"), ("a", None)]
 
 
 @pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "power lost"])

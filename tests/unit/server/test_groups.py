@@ -263,7 +263,7 @@ def test_coordinator_is_found_and_its_topic_created_on_first_use(
     assert len(machine.broker.image.topics["__consumer_offsets"].partitions) == 2
 
 
-@pytest.mark.parametrize(("key_type", "code"), [(1, 15), (2, 42), (-1, 42)])
+@pytest.mark.parametrize(("key_type", "code"), [(1, 35), (2, 42), (-1, 42)])
 def test_coordinators_of_other_kinds_are_not_served(
     client: Client, key_type: int, code: int
 ) -> None:

@@ -240,3 +240,81 @@ def test_silent_producer_is_forgotten(machine: InProcess, client: Client) -> Non
     assert known == 1
     assert list(log.producers.entries()) == []
     assert end_offset(machine) == 1
+
+
+# -- unlinking -----------------------------------------------------------------------------------
+
+
+def unlinks(machine: InProcess) -> list[str]:
+    """Of files and directories that were set aside."""
+    gone = [each for each in machine.fs.trace if each.startswith(("unlink", "rmdir"))]
+    return [each for each in gone if ".deleted" in each or "-delete" in each]
+
+
+def test_no_tick_unlinks_by_itself_what_was_deleted(machine: InProcess, client: Client) -> None:
+    create_topic(client, retention_ms="1", segment_ms="1", file_delete_delay_ms="1000")
+    create_topic(client, "doomed", file_delete_delay_ms="1000")
+    write(client, "old")
+    machine.held_unlinks = []
+    delete_topic(client, "doomed")
+
+    machine.advance(60_000)
+    before = unlinks(machine)
+    while machine.held_unlinks:
+        machine.unlink(machine.held_unlinks.pop(0))
+        machine.advance(2_000)
+
+    assert before == []
+    assert any("doomed" in each for each in unlinks(machine))
+    assert files_of(machine, ".deleted") == files_of(machine, "-delete/") == []
+
+
+def test_file_counts_as_left_until_it_is_unlinked(machine: InProcess, client: Client) -> None:
+    create_topic(client, retention_ms="1", segment_ms="1", file_delete_delay_ms="1000")
+    write(client, "old")
+    machine.held_unlinks = []
+    machine.advance(60_000)
+    deleted = machine.broker.partitions.get(TP).log.deleted_files
+    (under_way,) = machine.held_unlinks
+
+    while_it_lasts = sorted(path for path, _ in deleted.waiting())
+    machine.unlink(under_way)
+
+    assert while_it_lasts == sorted(under_way.plan.files) != []
+    assert deleted.waiting() == []
+
+
+def test_topic_deleted_while_its_old_files_are_unlinked_goes_as_a_whole(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, retention_ms="1", segment_ms="1", file_delete_delay_ms="1000")
+    write(client, "old")
+    machine.held_unlinks = []
+    machine.advance(60_000)
+
+    delete_topic(client)
+    machine.unlink(machine.held_unlinks.pop())
+    machine.held_unlinks = None
+    machine.advance(3_000)
+
+    assert files_of(machine, f"/{TOPIC}-0") == []
+
+
+def test_file_the_disk_does_not_let_go_is_tried_again_and_holds_up_no_other(
+    machine: InProcess, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(client, retention_ms="1", segment_ms="1", file_delete_delay_ms="60000")
+    write(client, "old")
+    machine.advance(40_000)
+    waiting = files_of(machine, ".deleted")
+    machine.fs.fail_matching("unlink", waiting[0], errno.EIO)
+
+    machine.clock.advance(minutes=1)
+    machine.tick()
+    still = files_of(machine, ".deleted")
+    machine.advance(2_000)
+
+    assert len(waiting) > 1
+    assert still == waiting[:1]
+    assert "job=unlink" in caplog.text
+    assert files_of(machine, ".deleted") == []

@@ -3,12 +3,13 @@
 import asyncio
 import json
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ledgerstone.clock import Clock
-from ledgerstone.server.http import MAX_BODY_BYTES, HttpRequest, HttpServer, Page
+from ledgerstone.server.http import MAX_BODY_BYTES, HttpRequest, HttpServer, Page, SlowPage
 from ledgerstone.server.http_api import handle
 from ledgerstone.server.monitor import readiness, samples
 from ledgerstone.server.movable_clock import MovableClock
@@ -214,7 +215,13 @@ def test_metrics_have_kafkas_gauges_and_ours_for_each_partition(
 # -- HTTP ---------------------------------------------------------------------------------------
 
 
-def exchange(raw: bytes, *, host: str = "127.0.0.1") -> bytes:
+def alive() -> Page:
+    return Page(200, "alive\n")
+
+
+def exchange(
+    raw: bytes, *, host: str = "127.0.0.1", slow: Callable[[], Page | SlowPage] = alive
+) -> bytes:
     """One connection to a server whose API answers with what it was sent."""
 
     def echo(request: HttpRequest) -> Page | None:
@@ -223,7 +230,7 @@ def exchange(raw: bytes, *, host: str = "127.0.0.1") -> bytes:
         return Page(200, f"{request.method} {request.path} {dict(request.query)} {request.body!r}")
 
     async def talk() -> bytes:
-        server = HttpServer({"/livez": lambda: Page(200, "alive\n")}, echo)
+        server = HttpServer({"/livez": alive, "/slow": slow}, echo)
         listener = socket.create_server((host, 0))
         port = (await server.start(listener))[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -246,6 +253,35 @@ def test_page_and_api_are_served() -> None:
     assert exchange(b"GET /livez HTTP/1.1\r\n\r\n").endswith(b"alive\n")
     assert exchange(b"GET /api/x?a=1 HTTP/1.1\r\n\r\n").endswith(b"GET /api/x {'a': '1'} b''")
     assert exchange(b"GET /other HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 404 ")
+
+
+def test_others_have_their_turn_while_a_page_is_made() -> None:
+    turns: list[str] = []
+
+    def slow() -> SlowPage:
+        for _ in range(3):
+            asyncio.get_running_loop().call_soon(turns.append, "another")
+            turns.append("page")
+            yield
+        return Page(200, "made\n")
+
+    answer = exchange(b"GET /slow HTTP/1.1\r\n\r\n", slow=slow)
+
+    assert answer.endswith(b"made\n")
+    assert turns == ["page", "another"] * 3
+
+
+def test_page_that_fails_while_it_is_made_is_told_and_harms_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def slow() -> SlowPage:
+        yield
+        raise ValueError("no page")
+
+    answer = exchange(b"GET /slow HTTP/1.1\r\n\r\n", slow=slow)
+
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert "no page" in caplog.text
 
 
 def test_body_is_read_as_long_as_it_says() -> None:

@@ -260,13 +260,13 @@ def test_id_that_a_client_makes_up_is_not_given_to_it(client: Client) -> None:
     assert given != made_up
 
 
-def test_transactional_id_has_no_coordinator_yet_and_an_empty_one_is_none(client: Client) -> None:
+def test_transactional_id_is_refused_for_good_and_an_empty_one_is_none(client: Client) -> None:
     codes = [
         client.ask(InitProducerIdRequest(transactional_id=each), InitProducerIdResponse).error_code
         for each in ("payments", "")
     ]
 
-    assert codes == [15, 42]
+    assert codes == [35, 42]
 
 
 def test_producers_of_a_partition_are_described(client: Client) -> None:

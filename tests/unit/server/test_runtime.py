@@ -2,15 +2,19 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
 from ledgerstone.protocol.messages.metadata import MetadataRequest
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.effects import Close
+from ledgerstone.server.effects import Close, Unlink
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.storage.deleted_files import UnlinkPlan
 from tests.kit.in_process import InProcess, frame_of, newest_version
 from tests.unit.server.asks import create_topic, fetch, write
 
@@ -147,3 +151,42 @@ def test_closing_at_once_does_not_wait_for_a_peer_that_never_reads() -> None:
         peer.close()
 
     serve(machine, story)
+
+
+class SlowDisk:
+    """Unlinks nothing before it is told to."""
+
+    def __init__(self, fs: Filesystem) -> None:
+        self._fs = fs
+        self.began = threading.Event()
+        self.may_go_on = threading.Event()
+
+    def unlink(self, path: str) -> None:
+        self.began.set()
+        assert self.may_go_on.wait(TIMEOUT_S)
+        self._fs.unlink(path)
+
+
+def test_unlinking_holds_up_no_request_and_a_stop_waits_for_it() -> None:
+    machine = InProcess()
+    machine.fs.open("/data/old.deleted", create=True).close()
+    disk: Any = SlowDisk(machine.fs)
+    plan = UnlinkPlan(fs=disk, files=("/data/old.deleted",))
+    answers: list[bytes] = []
+
+    async def story(served: Served) -> None:
+        served.runtime._perform([Unlink(plan)])
+        assert await asyncio.to_thread(disk.began.wait, TIMEOUT_S)
+        peer = await served.connect()
+        peer.send(HELLO)
+        answers.append(await peer.answer())
+        answers.append(b"".join(map(str.encode, plan.gone)))
+        peer.close()
+        disk.may_go_on.set()
+
+    serve(machine, story)
+
+    assert answers[0] != b""
+    assert answers[1] == b""
+    assert plan.gone == ["/data/old.deleted"]
+    assert not machine.fs.exists("/data/old.deleted")

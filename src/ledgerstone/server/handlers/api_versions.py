@@ -24,6 +24,8 @@ from ledgerstone.server.request import Answer, Request
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_WITH_SOFTWARE: Final = 3
+# 3.3-IV3, where Kafka 4 begins too: what is older was kept in ZooKeeper.
+_OLDEST_METADATA_VERSION: Final = 7
 
 
 def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Answer:
@@ -34,7 +36,7 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
             response.error_code = ErrorCode.INVALID_REQUEST
             return response
         response.supported_features = [
-            SupportedFeature(METADATA_VERSION_FEATURE, 1, METADATA_VERSION)
+            SupportedFeature(METADATA_VERSION_FEATURE, _OLDEST_METADATA_VERSION, METADATA_VERSION)
         ]
         response.finalized_features = [
             FinalizedFeature(name, level, level)

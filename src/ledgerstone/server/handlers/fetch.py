@@ -9,8 +9,10 @@ Differs from Kafka: a slice ends with a whole batch; no replica is preferred ove
 """
 
 from functools import partial
+from typing import NamedTuple
 
 from ledgerstone.errors import KafkaError, OffsetOutOfRange
+from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.fetch import (
     FetchAbortedTransaction,
@@ -23,6 +25,7 @@ from ledgerstone.protocol.messages.fetch import (
 from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey, Told
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Parked, Request
 from ledgerstone.storage.log_reader import Isolation, read
 from ledgerstone.types import TopicPartition
@@ -30,15 +33,21 @@ from ledgerstone.types import TopicPartition
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 
+class _Found(NamedTuple):
+    answers: list[tuple[PartitionKey, FetchPartitionResponse]]
+    size: int
+    is_urgent: bool  # an error, or an epoch that diverges: not to be waited with
+
+
 def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
     try:
         context = _resolve(broker, request, message)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    answers, size = _read_all(broker, message, context)
-    failed = any(answer.error_code or answer.diverging_epoch for _, answer in answers)
-    if not context.wishes or failed or message.max_wait_ms <= 0 or size >= message.min_bytes:
-        return _respond(context, answers)
+    found = _read_all(broker, message, context)
+    is_enough = found.is_urgent or found.size >= message.min_bytes
+    if is_enough or not context.wishes or message.max_wait_ms <= 0:
+        return _respond(broker, context, found.answers)
     keys = [key for wish in context.wishes if (key := _named(broker, wish.key)) is not None]
     return Parked(
         attempt=partial(_attempt, broker, message, context),
@@ -50,10 +59,9 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
 def _attempt(
     broker: Broker, message: FetchRequest, context: FetchContext, time_is_up: bool
 ) -> FetchResponse | None:
-    answers, size = _read_all(broker, message, context)
-    failed = any(answer.error_code for _, answer in answers)
-    if time_is_up or failed or size >= message.min_bytes:
-        return _respond(context, answers)
+    found = _read_all(broker, message, context)
+    if time_is_up or found.is_urgent or found.size >= message.min_bytes:
+        return _respond(broker, context, found.answers)
     return None
 
 
@@ -93,28 +101,28 @@ def _named(broker: Broker, key: PartitionKey) -> TopicPartition | None:
     return None if name is None else TopicPartition(name, key.partition)
 
 
-def _read_all(
-    broker: Broker, message: FetchRequest, context: FetchContext
-) -> tuple[list[tuple[PartitionKey, FetchPartitionResponse]], int]:
+def _read_all(broker: Broker, message: FetchRequest, context: FetchContext) -> _Found:
     isolation = Isolation.TXN_COMMITTED if message.isolation_level else Isolation.HIGH_WATERMARK
     left = min(message.max_bytes, broker.config.fetch_max_bytes)
     total = 0
+    is_urgent = False
     answers = []
     for wish in context.wishes:
         answer = FetchPartitionResponse(partition_index=wish.key.partition, high_watermark=-1)
+        size = 0
         try:
             size = _read_one(broker, wish, answer, isolation, left, first=total == 0)
         except KafkaError as error:
             answer.error_code = error.code
-            size = 0
         except OSError as error:
             broker.log_failed(_named(broker, wish.key), error)
             answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-            size = 0
+        if answer.error_code or answer.diverging_epoch is not None:
+            is_urgent = True
         total += size
         left = max(0, left - size)
         answers.append((wish.key, answer))
-    return answers, total
+    return _Found(answers, total, is_urgent)
 
 
 def _read_one(
@@ -169,7 +177,9 @@ def _diverging_epoch(partition: Partition, wish: FetchWish) -> FetchDivergingEpo
 
 
 def _respond(
-    context: FetchContext, answers: list[tuple[PartitionKey, FetchPartitionResponse]]
+    broker: Broker,
+    context: FetchContext,
+    answers: list[tuple[PartitionKey, FetchPartitionResponse]],
 ) -> FetchResponse:
     if context.session is not None:
         told = [_told(key, answer) for key, answer in answers]
@@ -187,7 +197,17 @@ def _respond(
                 topic.topic_id = key.topic
             response.responses.append(topic)
         topic.partitions.append(answer)
+        if answer.error_code:
+            broker.counters.answered_error("Fetch", answer.error_code)
+        elif isinstance(answer.records, FileSlice):
+            _count_out(broker, key, answer.records)
     return response
+
+
+def _count_out(broker: Broker, key: PartitionKey, records: FileSlice) -> None:
+    name = key.topic if isinstance(key.topic, str) else broker.topic_name(key.topic)
+    if name is not None:
+        add(broker.counters.bytes_out, name, records.size)
 
 
 def _told(key: PartitionKey, answer: FetchPartitionResponse) -> Told:

@@ -1,8 +1,12 @@
 """FindCoordinator (10). Grade D, because it creates the offsets topic on first use.
 
 Behaviour: the leader of the group's partition of __consumer_offsets. Transactional ids and share
-groups have no coordinator yet: COORDINATOR_NOT_AVAILABLE.
+groups have no coordinator: they are refused with codes that clients take for final, because every
+retriable one is repeated until a time-out of theirs, by some without a pause.
 Versions: 0-6, several keys at once from 4.
+Differs from Kafka: no transactions. Up to version 3 the refusal is TRANSACTIONAL_ID_AUTHORIZATION_
+FAILED, where librdkafka stops at once; later versions, which Java and kafka-python send, get
+UNSUPPORTED_VERSION, beside which the Java client shows our words.
 """
 
 from typing import Final
@@ -25,9 +29,11 @@ _FIRST_VERSION_WITH_KEYS: Final = 4
 
 def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> Answer:
     if request.api_version >= _FIRST_VERSION_WITH_KEYS:
-        found = [_find(broker, message.key_type, key) for key in message.coordinator_keys]
+        final = ErrorCode.UNSUPPORTED_VERSION
+        found = [_find(broker, message.key_type, key, final) for key in message.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
-    only = _find(broker, message.key_type, message.key)
+    final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    only = _find(broker, message.key_type, message.key, final)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -37,15 +43,17 @@ def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) ->
     )
 
 
-def _find(broker: Broker, key_type: int, key: str) -> FindCoordinatorCoordinator:
+def _find(
+    broker: Broker, key_type: int, key: str, no_transactions: ErrorCode
+) -> FindCoordinatorCoordinator:
     found = FindCoordinatorCoordinator(key=key, node_id=-1, port=-1)
     if key_type not in (GROUP, TRANSACTION):
         found.error_code = ErrorCode.INVALID_REQUEST
         found.error_message = f"coordinator type {key_type} is not known here"
         return found
     if key_type == TRANSACTION:
-        found.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        found.error_message = "transactions are not served yet"
+        found.error_code = no_transactions
+        found.error_message = "transactions are not served here"
         return found
     if not key:
         found.error_code = ErrorCode.INVALID_GROUP_ID

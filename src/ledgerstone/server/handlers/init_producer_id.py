@@ -2,9 +2,10 @@
 
 Behaviour: a fresh producer id with epoch 0 for an idempotent producer; ids are drawn from the
 controller in blocks, so that a restart never hands one out twice. Whatever id the request names: as
-in Kafka, an idempotent producer raises its epoch by itself, and a new id is what it comes for. A
-transactional id has no coordinator yet.
+in Kafka, an idempotent producer raises its epoch by itself, and a new id is what it comes for.
 Versions: 0-5.
+Differs from Kafka: a transactional id gets UNSUPPORTED_VERSION. There are no transactions yet, and
+FindCoordinator has said so before; librdkafka would repeat this code until its time-out.
 """
 
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -19,6 +20,6 @@ from ledgerstone.server.request import Answer, Request
 def handle(broker: Broker, request: Request, message: InitProducerIdRequest) -> Answer:
     if message.transactional_id is not None:
         empty = message.transactional_id == ""
-        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.UNSUPPORTED_VERSION
         return InitProducerIdResponse(error_code=code)
     return InitProducerIdResponse(producer_id=broker.next_producer_id(), producer_epoch=0)

@@ -1,10 +1,10 @@
 """Metadata (3). Grade D, because it may create topics.
 
 Behaviour: brokers, controller and topics with their partitions; null topics (an empty list in
-version 0) means all. A topic that does not exist is created if the client and the broker allow it,
-and answered with LEADER_NOT_AVAILABLE the first time, as Kafka does, unless it is ready at once.
+version 0) means all. A topic that does not exist is created if the client and the broker allow it.
 Versions: 0-13; by topic id from 10.
-Differs from Kafka: with one node a created topic is ready at once and answered so.
+Differs from Kafka: with one node a created topic is ready at once and answered so, where Kafka says
+UNKNOWN_TOPIC_OR_PARTITION the first time.
 """
 
 from typing import Final

@@ -9,12 +9,18 @@ Differs from Kafka: a transactional id is not verified yet.
 """
 
 from functools import partial
+from typing import Final
 
 from ledgerstone.errors import (
     BatchRefused,
+    CorruptRecord,
     InvalidRequiredAcks,
     InvalidTopic,
     KafkaError,
+    KeylessRecord,
+    MessageTooLarge,
+    OutOfOrderSequence,
+    RecordListTooLarge,
     StorageError,
     UnsupportedCompressionType,
 )
@@ -30,35 +36,88 @@ from ledgerstone.protocol.messages.produce import (
     ProduceTopicData,
     ProduceTopicResponse,
 )
+from ledgerstone.protocol.single_produce import SingleProduce, single_produce_answer
 from ledgerstone.records.batch import HEADER_SIZE, Codec, read_header
+from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Disconnect, Parked, Request
+from ledgerstone.storage.log import AppendResult
 from ledgerstone.types import TopicPartition, WritableBuffer
 
-_FIRST_VERSION_WITH_ZSTD = 7
-_ACKS = (-1, 0, 1)
-_RECORDS = (memoryview, bytearray)
+_FIRST_VERSION_WITH_ZSTD: Final = 7
+_ACKS: Final = (-1, 0, 1)
+_RECORDS: Final = (memoryview, bytearray)
+# What an append may fail with, and what of it is the fault of the batch.
+_FAILURES: Final = (KafkaError, StorageError, OSError)
+_FAULTS_OF_BATCH: Final = (
+    BatchRefused,
+    CorruptRecord,
+    MessageTooLarge,
+    OutOfOrderSequence,
+    RecordListTooLarge,
+    UnsupportedCompressionType,
+)
+
+# What a partition's high watermark must reach before its answer is true.
+_Waiting = dict[TopicPartition, tuple[int, ProducePartitionResponse]]
 
 
-def handle(broker: Broker, request: Request, message: ProduceRequest) -> Answer:
-    response = ProduceResponse()
-    waiting: dict[TopicPartition, tuple[int, ProducePartitionResponse]] = {}
+def handle(broker: Broker, request: Request, message: ProduceRequest | SingleProduce) -> Answer:
+    if type(message) is SingleProduce:
+        return _handle_single(broker, request, message)
+    assert isinstance(message, ProduceRequest)
+    waiting: _Waiting = {}
+    topics = []
     for topic in message.topic_data:
         answers = [
             _append(broker, request, message, topic, data, waiting) for data in topic.partition_data
         ]
-        response.responses.append(
+        topics.append(
             ProduceTopicResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=answers
             )
         )
-    if message.acks == 0:
+    response = ProduceResponse(responses=topics)
+    return _answer(broker, message.acks, message.timeout_ms, response, waiting)
+
+
+def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> Answer:
+    """As `handle` does it: one append, and the usual answer without a message being made of it."""
+    acks, index = message.acks, message.index
+    topic_partition = TopicPartition(message.topic, index)
+    waiting: _Waiting = {}
+    try:
+        result, is_awaited = _append_to(broker, request, topic_partition, message.records, acks)
+    except _FAILURES as error:
+        answer = _refused(broker, topic_partition, error)
+    else:
+        if acks and not is_awaited:
+            return single_produce_answer(
+                request.api_version,
+                message.topic,
+                index,
+                result.first_offset,
+                result.log_append_time,
+                result.log_start_offset,
+            )
+        answer = _accepted(index, result)
+        if is_awaited:
+            waiting[topic_partition] = (result.last_offset + 1, answer)
+    topic = ProduceTopicResponse(name=message.topic, partition_responses=[answer])
+    response = ProduceResponse(responses=[topic])
+    return _answer(broker, acks, message.timeout_ms, response, waiting)
+
+
+def _answer(
+    broker: Broker, acks: int, timeout_ms: int, response: ProduceResponse, waiting: _Waiting
+) -> Answer:
+    if acks == 0:
         _close_on_error(response)
         return None
     if not waiting:
         return response
     attempt = partial(_attempt, broker, response, waiting)
-    deadline_ms = broker.clock.monotonic_ms() + message.timeout_ms
+    deadline_ms = broker.clock.monotonic_ms() + timeout_ms
     return Parked(attempt=attempt, deadline_ms=deadline_ms, keys=tuple(waiting))
 
 
@@ -68,22 +127,76 @@ def _append(
     message: ProduceRequest,
     topic: ProduceTopicData,
     data: ProducePartitionData,
-    waiting: dict[TopicPartition, tuple[int, ProducePartitionResponse]],
+    waiting: _Waiting,
 ) -> ProducePartitionResponse:
-    answer = ProducePartitionResponse(index=data.index, base_offset=-1)
     topic_partition = TopicPartition(topic.name, data.index)
+    records = data.records
+    assert isinstance(records, _RECORDS) or records is None
     try:
-        if message.acks not in _ACKS:
-            raise InvalidRequiredAcks(f"acks={message.acks}, must be -1, 0 or 1")
-        if topic.name in INTERNAL_TOPICS and request.client_id != "__admin_client":
-            raise InvalidTopic(f"{topic.name} is internal")
-        records = data.records
-        assert isinstance(records, _RECORDS) or records is None
-        if request.api_version < _FIRST_VERSION_WITH_ZSTD:
-            _check_codec(records)
-        partition = broker.partitions.get(topic_partition)
-        result = partition.append(records or bytearray(), acks=message.acks)
-    except KafkaError as error:
+        result, is_awaited = _append_to(broker, request, topic_partition, records, message.acks)
+    except _FAILURES as error:
+        return _refused(broker, topic_partition, error)
+    answer = _accepted(data.index, result)
+    if is_awaited:
+        waiting[topic_partition] = (result.last_offset + 1, answer)
+    return answer
+
+
+def _append_to(
+    broker: Broker,
+    request: Request,
+    topic_partition: TopicPartition,
+    records: WritableBuffer | None,
+    acks: int,
+) -> tuple[AppendResult, bool]:
+    """Where the batch is, and whether replicas that must have it do not have it yet."""
+    if acks not in _ACKS:
+        raise InvalidRequiredAcks(f"acks={acks}, must be -1, 0 or 1")
+    topic = topic_partition.topic
+    if topic in INTERNAL_TOPICS and request.client_id != "__admin_client":
+        raise InvalidTopic(f"{topic} is internal")
+    if request.api_version < _FIRST_VERSION_WITH_ZSTD:
+        _check_codec(records)
+    partition = broker.partitions.get(topic_partition)
+    if records is None:
+        records = bytearray()
+    result = partition.append(records, acks=acks)
+    if not result.duplicate:
+        broker.appended(topic_partition, len(records))
+        if result.tombstone_count or result.near is not None:
+            _notice_deletes(broker, partition, result, records)
+    return result, acks == -1 and partition.log.high_watermark <= result.last_offset
+
+
+def _notice_deletes(
+    broker: Broker, partition: Partition, result: AppendResult, records: WritableBuffer
+) -> None:
+    """Tombstones have deadlines; what only looks like one, or may be misplaced, is watched."""
+    topic_partition, log = partition.topic_partition, partition.log
+    watch = broker.near_tombstones
+    if result.tombstone_count:
+        broker.cleaning.appended(log, result.tombstone_count)
+        if log.config.compacts:
+            watch.strays.appended(broker, topic_partition, result.first_offset, records)
+    if result.near is not None:
+        now_ms = broker.clock.now_ms()
+        watch.appended(topic_partition, result.first_offset, result.near, now_ms=now_ms)
+
+
+def _accepted(index: int, result: AppendResult) -> ProducePartitionResponse:
+    return ProducePartitionResponse(
+        index=index,
+        base_offset=result.first_offset,
+        log_append_time_ms=result.log_append_time,
+        log_start_offset=result.log_start_offset,
+    )
+
+
+def _refused(
+    broker: Broker, topic_partition: TopicPartition, error: Exception
+) -> ProducePartitionResponse:
+    answer = ProducePartitionResponse(index=topic_partition.partition, base_offset=-1)
+    if isinstance(error, KafkaError):
         answer.error_code = error.code
         answer.error_message = reason_of(error)
         if isinstance(error, BatchRefused):
@@ -91,20 +204,13 @@ def _append(
                 ProduceRecordError(batch_index=index, batch_index_error_message=text)
                 for index, text in error.record_errors
             ]
-        return answer
-    except (StorageError, OSError) as error:
+        if isinstance(error, _FAULTS_OF_BATCH):
+            broker.counters.rejected_batches += 1
+            broker.counters.keyless_records_refused += isinstance(error, KeylessRecord)
+    else:
         broker.log_failed(topic_partition, error)
         answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-        return answer
-    answer.base_offset = result.first_offset
-    answer.log_append_time_ms = result.log_append_time
-    answer.log_start_offset = result.log_start_offset
-    if not result.duplicate:
-        broker.appended(topic_partition, len(records or b""))
-        if result.tombstone_count:
-            broker.cleaning.appended(partition.log, result.tombstone_count)
-    if message.acks == -1 and partition.log.high_watermark <= result.last_offset:
-        waiting[topic_partition] = (result.last_offset + 1, answer)
+    broker.counters.answered_error("Produce", answer.error_code)
     return answer
 
 
@@ -119,7 +225,7 @@ def _check_codec(records: WritableBuffer | None) -> None:
 def _attempt(
     broker: Broker,
     response: ProduceResponse,
-    waiting: dict[TopicPartition, tuple[int, ProducePartitionResponse]],
+    waiting: _Waiting,
     time_is_up: bool,
 ) -> ProduceResponse | None:
     for topic_partition, (required, answer) in list(waiting.items()):
@@ -128,12 +234,14 @@ def _attempt(
             partition.check_leader()
         except KafkaError as error:
             answer.error_code = error.code
+            broker.counters.answered_error("Produce", error.code)
             del waiting[topic_partition]
             continue
         if partition.log.high_watermark >= required:
             del waiting[topic_partition]
         elif time_is_up:
             answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+            broker.counters.answered_error("Produce", answer.error_code)
     return response if time_is_up or not waiting else None
 
 

@@ -1,0 +1,69 @@
+"""For whom tombstones are held past their delete horizon, and how long. Pure.
+
+A group that has not committed past a tombstone has not seen the delete. Where a topic names groups
+(`ledgerstone.tombstone.hold.groups`), no pass removes what one of them has not seen, until
+`ledgerstone.tombstone.hold.max.ms` have passed since the horizon. The contract is rule R7 of
+README.md.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ledgerstone.cleaner.plan import LAST_HORIZON_MS
+from ledgerstone.types import INT64_MAX
+
+EVERY_GROUP: Final = "*"
+
+
+class GroupHold(NamedTuple):
+    """How far one group has come in one partition."""
+
+    group_id: str
+    committed_offset: int | None  # None: it has committed nothing here
+
+    @property
+    def held_from_offset(self) -> int:
+        return 0 if self.committed_offset is None else self.committed_offset
+
+    def __str__(self) -> str:
+        if self.committed_offset is None:
+            return f"group {self.group_id} has committed nothing"
+        return f"group {self.group_id} has committed offset {self.committed_offset}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holds:
+    """Every group that holds the tombstones of one partition at one moment."""
+
+    groups: tuple[GroupHold, ...] = ()
+    max_ms: int = INT64_MAX
+
+    @property
+    def slowest(self) -> GroupHold | None:
+        return min(
+            self.groups, key=lambda each: (each.held_from_offset, each.group_id), default=None
+        )
+
+    @property
+    def held_from_offset(self) -> int | None:
+        """Tombstones from here on are held; None where nobody holds any."""
+        slowest = self.slowest
+        return None if slowest is None else slowest.held_from_offset
+
+    def ends_at_ms(self, horizon_ms: int) -> int:
+        """When a tombstone goes whatever the groups have read."""
+        return min(horizon_ms + self.max_ms, LAST_HORIZON_MS)
+
+    def holding(self, offset: int) -> list[GroupHold]:
+        """Who has not read the record at `offset`, the slowest first."""
+        found = [each for each in self.groups if each.held_from_offset <= offset]
+        return sorted(found, key=lambda each: (each.held_from_offset, each.group_id))
+
+    def holds(self, offset: int, horizon_ms: int, *, now_ms: int) -> bool:
+        """Whether a tombstone past its horizon stays all the same."""
+        held_from = self.held_from_offset
+        is_unread = held_from is not None and offset >= held_from
+        return is_unread and now_ms < self.ends_at_ms(horizon_ms)
+
+
+NO_HOLDS: Final = Holds()

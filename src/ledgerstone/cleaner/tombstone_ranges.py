@@ -1,0 +1,101 @@
+"""Where the tombstones lie that wait for their horizon: a few ranges, not a row for each. Pure.
+
+A pass gives one horizon to everything it stamps, so the tombstones of a log in order have few
+different ones, and neighbours with the same are one range. Of more than `MAX_RANGES` those become
+one whose horizons are nearest; a range then speaks of the earliest, so that whoever believes it
+errs on the safe side.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledgerstone.cleaner.holds import Holds
+from ledgerstone.cleaner.plan import OffsetSpan, TombstoneRange, TombstoneTraces
+
+MAX_RANGES: Final = 256
+# How far a collector lets its list grow before it is made short again.
+_SLACK: Final = 4 * MAX_RANGES
+
+
+def joined(ranges: Iterable[TombstoneRange]) -> list[TombstoneRange]:
+    """Neighbours with the same horizon as one; `ranges` in the order of the log."""
+    found: list[TombstoneRange] = []
+    for each in ranges:
+        if found and found[-1].earliest_horizon_ms == each.earliest_horizon_ms:
+            found[-1] = _merged(found[-1], each)
+        else:
+            found.append(each)
+    return found
+
+
+def bounded(ranges: Sequence[TombstoneRange]) -> tuple[TombstoneRange, ...]:
+    """At most MAX_RANGES of them, covering the same tombstones."""
+    ranges = joined(ranges)
+    surplus = len(ranges) - MAX_RANGES
+    if surplus <= 0:
+        return tuple(ranges)
+    gaps = [
+        abs(ranges[at].earliest_horizon_ms - ranges[at - 1].earliest_horizon_ms)
+        for at in range(1, len(ranges))
+    ]
+    nearest = sorted(range(1, len(ranges)), key=lambda at: (gaps[at - 1], at))[:surplus]
+    closed = [False] * len(ranges)
+    for at in nearest:
+        closed[at] = True
+    found: list[TombstoneRange] = []
+    for at, each in enumerate(ranges):
+        if closed[at]:
+            found[-1] = _merged(found[-1], each)
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def _merged(left: TombstoneRange, right: TombstoneRange) -> TombstoneRange:
+    return TombstoneRange(
+        min(left.first_offset, right.first_offset),
+        max(left.last_offset, right.last_offset),
+        min(left.earliest_horizon_ms, right.earliest_horizon_ms),
+    )
+
+
+@dataclass(slots=True)
+class TraceCollector:
+    """Gathers what the windows of a pass tell, in the order of the log."""
+
+    _pending: list[TombstoneRange] = field(default_factory=list)
+    _removed: OffsetSpan | None = None
+
+    def add(self, ranges: Iterable[TombstoneRange], removed: OffsetSpan | None) -> None:
+        self._pending += ranges
+        if len(self._pending) > _SLACK:
+            self._pending = list(bounded(self._pending))
+        if removed is not None:
+            self._removed = removed if self._removed is None else self._removed.over(removed)
+
+    @property
+    def traces(self) -> TombstoneTraces:
+        return TombstoneTraces(pending=bounded(self._pending), removed=self._removed)
+
+
+def released_ms(tombstones: TombstoneRange, holds: Holds) -> int:
+    """When a pass could remove the first of them."""
+    held_from = holds.held_from_offset
+    if held_from is None or tombstones.first_offset < held_from:
+        return tombstones.earliest_horizon_ms
+    return holds.ends_at_ms(tombstones.earliest_horizon_ms)
+
+
+def expired(ranges: Iterable[TombstoneRange], holds: Holds, *, now_ms: int) -> list[TombstoneRange]:
+    """What a pass at `now_ms` may remove of them, as far as ranges can tell."""
+    found = []
+    held_from = holds.held_from_offset
+    for each in ranges:
+        if now_ms < each.earliest_horizon_ms:
+            continue
+        if held_from is None or now_ms >= holds.ends_at_ms(each.earliest_horizon_ms):
+            found.append(each)
+        elif each.first_offset < held_from:
+            found.append(each._replace(last_offset=min(each.last_offset, held_from - 1)))
+    return found

@@ -1,0 +1,138 @@
+"""`ledgerstone erasures`: requests, their stage, what blocks each, deadlines; cancelling. Shell.
+
+Exit codes: 0; 1 refused; 4 with --overdue: there are some.
+"""
+
+import getpass
+from typing import Annotated, Any, Final
+
+import typer
+
+from ledgerstone.cli.admin_http import apis_of
+from ledgerstone.cli.erase import NOT_DONE_EXIT, verdict
+from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, JsonOption, connect
+from ledgerstone.cli.output import (
+    flush,
+    printable,
+    show_time,
+    write_json,
+    write_line,
+    write_rows,
+)
+
+app = typer.Typer(
+    help="List erasures; cancel one that is scheduled.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_COLUMNS: Final = ("id", "topic", "status", "deadline", "expected", "alarm", "waits_for")
+
+
+@app.callback(invoke_without_command=True)
+def erasures(
+    context: typer.Context,
+    overdue: Annotated[bool, typer.Option("--overdue", help="Only those that are late.")] = False,
+    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that are over for good.")
+    ] = False,
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """List erasures: stage, deadline, when it is expected to be done, and what it waits for."""
+    if context.invoked_subcommand is not None:
+        return
+    with connect(bootstrap) as client:
+        apis = apis_of(client)
+    path = "erasures?overdue=1" if overdue else "erasures"
+    found = [each for api in apis for each in api.get(path)["erasures"]]
+    shown = [
+        each
+        for each in found
+        if topic in (None, each["topic"]) and (everything or overdue or _is_of_interest(each))
+    ]
+    if as_json:
+        for each in shown:
+            write_json(each)
+        flush()
+    elif not shown:
+        hidden = f"; {len(found)} are over, see --all" if found and not overdue else ""
+        write_line(f"no erasures{' are overdue' if overdue else ' under way'}{hidden}")
+        flush()
+    else:
+        write_rows(_COLUMNS, [_row(each) for each in shown], as_json=False)
+    if overdue and shown:
+        raise typer.Exit(NOT_DONE_EXIT)
+
+
+def _is_of_interest(erasure: dict[str, Any]) -> bool:
+    return not erasure["is_over"]
+
+
+def _row(erasure: dict[str, Any]) -> list[str | int | None]:
+    alarm = "OVERDUE" if erasure["is_overdue"] else "at risk" if erasure["will_miss"] else None
+    because = erasure["because"] if alarm else None
+    return [
+        erasure["id"],
+        erasure["topic"],
+        erasure["status"],
+        _time(erasure["deadline_ms"]),
+        _time(erasure["expected_done_ms"]),
+        alarm,
+        erasure["note"] or because or erasure["waits_for"],
+    ]
+
+
+def _time(time_ms: int | None) -> str | None:
+    return None if time_ms is None else show_time(time_ms)
+
+
+@app.command("show")
+def show(
+    erasure_id: Annotated[str, typer.Argument(metavar="ID")],
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show one erasure: its stages and what it waits for."""
+    with connect(bootstrap) as client:
+        erasure = apis_of(client)[0].get(f"erasures/{erasure_id}")
+    if as_json:
+        write_json(erasure)
+    else:
+        for each in erasure["stages"]:
+            write_line(f"{show_time(each['at_ms'])}  {each['stage']}")
+        write_line(f"{erasure['id']} {printable(verdict(erasure))}")
+    flush()
+
+
+@app.command("cancel")
+def cancel(
+    erasure_id: Annotated[str, typer.Argument(metavar="ID")],
+    by_user: Annotated[
+        str | None, typer.Option("--by-user", help="Who cancels; the user of this system.")
+    ] = None,
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Cancel an erasure; possible until its tombstones are about to be written."""
+    with connect(bootstrap) as client:
+        api = apis_of(client)[0]
+    by = getpass.getuser() if by_user is None else by_user
+    erasure = api.post(f"erasures/{erasure_id}/cancel", {"by": by})
+    if as_json:
+        write_json(erasure)
+    else:
+        write_line(f"{erasure['id']} {printable(verdict(erasure))}")
+    flush()
+
+
+@app.command("public-key")
+def public_key(bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP) -> None:
+    """Print the key that receipts are signed with, in hex; keep it where nobody can change it."""
+    with connect(bootstrap) as client:
+        name = apis_of(client)[0].get("erasures-public-key")["public_key"]
+    write_line(name or "none yet: it is made for the first erasure")
+    flush()
+    if name is None:
+        raise typer.Exit(1)

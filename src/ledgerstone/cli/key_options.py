@@ -1,0 +1,53 @@
+"""How a key is given to a command: as text, hex, base64 or the bytes of a file. Shell."""
+
+import base64
+import binascii
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from ledgerstone.cli.options import parse_bytes
+
+KeyArgument = Annotated[
+    str | None, typer.Argument(metavar="[KEY]", help="Text; hex after 0x.", show_default=False)
+]
+KeyHexOption = Annotated[str | None, typer.Option("--key-hex", help="The key in hex.")]
+KeyBase64Option = Annotated[str | None, typer.Option("--key-base64", help="The key in base64.")]
+KeyFileOption = Annotated[
+    Path | None,
+    typer.Option("--key-file", help="A file whose bytes, all of them, are the key."),
+]
+_WAYS: Final = "KEY, --key-hex, --key-base64 or --key-file"
+
+
+def read_key(
+    text: str | None, key_hex: str | None, key_base64: str | None, key_file: Path | None
+) -> bytes | None:
+    """None where no key was given; a usage error where it was given twice."""
+    given = [each for each in (text, key_hex, key_base64, key_file) if each is not None]
+    if len(given) > 1:
+        raise typer.BadParameter(f"give the key once: {_WAYS}")
+    try:
+        if key_hex is not None:
+            return bytes.fromhex(key_hex)
+        if key_base64 is not None:
+            return base64.b64decode(key_base64, validate=True)
+        if key_file is not None:
+            return key_file.read_bytes()
+    except (ValueError, binascii.Error, OSError) as error:
+        raise typer.BadParameter(f"the key cannot be read: {error}") from error
+    return None if text is None else parse_bytes(text)
+
+
+def need_key(
+    text: str | None, key_hex: str | None, key_base64: str | None, key_file: Path | None
+) -> bytes:
+    key = read_key(text, key_hex, key_base64, key_file)
+    if key is None:
+        raise typer.BadParameter(f"which key? {_WAYS}")
+    return key
+
+
+def in_base64(key: bytes) -> str:
+    return base64.b64encode(key).decode("ascii")

@@ -1,0 +1,219 @@
+"""`ledgerstone pipeline`: tables that follow topics, and the state beside the log. Shell.
+
+Definitions, options, JSON fields and exit codes are in docs/pipeline.md.
+"""
+
+import logging
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from ledgerstone.cli import pipeline_flows
+from ledgerstone.cli.lazy import new_app
+from ledgerstone.cli.options import JsonOption
+from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
+from ledgerstone.cli.pipeline_state import restore, snapshot
+from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.definition_files import load_definition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ledgerstone.pipeline.applying import BatchReport
+    from ledgerstone.pipeline.state.comparing import Comparison
+    from ledgerstone.pipeline.status import RunStatus
+    from ledgerstone.pipeline.tables.target import TableTarget
+
+DIFFERS_EXIT: Final = 3
+
+app = new_app("Tables that follow topics; snapshots, restore, verification.")
+app.command()(snapshot)
+app.command()(restore)
+# Without a name of its own: its commands become ours.
+app.add_typer(pipeline_flows.app)
+
+DefinitionArgument = Annotated[
+    Path, typer.Argument(metavar="DEFINITION", help="YAML, or a Python file with a `pipeline`.")
+]
+MasterOption = Annotated[
+    str | None, typer.Option("--master", help="Spark's master, instead of the definition's.")
+]
+
+
+@app.command()
+def run(
+    definition: DefinitionArgument,
+    once: Annotated[
+        bool, typer.Option("--once", help="Up to the present end of the topic, then stop.")
+    ] = False,
+    master: MasterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Follow the topic: apply what is new, from where the table is."""
+    pipeline = load_definition(definition)
+    from ledgerstone.pipeline.runner import PipelineRun
+
+    def show(batch: "BatchReport", status: "RunStatus") -> None:
+        if as_json:
+            write_json({"batch": status.batches, **asdict(batch)})
+        else:
+            write_line(
+                f"batch {status.batches}: {batch.changes} changes, {batch.upserts} upserts, "
+                f"{batch.deletes} deletes, {batch.bad} bad"
+            )
+        flush()
+
+    running = PipelineRun(pipeline, _session(pipeline, master), once=once, on_batch=show)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: running.stop())
+    status = running.run()
+    _show_status(asdict(status), as_json=as_json)
+
+
+@app.command()
+def validate(definition: DefinitionArgument) -> None:
+    """Check a definition without touching anything."""
+    pipeline = load_definition(definition)
+    write_line(f"{printable(pipeline.name)}: {len(pipeline.columns)} columns, good")
+
+
+@app.command(name="explain")
+def explain_definition(definition: DefinitionArgument) -> None:
+    """Tell in words what a run would read, make and delete."""
+    from ledgerstone.pipeline.explaining import explain
+
+    for line in explain(load_definition(definition)):
+        write_line(printable(line))
+    flush()
+
+
+@app.command(name="status")
+def show_status(definition: DefinitionArgument, as_json: JsonOption = False) -> None:
+    """Show the last run, and how far the table is behind."""
+    from ledgerstone.pipeline.status import read_status
+
+    pipeline = load_definition(definition)
+    status = read_status(Path(pipeline.work))
+    if status is None:
+        write_line(f"{printable(pipeline.name)} has not run yet")
+        return
+    _show_status({**status, "lag": _lag(pipeline, status)}, as_json=as_json)
+
+
+@app.command()
+def verify(
+    definition: DefinitionArgument,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make the table what the topic says.")
+    ] = False,
+    master: MasterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold the table against the topic, key by key."""
+    from ledgerstone.pipeline.state.verify import verify as verify_table
+
+    pipeline = load_definition(definition)
+    with _table(pipeline, master) as (spark, target):
+        found = verify_table(spark, pipeline, target, repair=repair)
+    _show_comparison(found, as_json=as_json)
+    if not found.is_equal and not repair:
+        raise typer.Exit(DIFFERS_EXIT)
+
+
+@app.command()
+def reconcile(
+    definition: DefinitionArgument, master: MasterOption = None, as_json: JsonOption = False
+) -> None:
+    """Delete rows whose tombstone was missed."""
+    from ledgerstone.pipeline.connecting import connect_to
+    from ledgerstone.pipeline.missed_deletes import MissedDeletes
+    from ledgerstone.pipeline.state.reconcile import reconcile as reconcile_table
+
+    pipeline = load_definition(definition)
+    with _table(pipeline, master) as (spark, target):
+        found = reconcile_table(spark, pipeline, target)
+        with connect_to(pipeline.source.bootstrap) as client:
+            MissedDeletes(client, pipeline.source, Path(pipeline.work)).settled()
+    _show_comparison(found, as_json=as_json)
+
+
+# -- what they share --------------------------------------------------------------------------
+
+
+def _session(pipeline: Pipeline, master: str | None) -> "SparkSession":
+    import ledgerstone.spark
+
+    # Spark's own warnings are about Spark; errors still come.
+    conf = {"spark.log.level": "ERROR"}
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    return ledgerstone.spark.session(
+        f"pipeline {pipeline.name}", master=master or pipeline.master, conf=conf
+    )
+
+
+@contextmanager
+def _table(pipeline: Pipeline, master: str | None) -> "Iterator[tuple[SparkSession, TableTarget]]":
+    """The table of a pipeline that nobody else runs meanwhile, and a session."""
+    from ledgerstone.pipeline.status import held
+    from ledgerstone.pipeline.tables.opening import open_target
+
+    with held(Path(pipeline.work)):
+        spark = _session(pipeline, master)
+        with closing(open_target(pipeline, spark=spark)) as target:
+            target.prepare()
+            yield spark, target
+
+
+def _lag(pipeline: Pipeline, status: dict[str, Any]) -> int | None:
+    from ledgerstone.errors import LedgerstoneError
+    from ledgerstone.pipeline.connecting import connect_to, log_ends
+
+    try:
+        with connect_to(pipeline.source.bootstrap) as client:
+            ends = log_ends(client, pipeline.source.topic)
+    except LedgerstoneError as error:
+        sys.stderr.write(f"ledgerstone: the lag is not known: {printable(str(error))}\n")
+        return None
+    at = {int(each): int(offset) for each, offset in status["positions"].items()}
+    return sum(max(end - at.get(each, 0), 0) for each, end in ends.items())
+
+
+def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        write_json(status)
+    else:
+        for name, value in status.items():
+            shown = show_time(value) if name.endswith("_ms") else value
+            write_line(f"{name.removesuffix('_ms'):16} {printable(str(shown))}")
+    flush()
+
+
+def _show_comparison(found: "Comparison", *, as_json: bool) -> None:
+    counts = {
+        name: getattr(found, name)
+        for name in (
+            *("is_equal", "exact", "live", "deleted", "missing", "extra", "stale", "pending"),
+            "undecodable",
+        )
+    }
+    if as_json:
+        partitions = [asdict(each) for each in found.partitions]
+        write_json({**counts, "partitions": partitions, "examples": list(found.examples)})
+    else:
+        for name, value in counts.items():
+            write_line(f"{name:16} {value}")
+        for each in found.partitions:
+            sign = "=" if each.is_equal else "≠"
+            write_line(
+                f"partition {each.partition}: topic {each.topic_rows} {each.topic_checksum} {sign} "
+                f"table {each.table_rows} {each.table_checksum}"
+            )
+        for example in found.examples:
+            write_line(f"  {printable(example)}")
+    flush()

@@ -1,0 +1,242 @@
+"""`ledgerstone pipeline compact`, `source`, `mirror` and `erase`. Shell.
+
+Mounted by `cli.pipeline`. Options and exit codes are in docs/connect.md and docs/shapes.md.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from ledgerstone.cli.admin_http import apis_of
+from ledgerstone.cli.lazy import new_app
+from ledgerstone.cli.options import (
+    BootstrapOption,
+    ConfigOption,
+    JsonOption,
+    connect,
+    parse_bytes,
+    parse_pairs,
+)
+from ledgerstone.cli.output import flush, printable, write_json, write_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ledgerstone.pipeline.erasing_files import Finding
+
+FAILED_EXIT: Final = 3
+
+app = new_app("Sources, mirrors, bulk compaction and erasure on Spark.")
+
+MasterOption = Annotated[str, typer.Option("--master", help="Spark's master.")]
+OnceOption = Annotated[bool, typer.Option("--once", help="One round, then stop.")]
+EveryOption = Annotated[
+    float, typer.Option("--every", metavar="SECONDS", help="How often to look for news.")
+]
+
+
+def _session(master: str) -> "SparkSession":
+    import ledgerstone.spark
+
+    return ledgerstone.spark.session("ledgerstone pipeline", master=master)
+
+
+@app.command()
+def compact(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH…", help="Log directories, or directories of partitions."),
+    ],
+    topic: Annotated[
+        list[str], typer.Option("--topic", help="A compacted topic of the log directories.")
+    ] = [],  # noqa: B006 - typer copies it
+    config: ConfigOption = [],  # noqa: B006 - typer copies it
+    keep_tombstones: Annotated[
+        bool, typer.Option("--keep-tombstones", help="Whatever their horizon says.")
+    ] = False,
+    memory: Annotated[
+        int, typer.Option("--dedupe-bytes", help="Memory of each task for its keys.")
+    ] = 128 << 20,
+    master: MasterOption = "local[*]",
+    as_json: JsonOption = False,
+) -> None:
+    """Clean log directories that no broker has open, a task per partition."""
+    from ledgerstone.pipeline.bulk_compaction import BulkCompaction
+    from ledgerstone.pipeline.bulk_compaction import compact as run
+
+    wish = BulkCompaction(
+        paths=[str(path) for path in paths],
+        topics=topic,
+        config=parse_pairs(config),
+        dedupe_buffer_bytes=memory,
+        keep_tombstones=keep_tombstones,
+    )
+    outcomes = run(_session(master), wish)
+    for each in outcomes:
+        if as_json:
+            write_json(asdict(each))
+        elif each.failure:
+            write_line(f"{each.topic_partition}  failed: {printable(each.failure)}")
+        else:
+            write_line(
+                f"{each.topic_partition}  {each.records_before} -> {each.records_after} records, "
+                f"{each.bytes_before} -> {each.bytes_after} bytes, "
+                f"{each.tombstones_removed} tombstones removed"
+            )
+    flush()
+    if any(each.failure for each in outcomes):
+        sys.exit(FAILED_EXIT)
+
+
+@app.command()
+def source(
+    definition: Annotated[Path, typer.Argument(metavar="DEFINITION", help="YAML of a source.")],
+    once: OnceOption = False,
+    every: EveryOption = 10.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what changed in a table or a directory to its topic, deletes as tombstones."""
+    from ledgerstone.pipeline.sources.running import run_source
+    from ledgerstone.pipeline.sources.source_files import load_source
+
+    read = load_source(definition)
+
+    def round_() -> None:
+        report = run_source(read)
+        if as_json:
+            write_json(asdict(report))
+        elif report.written or once:
+            write_line(
+                f"{report.written} records written, {report.tombstones} of them tombstones; "
+                f"the topic holds {report.keys} keys"
+            )
+        flush()
+
+    _repeat(round_, once=once, every_s=every)
+
+
+@app.command()
+def mirror(
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC[=COPY]…", help="What to copy, and its new name.")
+    ],
+    target: Annotated[str, typer.Option("--to", metavar="HOST:PORT[,…]")],
+    work: Annotated[Path, typer.Option("--work", help="Where it notes how far it is.")],
+    bootstrap: BootstrapOption = "127.0.0.1:9092",
+    group: Annotated[
+        list[str], typer.Option("--group", help="A group whose place is translated.")
+    ] = [],  # noqa: B006 - typer copies it
+    verify: Annotated[bool, typer.Option("--verify", help="Fold both sides and compare.")] = False,
+    once: OnceOption = False,
+    every: EveryOption = 5.0,
+    master: MasterOption = "local[*]",
+    as_json: JsonOption = False,
+) -> None:
+    """Copy topics to another cluster: records, tombstones, settings, places of groups."""
+    from ledgerstone.pipeline.mirror import Mirror, mirror_round, verify_mirror
+
+    names = [each.partition("=") for each in topics]
+    wish = Mirror(
+        source=bootstrap,
+        target=target,
+        topics={name: copy or name for name, _, copy in names},
+        work=str(work),
+        groups=group,
+    )
+    spark = _session(master)
+
+    def round_() -> None:
+        for each in mirror_round(spark, wish):
+            content = asdict(each)
+            del content["runs"]
+            _show(
+                content,
+                f"{each.partition}  {each.records} records up to {each.next_offset}",
+                as_json,
+            )
+        flush()
+
+    _repeat(round_, once=once, every_s=every)
+    if verify:
+        checks = verify_mirror(wish)
+        for check in checks:
+            said = "equal" if check.is_equal else "DIFFERENT"
+            line = f"{check.topic}  {check.source_keys} and {check.target_keys} keys: {said}"
+            _show(asdict(check), line, as_json)
+        flush()
+        if not all(check.is_equal for check in checks):
+            sys.exit(FAILED_EXIT)
+
+
+@app.command()
+def erase(
+    definition: Annotated[Path, typer.Argument(metavar="DEFINITION", help="Of the pipeline.")],
+    key: Annotated[str, typer.Option("--key", help="The key; after 0x in hex; - reads it.")],
+    erasure: Annotated[
+        str | None, typer.Option("--erasure", metavar="ID", help="Report to this erasure.")
+    ] = None,
+    api: Annotated[
+        str | None,
+        typer.Option("--http", metavar="HOST:PORT", help="Instead of what the brokers say."),
+    ] = None,
+    snapshots: Annotated[
+        list[Path], typer.Option("--snapshots", help="A directory of snapshots to look at.")
+    ] = [],  # noqa: B006 - typer copies it
+    search_only: Annotated[
+        bool, typer.Option("--search", help="Only look; rewrite nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Rewrite what still holds an erased key, look again, and report to the receipt."""
+    from ledgerstone.pipeline import erasing
+    from ledgerstone.pipeline.definition_files import load_definition
+
+    pipeline = load_definition(definition)
+    raw = parse_bytes(sys.stdin.readline().rstrip("\n") if key == "-" else key)
+    directories = [str(path) for path in snapshots]
+    look = erasing.search if search_only else erasing.purge
+    findings = look(pipeline, raw, snapshots=directories)
+    for each in findings:
+        _show(
+            _finding_json(each), f"{each.verdict.value:8} {each.output}: {each.evidence}", as_json
+        )
+    flush()
+    if erasure is not None:
+        address = api or _api_of(pipeline.source.bootstrap)
+        erasing.report(address, erasure, findings, verifier=erasing.VERIFIER_NAME)
+    if any(each.verdict.value != "clean" for each in findings):
+        sys.exit(FAILED_EXIT)
+
+
+def _api_of(bootstrap: str) -> str:
+    with connect(bootstrap) as client:
+        return str(apis_of(client)[0].endpoint)
+
+
+def _finding_json(finding: "Finding") -> dict[str, str]:
+    return {
+        "output": finding.output,
+        "verdict": finding.verdict.value,
+        "evidence": finding.evidence,
+    }
+
+
+def _show(content: dict[str, Any], line: str, as_json: bool) -> None:
+    if as_json:
+        write_json(content)
+    else:
+        write_line(printable(line))
+
+
+def _repeat(round_: Callable[[], None], *, once: bool, every_s: float) -> None:
+    """Until Ctrl-C; each round may be interrupted and is taken up by the next run."""
+    pause = threading.Event()
+    while True:
+        round_()
+        if once or pause.wait(every_s):
+            return

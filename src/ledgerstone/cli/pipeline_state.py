@@ -1,0 +1,139 @@
+"""`ledgerstone pipeline snapshot` and `restore`. Shell; options in docs/pipeline.md."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ledgerstone.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    BootstrapOption,
+    JsonOption,
+    TopicArgument,
+)
+from ledgerstone.cli.output import flush, printable, write_json, write_line
+
+if TYPE_CHECKING:
+    from ledgerstone.pipeline.state.jobs import RunJobs
+    from ledgerstone.pipeline.state.snapshot import Made
+
+INCOMPLETE_EXIT: Final = 3
+_NO_SPARK: Final = "none"
+
+DirectoryOption = Annotated[
+    Path, typer.Option("--snapshots", metavar="DIRECTORY", help="Where snapshots are kept.")
+]
+MasterOption = Annotated[
+    str,
+    typer.Option("--master", help="Spark's master; `none` reads here, partition by partition."),
+]
+
+
+def snapshot(
+    topic: TopicArgument,
+    snapshots: DirectoryOption,
+    again: Annotated[
+        bool, typer.Option("--rebuild", help="Read everything, whatever is there already.")
+    ] = False,
+    master: MasterOption = "local[*]",
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Keep the state of a topic as Parquet; reads only what is new since the last one."""
+    from ledgerstone.pipeline.state.snapshot import TopicSource
+    from ledgerstone.pipeline.state.snapshot import snapshot as make
+
+    source = TopicSource(bootstrap=bootstrap, topic=topic)
+    made = make(source, snapshots, run_jobs=_run_jobs(master), again=again)
+    _show(made, as_json=as_json)
+
+
+def restore(
+    topic: TopicArgument,
+    at: Annotated[str, typer.Option("--at", metavar="TIME|OFFSET|JSON", help="The point.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Where it is written.")],
+    snapshots: DirectoryOption,
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", metavar="DEFINITION", help="Also fill this pipeline's empty table."),
+    ] = None,
+    include_forgotten: Annotated[
+        bool,
+        typer.Option("--include-forgotten", help="Also keys that the log knows nothing of."),
+    ] = False,
+    master: MasterOption = "local[*]",
+    as_json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """The state at a point in time, without what was erased since."""
+    from ledgerstone.cli.state import parse_point
+    from ledgerstone.pipeline.state.snapshot import TopicSource
+    from ledgerstone.pipeline.state.snapshot import restore as make
+    from ledgerstone.system import SystemClock
+
+    made = make(
+        TopicSource(bootstrap=bootstrap, topic=topic),
+        snapshots,
+        to,
+        parse_point(at, SystemClock().now_ms()),
+        run_jobs=_run_jobs(master),
+        include_forgotten=include_forgotten,
+    )
+    if into is not None:
+        _load(into, Path(made.path))
+    _show(made, as_json=as_json)
+    if not made.manifest.complete:
+        sys.stderr.write(
+            f"ledgerstone: may be incomplete: {printable(str(made.manifest.because))}\n"
+        )
+        raise typer.Exit(INCOMPLETE_EXIT)
+
+
+def _run_jobs(master: str) -> "RunJobs":
+    from ledgerstone.pipeline.state.jobs import run_here, run_on
+
+    if master == _NO_SPARK:
+        return run_here
+    import ledgerstone.spark
+
+    conf = {"spark.log.level": "ERROR"}
+    return run_on(ledgerstone.spark.session("pipeline snapshot", master=master, conf=conf))
+
+
+def _load(definition: Path, path: Path) -> None:
+    from ledgerstone.pipeline.bad_records import Letter
+    from ledgerstone.pipeline.definition_files import load_definition
+    from ledgerstone.pipeline.errors import PipelineError
+    from ledgerstone.pipeline.state.loading import load_into
+    from ledgerstone.pipeline.tables.opening import open_target
+
+    def refuse(letters: list[Letter]) -> None:
+        raise PipelineError(f"{len(letters)} records of {path} cannot be decoded")
+
+    pipeline = load_definition(definition)
+    with closing(open_target(pipeline)) as target:
+        load_into(pipeline, target, path, refuse)
+
+
+def _show(made: "Made", *, as_json: bool) -> None:
+    manifest = made.manifest
+    facts = {
+        "path": made.path,
+        "topic": manifest.topic,
+        "live_keys": sum(each.live_keys for each in manifest.partitions),
+        "deleted_keys": sum(each.deleted_keys for each in manifest.partitions),
+        "records_read": sum(each.records_read for each in manifest.partitions),
+        "checksum": manifest.checksum,
+        "previous": manifest.previous,
+        "complete": manifest.complete,
+        "erased": made.erased,
+        "forgotten": made.forgotten,
+    }
+    if as_json:
+        write_json({**facts, "positions": manifest.positions})
+    else:
+        for name, value in facts.items():
+            write_line(f"{name:14} {printable(str(value))}")
+    flush()

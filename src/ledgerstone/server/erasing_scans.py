@@ -1,0 +1,129 @@
+"""Searches and scans that a broker has asked its scanning worker for. Grade D.
+
+Whoever wants one hands in a plan and what is to be called with its end; the plan leaves as an
+effect with the next tick. Plans hold secrets, so nothing of them is logged or answered.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ledgerstone.erasure.places import places_json
+from ledgerstone.erasure.scan_plan import (
+    LiveSegment,
+    PartitionFiles,
+    ScanPlan,
+    ScanReport,
+    SearchReport,
+)
+from ledgerstone.server.effects import Scan
+from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.server.broker import Broker
+
+# Answers to "where is this key" that can still be asked for.
+_TICKETS_KEPT: Final = 100
+
+
+class ScanFailed(NamedTuple):
+    reason: str
+    is_aborted: bool = False
+    worker_died: bool = False
+
+
+ScanResult = SearchReport | ScanReport | ScanFailed
+WhenEnded = Callable[["Broker", ScanResult], None]
+
+
+@dataclass(slots=True)
+class Scans:
+    """Every number that was given out is ended once, unless the broker stops before."""
+
+    _under_way: dict[int, WhenEnded] = field(default_factory=dict)
+    _wanted: list[Scan] = field(default_factory=list)
+    _next_number: int = 1
+
+    def start(self, plan: ScanPlan, when_ended: WhenEnded) -> int:
+        number = self._next_number
+        self._next_number += 1
+        self._under_way[number] = when_ended
+        self._wanted.append(Scan(number, plan))
+        return number
+
+    @property
+    def has_wanted(self) -> bool:
+        return bool(self._wanted)
+
+    def take_wanted(self) -> list[Scan]:
+        wanted, self._wanted = self._wanted, []
+        return wanted
+
+    def ended(self, broker: "Broker", number: int, result: ScanResult) -> None:
+        self._under_way.pop(number)(broker, result)
+
+
+class Ticket(NamedTuple):
+    """Somebody asked where a key is."""
+
+    number: int
+    topic: str
+    result: SearchReport | ScanFailed | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.result if isinstance(self.result, SearchReport) else None
+        return {
+            "search": self.number,
+            "topic": self.topic,
+            "done": self.result is not None,
+            "failure": self.result.reason if isinstance(self.result, ScanFailed) else None,
+            "answer": None if found is None else places_json(found),
+        }
+
+
+@dataclass(slots=True)
+class SearchTickets:
+    _tickets: dict[int, Ticket] = field(default_factory=dict)
+
+    def open(self, number: int, topic: str) -> Ticket:
+        self._tickets[number] = Ticket(number, topic)
+        for oldest in list(self._tickets)[:-_TICKETS_KEPT]:
+            del self._tickets[oldest]
+        return self._tickets[number]
+
+    def close(self, number: int, result: ScanResult) -> None:
+        assert not isinstance(result, ScanReport), "a search ends with what a search finds"
+        known = self._tickets.get(number)
+        if known is not None:
+            self._tickets[number] = known._replace(result=result)
+
+    def get(self, number: int) -> Ticket | None:
+        return self._tickets.get(number)
+
+
+def files_of(broker: "Broker", topic: str) -> tuple[PartitionFiles, ...]:
+    """The topic's partitions here, each as far as it reaches at this moment."""
+    image = broker.image.topics[topic]
+    found = []
+    for number in sorted(image.partitions):
+        partition = broker.partitions.find(TopicPartition(topic, number))
+        if partition is not None:
+            log = partition.log
+            segments = tuple(LiveSegment(each.base_offset, each.size) for each in log.segments)
+            found.append(
+                PartitionFiles(
+                    topic_partition=log.topic_partition,
+                    directory=log.directory,
+                    segments=segments,
+                )
+            )
+    return tuple(found)
+
+
+def missing_partition(broker: "Broker", topic: str) -> str | None:
+    """Why not all of the topic can be looked at; None where it can."""
+    for number in sorted(broker.image.topics[topic].partitions):
+        tp = TopicPartition(topic, number)
+        if broker.partitions.find(tp) is None:
+            return f"{tp} is not here: {broker.partitions.offline.get(tp, 'it is being created')}"
+    return None

@@ -1,0 +1,119 @@
+"""What people and monitors are shown of erasures: as JSON, as metrics, as complaints. Grade D.
+
+Nothing here knows a key: an erasure is shown by its id and the keyed hash that its receipt has.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from ledgerstone.erasure.audit_headers import iso_time
+from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
+from ledgerstone.erasure.facts import Facts, sort_findings
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.metrics import Sample
+
+RESIDUE_FOUND: Final = "residue found"
+_SHOWN_COMPLAINTS: Final = 20
+
+
+def status_of(broker: Broker, erasure: Erasure) -> str:
+    """The stage in one word, except where what was found keeps the receipt away."""
+    scan = broker.erasing.replica_scans.get(erasure.id)
+    is_found = False
+    if erasure.stage is Stage.UNLINKED and scan is not None:
+        is_found = bool(scan.residue or sort_findings(erasure, [scan], Facts()).older)
+    elif erasure.stage is Stage.VERIFIED:
+        is_found = any(each.outcome is Outcome.RESIDUE for each in erasure.evidence)
+    return RESIDUE_FOUND if is_found else erasure.stage.value
+
+
+def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
+    outlook = broker.erasing.outlooks.get(erasure.id)
+    expected = outlook.forecast if outlook else None
+    stopped = broker.erasing.trouble if not erasure.is_over else None
+    return {
+        "id": erasure.id,
+        "topic": erasure.topic,
+        "key_hmac_sha256": erasure.key_print.hmac.hex(),
+        "reason": erasure.reason,
+        "requested_by": erasure.requested_by,
+        "requested_ms": erasure.requested_ms,
+        "due_ms": erasure.due_ms,
+        "deadline_ms": erasure.deadline_ms,
+        "stage": erasure.stage.value,
+        "status": status_of(broker, erasure),
+        "stages": [{"stage": stage.value, "at_ms": at_ms} for stage, at_ms in erasure.stage_times],
+        "is_over": erasure.is_over,
+        "waits_for": stopped or (outlook.waits_for if outlook else None),
+        "waits_until_ms": outlook.until_ms if outlook else None,
+        "expected_done_ms": expected.expected_done_ms if expected else None,
+        "will_miss": bool(expected and expected.will_miss),
+        "is_overdue": is_overdue(broker, erasure),
+        "because": expected.because if expected else "",
+        "met_deadline": erasure.met_deadline,
+        "tombstones": [each._asdict() for each in erasure.tombstones],
+        "recreated": [each._asdict() for each in erasure.recreated],
+        "elsewhere": [each._asdict() for each in erasure.elsewhere],
+        "awaited_verifiers": list(erasure.awaited_verifiers),
+        "evidence": [
+            {"verifier": each.verifier, "output": each.output, "verdict": each.outcome.value}
+            for each in erasure.evidence
+        ],
+        "note": erasure.note,
+        "has_receipt": erasure.receipt is not None,
+    }
+
+
+def is_overdue(broker: Broker, erasure: Erasure) -> bool:
+    """What counts for a deadline is `verified`; a receipt may come later."""
+    if erasure.is_over or erasure.stage is Stage.VERIFIED or erasure.deadline_ms is None:
+        return False
+    return broker.clock.now_ms() > erasure.deadline_ms
+
+
+def complaints(broker: Broker) -> Iterator[str]:
+    """Why the broker should not be called ready."""
+    erasing = broker.erasing
+    if erasing.trouble is not None:
+        yield f"erasures: {erasing.trouble}"
+    unfinished = [erasing.journal.get(each) for each in erasing.journal.unfinished]
+    overdue = [each for each in unfinished if is_overdue(broker, each)]
+    for each in overdue[:_SHOWN_COMPLAINTS]:
+        assert each.deadline_ms is not None
+        outlook = erasing.outlooks.get(each.id)
+        why = outlook.forecast.because or outlook.waits_for if outlook else None
+        due = iso_time(each.deadline_ms)
+        yield f"{each.id}: {status_of(broker, each)}, was due {due}: {why or 'it goes on'}"
+    if len(overdue) > _SHOWN_COMPLAINTS:
+        yield f"erasures: {len(overdue) - _SHOWN_COMPLAINTS} more are overdue"
+
+
+def samples(broker: Broker) -> Iterator[Sample]:
+    erasing = broker.erasing
+    erasures = list(erasing.journal.book)
+    counts = dict.fromkeys(Stage, 0)
+    for each in erasures:
+        counts[each.stage] += 1
+    for stage, count in counts.items():
+        labels = (("stage", stage.value),)
+        yield Sample("ledgerstone_erasures", "gauge", "Erasures, by stage.", count, labels)
+    for name, value, text in (
+        ("overdue", _count(is_overdue(broker, each) for each in erasures),
+         "Erasures past their deadline that are not done."),
+        ("at_risk", _count(each.forecast.will_miss for each in erasing.outlooks.values()),
+         "Erasures that miss their deadline as things are, overdue ones included."),
+        ("residue_found", _count(status_of(broker, each) == RESIDUE_FOUND for each in erasures),
+         "Erasures that get no receipt because the key was found again."),
+        ("stopped", int(erasing.trouble is not None),
+         "1 while no erasure can go on, as without the secrets file."),
+    ):  # fmt: skip
+        yield Sample(f"ledgerstone_erasures_{name}", "gauge", text, value)
+    deadlines = [each.deadline_ms for each in erasures if not each.is_over]
+    next_ms = min((each for each in deadlines if each is not None), default=None)
+    if next_ms is not None:
+        text = "The earliest deadline of an erasure that is not done, in seconds since the epoch."
+        yield Sample("ledgerstone_erasures_next_deadline_seconds", "gauge", text, next_ms / 1000)
+
+
+def _count(answers: Iterable[bool]) -> int:
+    return sum(1 for each in answers if each)

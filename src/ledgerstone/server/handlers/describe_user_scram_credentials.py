@@ -1,0 +1,29 @@
+"""DescribeUserScramCredentials (50). Grade D.
+
+Behaviour: nobody has any; a user who is named gets RESOURCE_NOT_FOUND. The API that would set one
+is not offered.
+Versions: 0.
+"""
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Request
+
+
+def handle(
+    broker: Broker, request: Request, message: DescribeUserScramCredentialsRequest
+) -> Answer:
+    names = dict.fromkeys(user.name for user in message.users or ())
+    return DescribeUserScramCredentialsResponse(
+        results=[
+            DescribeUserScramCredentialsResult(
+                name, ErrorCode.RESOURCE_NOT_FOUND, f"user {name!r} has no credentials"
+            )
+            for name in names
+        ]
+    )

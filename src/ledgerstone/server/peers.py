@@ -1,0 +1,153 @@
+"""Who is connected: how many may be, whose turn to be read it is, who has been silent for too long.
+
+Pure: time is handed in. What a peer says and is answered is the broker's business. The memory of
+half-received requests is shared by all of them; whoever needs more than there is starves, that is,
+is not read until others have given some back.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.protocol.api import ApiKey
+from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES, MAX_SPARES, FrameMemory
+from ledgerstone.protocol.server_connection import (
+    ConnectionLimits,
+    ServerConnection,
+    Shortcut,
+    State,
+)
+from ledgerstone.protocol.single_produce import read_single_produce
+from ledgerstone.server.request import Request
+
+RECEIVE_BYTES: Final = 1 << 20
+# Silence in the middle of a frame that costs the connection, once others wait for its memory.
+_STALLED_MS: Final = 10_000
+_SHORTCUTS: Final[Mapping[int, Shortcut]] = {int(ApiKey.PRODUCE): read_single_produce}
+
+
+@dataclass(slots=True, eq=False)
+class Peer:
+    """One connected client."""
+
+    number: int
+    host: str
+    wire: ServerConnection
+    last_active_ms: int
+    in_work: Request | None = None
+    fills_frame: bool = False  # it was told to receive into the buffer of its frame
+    is_closing: bool = False
+    is_cut_short: bool = False  # its turn ended with requests left, or what breaks the protocol
+
+
+class TooSilent(NamedTuple):
+    peer: Peer
+    reason: str
+
+
+class Peers:
+    """Invariant: everyone who starves is connected."""
+
+    def __init__(self, config: BrokerConfig, handled: frozenset[int]) -> None:
+        self._config = config
+        self._handled = handled
+        self._limits = ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes)
+        limit_bytes = config.queued_max_request_bytes
+        self.memory = (
+            FrameMemory(max_spares=MAX_SPARES)
+            if limit_bytes < 0
+            else FrameMemory(limit_bytes, max_spares=MAX_SPARES)
+        )
+        self.by_number: dict[int, Peer] = {}
+        # Connections that are not read until others give memory back.
+        self.starved: dict[int, None] = {}
+        self.shared = memoryview(bytearray(RECEIVE_BYTES))
+        self._first_part = self.shared[:FIRST_PART_BYTES]
+        self._hosts: dict[str, int] = {}
+
+    # -- coming and going ---------------------------------------------------------------------
+
+    def admit(self, number: int, host: str, now_ms: int) -> str | None:
+        """Why the connection is refused; None when it is not."""
+        config, here = self._config, self._hosts.get(host, 0)
+        if len(self.by_number) >= config.max_connections:
+            return f"max.connections={config.max_connections} reached"
+        if here >= config.max_connections_per_ip:
+            return f"max.connections.per.ip={config.max_connections_per_ip} reached by {host}"
+        self._hosts[host] = here + 1
+        wire = ServerConnection(
+            self._limits, self._handled, memory=self.memory, number=number, shortcuts=_SHORTCUTS
+        )
+        self.by_number[number] = Peer(number, host, wire, now_ms)
+        return None
+
+    def leave(self, number: int) -> None:
+        peer = self.by_number.pop(number, None)
+        if peer is None:
+            return
+        left = self._hosts[peer.host] - 1
+        if left:
+            self._hosts[peer.host] = left
+        else:
+            del self._hosts[peer.host]
+        self.starved.pop(number, None)
+        peer.wire.abandon()
+
+    # -- memory -------------------------------------------------------------------------------
+
+    def room_for(self, number: int) -> memoryview | None:
+        """Where to receive what a connection sends; None: do not read it now."""
+        peer = self.by_number.get(number)
+        if peer is None:
+            return None
+        reader = peer.wire.reader
+        if reader.is_between_frames:
+            # Nearly always.
+            peer.fills_frame = False
+            return self._first_part if reader.is_bulk or self.memory.is_tight else self.shared
+        if reader.is_starved:
+            self.starved[number] = None
+            return None
+        peer.fills_frame = reader.is_worth_room
+        if peer.fills_frame:
+            return reader.room()
+        return self._first_part if reader.is_bulk or self.memory.is_tight else self.shared
+
+    def take_resumable(self) -> list[int]:
+        """Who starved and need not any more."""
+        self.memory.has_given_back = False
+        fed = [each for each in self.starved if not self.by_number[each].wire.reader.is_starved]
+        for number in fed:
+            del self.starved[number]
+        return fed
+
+    # -- silence ------------------------------------------------------------------------------
+
+    def too_silent(self, now_ms: int) -> Iterator[TooSilent]:
+        """Whom to close; nobody twice, if they are marked so meanwhile."""
+        oldest_ms = now_ms - self._config.connections_max_idle_ms
+        for number, peer in self.by_number.items():
+            is_waited_for = peer.in_work is not None and not peer.is_closing
+            is_idle = peer.last_active_ms < oldest_ms and number not in self.starved
+            if is_idle and not is_waited_for:
+                yield TooSilent(peer, f"idle for {now_ms - peer.last_active_ms} ms")
+        if self.starved:
+            yield from self._stalled(now_ms - _STALLED_MS)
+
+    def _stalled(self, oldest_ms: int) -> Iterator[TooSilent]:
+        """Who is silent in the middle of a request holds memory that others wait for."""
+        for number in self.memory.collecting:
+            peer = self.by_number[number]
+            is_waited_for = number not in self.starved and not peer.is_closing
+            if is_waited_for and peer.last_active_ms < oldest_ms:
+                yield TooSilent(peer, "silent in the middle of a request")
+
+    def check_invariants(self) -> None:
+        hosts: dict[str, int] = {}
+        for peer in self.by_number.values():
+            hosts[peer.host] = hosts.get(peer.host, 0) + 1
+            peer_waits = peer.wire.state is State.IN_WORK
+            assert peer.is_closing or peer_waits == (peer.in_work is not None), peer
+        assert hosts == self._hosts, (hosts, self._hosts)
+        assert all(number in self.by_number for number in self.starved), self.starved

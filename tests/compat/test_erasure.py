@@ -1,0 +1,251 @@
+"""A person erased from a stream by the command line, with real clients looking on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from ledgerstone.client.partitioner import partition_of
+from tests.compat.clients import CLIENTS, CODECS, Client, Confluent, Record
+from tests.compat.confluent_admin import AdminClient, NewTopic
+from tests.kit.broker import SOURCE, BrokerProcess, wait_until
+from tests.kit.cleaner_api import get, post, workers_of
+from tests.kit.erasures import await_receipt, base64, files_with
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture(scope="module")
+def virtual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    directory = tmp_path_factory.mktemp("virtual")
+    with BrokerProcess(directory, arguments=("--clock", "virtual")) as process:
+        yield process
+        process.stop()
+        assert " ERROR " not in process.log_text, process.log_text
+
+
+def create(broker: BrokerProcess, topic: str, partitions: int = 1, **config: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    settings = {"cleanup.policy": "compact", **{k.replace("_", "."): v for k, v in config.items()}}
+    asked = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=settings)
+    admin.create_topics([asked])[topic].result(20)
+
+
+def ledgerstone(
+    broker: BrokerProcess | None, *arguments: str, expect: int = 0
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-m", "ledgerstone", *arguments]
+    if broker is not None:
+        command += ["--bootstrap", broker.bootstrap]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done
+
+
+def erase(broker: BrokerProcess, topic: str, key: bytes, **content: Any) -> str:
+    fields = {"reason": "ticket 4711", "requested_by": "clerk", "key": base64(key), **content}
+    (made,) = post(broker, f"topics/{topic}/erasures", **fields)["erasures"]
+    return str(made["id"])
+
+
+def test_command_line_goes_from_where_to_a_verified_receipt(
+    virtual: BrokerProcess, tmp_path: Path
+) -> None:
+    topic, key, paper = "customers", "alice@example.org", tmp_path / "receipt.json"
+    create(virtual, topic, partitions=3)
+    Confluent(virtual.bootstrap).produce(topic, [Record(b"in Ulm", key.encode())])
+
+    where = ledgerstone(virtual, "where", topic, key).stdout
+    done = ledgerstone(
+        virtual, "erase", topic, key, "--by", "30d", "--reason", "ticket 4711", "--wait",
+        "--receipt", str(paper),
+    ).stdout  # fmt: skip
+    erasure_id = json.loads(paper.read_text())["id"]
+    text = ledgerstone(virtual, "receipt", erasure_id).stdout
+    listed = ledgerstone(virtual, "erasures", "--all").stdout
+    overdue = ledgerstone(virtual, "erasures", "--overdue").stdout
+    checked = ledgerstone(
+        None, "verify-receipt", str(paper), "--keys-file", str(virtual.data / "erasure.keys"),
+        "--key", key,
+    ).stdout  # fmt: skip
+    gone = ledgerstone(virtual, "where", topic, key).stdout
+
+    assert "live" in where
+    shown = [line.split()[1] for line in done.splitlines() if line.startswith("20")]
+    assert shown == [
+        "requested", "searched", "tombstoned", "stamped", "removed", "unlinked", "verified",
+        "receipted",
+    ]  # fmt: skip
+    assert "evidence of technical deletion" in text
+    assert erasure_id in listed
+    assert "no erasures are overdue" in overdue
+    assert "ok: it is about the key given" in checked
+    assert "no record" in gone
+    assert (virtual.data / "erasure.keys").stat().st_mode & 0o777 == 0o600
+    for page in ("/metrics", "/api/v1/erasures", f"/api/v1/erasures/{erasure_id}"):
+        assert key not in virtual.get(page)
+    assert key not in virtual.log_text
+    assert key not in paper.read_text()
+    assert not files_with(virtual.data, key.encode())
+
+
+def test_receipt_with_any_byte_changed_is_refused(virtual: BrokerProcess, tmp_path: Path) -> None:
+    create(virtual, "changed", delete_retention_ms="0", file_delete_delay_ms="0")
+    Confluent(virtual.bootstrap).produce("changed", [Record(b"1", b"bob@example.org")])
+    receipt = await_receipt(virtual, erase(virtual, "changed", b"bob@example.org"))
+    paper, public_key = tmp_path / "receipt.json", tmp_path / "public.hex"
+    paper.write_bytes(receipt)
+    public_key.write_text(ledgerstone(virtual, "erasures", "public-key").stdout)
+    check = ("verify-receipt", str(paper), "--public-key", str(public_key), "--json")
+
+    good = ledgerstone(None, *check).stdout
+    paper.write_bytes(receipt.replace(b'"residue": 0', b'"residue": 1'))
+    changed = ledgerstone(None, *check, expect=1).stdout
+    paper.write_bytes(receipt)
+    public_key.write_text("00" * 32)
+    foreign = ledgerstone(None, *check, expect=1).stdout
+
+    assert json.loads(good)["ok"] is True
+    assert "the signature does not fit" in json.loads(changed)["reasons"][0]
+    assert "not by 0000" in json.loads(foreign)["reasons"][0]
+
+
+def test_stray_of_another_partitioner_is_found_and_buried(virtual: BrokerProcess) -> None:
+    topic = "strays"
+    create(virtual, topic, partitions=7, delete_retention_ms="0", file_delete_delay_ms="0")
+    # librdkafka's own partitioner hashes with CRC-32.
+    producer = confluent_kafka.Producer({"bootstrap.servers": virtual.bootstrap})
+    placed: dict[bytes | None, int | None] = {}
+    keys = [b"customer-%d" % number for number in range(20)]
+    for key in keys:
+        producer.produce(
+            topic, key=key, value=b"1",
+            on_delivery=lambda _, message: placed.update({message.key(): message.partition()}),
+        )  # fmt: skip
+    producer.flush(20)
+    key = next(key for key in keys if placed[key] != partition_of(key, 7))
+
+    erasure_id = erase(virtual, topic, key)
+    receipt = json.loads(await_receipt(virtual, erasure_id))
+
+    expected = sorted([placed[key] or 0, partition_of(key, 7)])
+    assert [each["partition"] for each in receipt["tombstones"]] == expected
+    assert not files_with(virtual.data, key + b"1")
+
+
+@pytest.mark.parametrize("kind", CLIENTS, ids=lambda kind: kind.name)
+def test_clients_see_the_tombstone_with_its_headers(
+    virtual: BrokerProcess, kind: type[Client]
+) -> None:
+    topic = f"seen-{kind.name}"
+    create(virtual, topic)
+    client = kind(virtual.bootstrap)
+    client.produce(topic, [Record(b"in Ulm", b"carol")])
+
+    erasure_id = erase(virtual, topic, b"carol", within_ms=30 * DAY_MS)
+    wait_until(lambda: get(virtual, f"erasures/{erasure_id}")["tombstones"], "it is written")
+    seen = [each for each in client.consume(topic, 1, offset=1) if each.offset == 1]
+
+    headers = dict(seen[0].record.headers)
+    assert (seen[0].record.key, seen[0].record.value) == (b"carol", None)
+    assert headers["ledgerstone.erasure.id"] == erasure_id.encode()
+    assert headers["ledgerstone.erasure.reason"] == b"ticket 4711"
+    assert headers["ledgerstone.erasure.requested-by"] == b"clerk"
+    assert headers["ledgerstone.erasure.requested-at"].endswith(b"Z")
+    assert headers["ledgerstone.erasure.deadline"].endswith(b"Z")
+
+
+def test_key_is_erased_out_of_every_codec(virtual: BrokerProcess) -> None:
+    create(virtual, "packed", delete_retention_ms="0", file_delete_delay_ms="0")
+    client = Confluent(virtual.bootstrap)
+    for codec in CODECS:
+        records = [Record(codec.encode() * 50, b"dave@example.org"), Record(b"2" * 50, b"other")]
+        client.produce("packed", records, codec=codec)
+
+    receipt = json.loads(await_receipt(virtual, erase(virtual, "packed", b"dave@example.org")))
+
+    seen = client.consume("packed", 1)
+    assert [each.record.key for each in seen] == [b"other"]
+    assert receipt["replicas"][0]["residue"] == 0
+
+
+def test_residue_in_any_file_is_told_by_the_command(virtual: BrokerProcess, tmp_path: Path) -> None:
+    create(virtual, "planted", delete_retention_ms="0", file_delete_delay_ms="0")
+    Confluent(virtual.bootstrap).produce("planted", [Record(b"1", b"erin@example.org")])
+    planted = virtual.data / "notes.txt"
+    planted.write_text("call erin@example.org")
+
+    told = ledgerstone(
+        virtual, "erase", "planted", "erin@example.org", "--receipt", str(tmp_path / "none"),
+        expect=4,
+    ).stdout  # fmt: skip
+    planted.unlink()
+
+    assert "residue found" in told
+    assert "notes.txt" in told
+    assert not (tmp_path / "none").exists()
+
+
+def test_key_that_is_nowhere_is_said_so_by_the_exit_code(virtual: BrokerProcess) -> None:
+    create(virtual, "empty")
+
+    told = ledgerstone(virtual, "erase", "empty", "nobody", "--wait", expect=3).stdout
+
+    assert "no partition of empty holds the key" in told
+
+
+def test_scheduled_erasure_is_cancelled_by_command(virtual: BrokerProcess) -> None:
+    create(virtual, "later")
+    Confluent(virtual.bootstrap).produce("later", [Record(b"1", b"frank")])
+
+    asked = json.loads(
+        ledgerstone(virtual, "erase", "later", "frank", "--after", "7d", "--json").stdout
+    )
+    cancelled = ledgerstone(virtual, "erasures", "cancel", asked["id"], "--by-user", "me").stdout
+    again = ledgerstone(virtual, "erasures", "cancel", asked["id"], expect=1).stderr
+
+    assert asked["stage"] == "scheduled"
+    assert "cancelled by me" in cancelled
+    assert "can no longer be cancelled" in again
+
+
+def test_many_keys_of_a_file_are_one_batch(virtual: BrokerProcess, tmp_path: Path) -> None:
+    create(virtual, "many", delete_retention_ms="0", file_delete_delay_ms="0")
+    keys = [b"customer-%04d@example.org" % number for number in range(300)]
+    Confluent(virtual.bootstrap).produce("many", [Record(b"1", key) for key in keys])
+    listed = tmp_path / "keys"
+    listed.write_bytes(b"\n".join(keys))
+
+    ledgerstone(
+        virtual, "erase", "many", "--keys-from", str(listed), "--receipt", str(tmp_path),
+        "--reason", "all of them",
+    )  # fmt: skip
+
+    passes = get(virtual, "cleaner/history?topic=many")["runs"]
+    assert len(list(tmp_path.glob("ER-*.json"))) == 300
+    assert len(passes) <= 3
+    assert not files_with(virtual.data, b"@example.org")
+
+
+def test_scanning_worker_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        create(broker, "topic", delete_retention_ms="0", file_delete_delay_ms="0")
+        Confluent(broker.bootstrap).produce("topic", [Record(b"1", b"grace@example.org")])
+        ledgerstone(broker, "where", "topic", "grace@example.org")
+        workers = workers_of(broker.pid)
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+
+        receipt = await_receipt(broker, erase(broker, "topic", b"grace@example.org"))
+        broker.stop()
+
+        assert workers
+        assert json.loads(receipt)["topic"] == "topic"

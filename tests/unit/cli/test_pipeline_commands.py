@@ -1,0 +1,64 @@
+"""`ledgerstone pipeline` where it needs neither Spark nor a broker."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ledgerstone.pipeline.status import RunStatus, held, read_status, write_status
+
+GOOD = {
+    "name": "people",
+    "source": {"topic": "people", "bootstrap": "127.0.0.1:1"},
+    "key": {"format": "string", "column": "id"},
+    "value": {"format": "string", "column": "said"},
+    "table": {"type": "sqlite", "path": "t"},
+    "work": "work",
+}
+
+
+def pipeline(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "ledgerstone", "pipeline", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Path:
+    file = tmp_path / "people.yaml"
+    file.write_text(json.dumps(GOOD), encoding="utf-8")
+    return file
+
+
+def test_bad_definition_is_one_line_that_names_the_key(definition: Path) -> None:
+    definition.write_text(json.dumps({**GOOD, "every": 5}), encoding="utf-8")
+
+    done = pipeline("validate", str(definition))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == ("ledgerstone: every: 5: a duration like 500ms, 10s or 5m is expected\n")
+
+
+def test_good_definition_is_explained(definition: Path) -> None:
+    done = pipeline("explain", str(definition))
+
+    assert done.returncode == 0
+    assert "writes   sqlite table people" in done.stdout
+
+
+def test_status_of_a_pipeline_that_was_killed_says_so(tmp_path: Path) -> None:
+    write_status(tmp_path, RunStatus(pipeline="p", pid=1, started_ms=1, updated_ms=2))
+
+    with held(tmp_path):
+        running = read_status(tmp_path)
+    killed = read_status(tmp_path)
+
+    assert running is not None
+    assert killed is not None
+    assert (running["state"], killed["state"]) == ("running", "killed")

@@ -1,0 +1,201 @@
+"""Workers that fall silent: counted by looks, given up once, and what the owner makes of it."""
+
+import pytest
+
+from ledgerstone.cleaner.plan import CleanedGroup
+from ledgerstone.cleaner.worker import clean
+from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.cleaning_watch import LOOKS, CleaningWatch
+from ledgerstone.server.effects import Clean
+from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.types import INT64_MAX, TopicPartition
+from tests.kit.in_process import Client, InProcess
+from tests.kit.logs import batch
+from tests.unit.server.asks import TOPIC, create_topic, produced
+
+TP = TopicPartition(TOPIC, 0)
+TIMEOUT_MS = 60_000
+PERIOD_MS = TIMEOUT_MS // LOOKS
+
+
+# -- looks --------------------------------------------------------------------------------------
+
+
+def looked(watch: CleaningWatch, times: int, *, timeout_ms: int = TIMEOUT_MS) -> list[int]:
+    """Looks as often, each time when it is due."""
+    found = []
+    for _ in range(times):
+        found += watch.look(now_ms=watch.next_look_ms, timeout_ms=timeout_ms)
+    return found
+
+
+def test_nobody_is_looked_at_while_nobody_is_at_work() -> None:
+    watch = CleaningWatch()
+
+    watch.begin(1, now_ms=0, timeout_ms=TIMEOUT_MS)
+    during = watch.next_look_ms
+    watch.end(1)
+    silent = looked(watch, 1)
+
+    assert during == PERIOD_MS
+    assert silent == []
+    assert watch.next_look_ms == INT64_MAX
+
+
+def test_silent_worker_is_named_once_when_its_time_is_over() -> None:
+    watch = CleaningWatch()
+    watch.begin(1, now_ms=0, timeout_ms=TIMEOUT_MS)
+
+    early = looked(watch, LOOKS - 1)
+    at_ms = watch.next_look_ms
+    silent = looked(watch, 1)
+
+    assert (early, at_ms, silent) == ([], TIMEOUT_MS, [1])
+    assert looked(watch, LOOKS) == []
+
+
+def test_worker_that_speaks_now_and_then_is_left_in_peace() -> None:
+    watch = CleaningWatch()
+    watch.begin(1, now_ms=0, timeout_ms=TIMEOUT_MS)
+
+    for _ in range(5):
+        assert looked(watch, LOOKS - 1) == []
+        watch.heard(1)
+
+    assert looked(watch, LOOKS) == [1]
+
+
+def test_broker_that_was_stopped_for_an_hour_does_not_blame_its_worker() -> None:
+    watch = CleaningWatch()
+    watch.begin(1, now_ms=0, timeout_ms=TIMEOUT_MS)
+
+    silent = watch.look(now_ms=3_600_000, timeout_ms=TIMEOUT_MS)
+    watch.heard(1)
+
+    assert silent == []
+    assert looked(watch, LOOKS - 1) == []
+
+
+@pytest.mark.parametrize("when", ["from the start", "later"])
+def test_timeout_of_zero_never_comes(when: str) -> None:
+    watch = CleaningWatch()
+    watch.begin(1, now_ms=0, timeout_ms=0 if when == "from the start" else TIMEOUT_MS)
+
+    silent = looked(watch, 2 * LOOKS, timeout_ms=0)
+
+    assert silent == []
+    assert watch.next_look_ms == INT64_MAX
+
+
+# -- the owner ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_work(machine: InProcess, client: Client) -> Clean:
+    """A pass whose worker was handed the plan and says nothing."""
+    create_topic(client, TOPIC, 1, cleanup_policy="compact")
+    machine.held_passes = []
+    for value in "12":
+        records = batch(("a", value), timestamp=machine.clock.now_ms())
+        assert produced(client, records).error_code == 0
+    machine.broker.partitions.get(TP).log.roll()
+    machine.broker.cleaning.look_now()
+    machine.tick()
+    (effect,) = machine.held_passes
+    machine.held_passes = []
+    return effect
+
+
+def totals(machine: InProcess) -> dict[str, float]:
+    return {sample.name: sample.value for sample in samples(machine.broker)}
+
+
+def test_hanging_worker_is_given_up_and_makes_the_broker_unready(
+    machine: InProcess, at_work: Clean
+) -> None:
+    machine.advance(TIMEOUT_MS - 1)
+    early = list(machine.given_up)
+    machine.advance(1)
+
+    page = readiness(machine.broker)
+    assert early == []
+    assert [effect.number for effect in machine.given_up] == [at_work.number]
+    assert page.status == 503
+    assert "the cleaning worker hangs: it said nothing for 60000 ms" in page.body
+    assert totals(machine)["ledgerstone_cleaner_silent_workers_total"] == 1
+
+
+def test_partition_stays_busy_until_the_hanging_worker_is_dead(
+    machine: InProcess, at_work: Clean
+) -> None:
+    machine.advance(4 * TIMEOUT_MS)
+    still_busy = machine.broker.cleaning.is_busy(TP)
+    dead = PassFailed("killed", worker_died=True)
+    machine.perform(machine.broker.cleaning_ended(at_work.number, dead))
+
+    assert len(machine.given_up) == 1
+    assert still_busy
+    assert not machine.broker.cleaning.is_busy(TP)
+    assert machine.broker.cleaning.troubles[TP].failures == 1
+
+
+def test_partition_of_a_killed_worker_is_cleaned_by_the_next_one_and_all_is_well_again(
+    machine: InProcess, at_work: Clean
+) -> None:
+    machine.advance(TIMEOUT_MS)
+    dead = PassFailed("killed", worker_died=True)
+    machine.perform(machine.broker.cleaning_ended(at_work.number, dead))
+    during = readiness(machine.broker).status
+    machine.held_passes = None
+
+    machine.advance(16_000)
+
+    assert during == 503
+    assert readiness(machine.broker).status == 200
+    assert totals(machine)["ledgerstone_cleaner_passes_total"] == 1
+    assert totals(machine)["ledgerstone_cleaner_worker_deaths_total"] == 1
+
+
+def test_worker_that_says_it_is_at_work_may_take_as_long_as_it_likes(
+    machine: InProcess, at_work: Clean
+) -> None:
+    for _ in range(100):
+        machine.advance(TIMEOUT_MS // 2)
+        machine.broker.cleaning_goes_on(at_work.number)
+
+    assert machine.given_up == []
+    assert readiness(machine.broker).status == 200
+
+
+def test_worker_that_waits_for_its_owner_is_not_called_silent_until_it_may_go_on(
+    machine: InProcess, at_work: Clean
+) -> None:
+    machine.held_flushes = []
+    groups: list[CleanedGroup] = []
+    clean(
+        machine.fs,
+        at_work.plan,
+        dice=machine.dice,
+        on_group=groups.append,
+        should_abort=lambda: False,
+    )
+    machine.perform(machine.broker.group_cleaned(at_work.number, groups[0]))
+
+    machine.advance(4 * TIMEOUT_MS)
+    while_it_waited = list(machine.given_up)
+    machine.flush(machine.held_flushes[0])
+    machine.advance(TIMEOUT_MS)
+
+    assert while_it_waited == []
+    assert machine.called_off[at_work.number] is False
+    assert [effect.number for effect in machine.given_up] == [at_work.number]
+
+
+def test_hanging_worker_of_a_pass_that_was_called_off_is_given_up_too(
+    machine: InProcess, at_work: Clean
+) -> None:
+    machine.perform(machine.broker.cleaning.abort(TP))
+
+    machine.advance(TIMEOUT_MS)
+
+    assert [effect.number for effect in machine.given_up] == [at_work.number]
