@@ -1,0 +1,130 @@
+"""Records of a topic to the changes of a table. Pure; runs in Spark's Python workers.
+
+A change is a row: the columns of the definition, where the record is, and whether it deletes. A
+record that cannot be decoded is a change too, with the reason, and is sorted out on the driver.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ledgerstone.pipeline.canonical import cells_of
+from ledgerstone.pipeline.codecs import Decoded, decoder
+from ledgerstone.pipeline.codecs_avro import SchemaOf
+from ledgerstone.pipeline.definition import Column, Pipeline
+from ledgerstone.pipeline.layout import (
+    BAD,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    layout_of,
+)
+
+# What the reader is asked for, in this order.
+RECORD_COLUMNS: Final = ("key", "value", "partition", "offset", "timestamp")
+# The years 1 to 9999, where calendars of databases and of Python agree.
+_FIRST_US: Final = -62_135_596_800_000_000
+_LAST_US: Final = 253_402_300_799_999_999
+
+ToChanges = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def changes_decoder(pipeline: Pipeline, schema_of: SchemaOf | None = None) -> ToChanges:
+    layout = layout_of(pipeline)
+    decode_key = decoder(pipeline.key, schema_of)
+    decode_value = decoder(pipeline.value, schema_of)
+
+    def to_changes(records: pa.RecordBatch) -> pa.RecordBatch:
+        key, value = records.column("key"), records.column("value")
+        keys, values = decode_key(key), decode_value(value)
+        reasons = _reasons(pipeline.key.columns, key, keys, values)
+        is_bad = reasons.is_valid()
+        kept = pc.or_(is_bad, pa.scalar(layout.keep_bytes))
+        arrays = [
+            *keys.arrays,
+            *values.arrays,
+            pc.if_else(kept, key, None),
+            pc.if_else(kept, value, None),
+            records.column("partition"),
+            records.column("offset"),
+            _clamped(records.column("timestamp")),
+            value.is_null(),
+            reasons,
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=layout.change_schema)
+
+    return to_changes
+
+
+def _reasons(columns: Iterable[Column], key: pa.Array, keys: Decoded, values: Decoded) -> pa.Array:
+    """For each row why it is bad, or null."""
+    reasons: dict[int, str] = {row: f"value {why}" for row, why in values.bad.items()}
+    reasons |= {row: f"key {why}" for row, why in keys.bad.items()}
+    for column, array in zip(columns, keys.arrays, strict=True):
+        for row in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
+            why = f"key column {column.name} is null" if key[row].is_valid else "there is no key"
+            reasons.setdefault(row, why)
+    if not reasons:
+        return pa.nulls(len(key), pa.string())
+    return pa.array([reasons.get(row) for row in range(len(key))], pa.string())
+
+
+def _clamped(timestamps: pa.Array) -> pa.Array:
+    micros = timestamps.cast(pa.timestamp("us", tz="UTC")).view(pa.int64())
+    within = pc.min_element_wise(pc.max_element_wise(micros, _FIRST_US), _LAST_US)
+    return within.cast(pa.int64()).view(pa.timestamp("us", tz="UTC"))
+
+
+def one_per_key(changes: pa.Table, key_names: Iterable[str]) -> pa.Table:
+    """Of changes with the same key the one that counts.
+
+    In one partition that is the last. A key that went astray has some in several; then the
+    youngest counts, since offsets of different partitions say nothing about order."""
+    cells = cells_of(changes, key_names)
+    if pc.count_distinct(cells).as_py() == len(cells):
+        return changes
+    newest = pa.table(
+        {
+            "cell": cells,
+            "partition": changes.column(PARTITION),
+            "offset": changes.column(OFFSET),
+            "timestamp": changes.column(TIMESTAMP),
+            "row": np.arange(len(cells)),
+        }
+    )
+    # Of each partition the highest offset; then, of these few, the youngest.
+    by_offset = newest.sort_by("offset").group_by(["cell", "partition"], use_threads=False)
+    lasts = newest.take(by_offset.aggregate([("row", "last")]).column("row_last"))
+    ranked = lasts.sort_by([("timestamp", "ascending"), ("partition", "ascending")])
+    kept = ranked.group_by("cell", use_threads=False).aggregate([("row", "last")])
+    return changes.take(kept["row_last"])
+
+
+def split_bad(changes: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The good ones, and the bad ones."""
+    is_bad = changes.column(BAD).is_valid()
+    if not pc.any(is_bad).as_py():
+        return changes, changes.slice(0, 0)
+    return changes.filter(pc.invert(is_bad)), changes.filter(is_bad)
+
+
+def not_yet_applied(changes: pa.Table, positions: dict[int, int]) -> pa.Table:
+    """Without what a table that stands at `positions` has already."""
+    numbers = pa.array(list(positions), pa.int32())
+    if not len(numbers) or not changes.num_rows:
+        return changes
+    offsets = pa.array(list(positions.values()), pa.int64())
+    place = pc.index_in(changes.column(PARTITION), value_set=numbers)
+    next_offset = pc.fill_null(pc.take(offsets, place), 0)
+    is_new = pc.greater_equal(changes.column(OFFSET), next_offset)
+    return changes if pc.all(is_new).as_py() else changes.filter(is_new)
+
+
+def positions_after(changes: pa.Table) -> dict[int, int]:
+    """Behind the last change of each partition."""
+    grouped = changes.group_by(PARTITION).aggregate([(OFFSET, "max")])
+    pairs = zip(grouped[PARTITION].to_pylist(), grouped[f"{OFFSET}_max"].to_pylist(), strict=True)
+    return {partition: offset + 1 for partition, offset in sorted(pairs)}

@@ -1,0 +1,154 @@
+"""A decoded value, a Python object, as a value of its column; or the reason why it is none. Pure.
+
+Strict on purpose: a number that would lose digits, or text where a number is expected, is a bad
+record today rather than a wrong total next year.
+"""
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.definition import Column
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_INT32: Final = 1 << 31
+_INT64: Final = 1 << 63
+
+
+class Unfit(ValueError):
+    """The value is not one of its column."""
+
+
+def find(content: object, path: tuple[str, ...]) -> object:
+    """What lies at the end of the path; None where the way ends before."""
+    for name in path:
+        if not isinstance(content, Mapping):
+            if content is None:
+                return None
+            raise Unfit(f"{'.'.join(path)}: {name!r} is asked of {_kind(content)}")
+        content = content.get(name)
+    return content
+
+
+def convert(column: Column, value: object) -> Any:  # noqa: ANN401 - as the column has it
+    if value is None:
+        return None
+    try:
+        return _CONVERTERS[column.type](value)
+    except (ValueError, OverflowError) as error:
+        raise Unfit(f"column {column.name}: {error}") from None
+
+
+def _integer(bound: int) -> Callable[[object], int]:
+    def convert_integer(value: object) -> int:
+        if type(value) is not int or not -bound <= value < bound:
+            raise Unfit(f"{value!r:.40} is not a whole number of {bound.bit_length()} bits")
+        return value
+
+    return convert_integer
+
+
+def _float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unfit(f"{_kind(value)} is not a number")
+    converted = float(value)
+    if isinstance(value, int) and converted != value:
+        raise Unfit(f"{value} loses digits as float64")
+    return converted
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise Unfit(f"{_kind(value)} is not text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Unfit("text holds half a character (a lone surrogate)") from None
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Unfit(f"{_kind(value)} is not true or false")
+    return value
+
+
+def _binary(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise Unfit(f"{_kind(value)} is not base64")
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise Unfit("text is not base64") from None
+
+
+def _timestamp(value: object) -> datetime:
+    if isinstance(value, datetime):
+        moment = value
+    elif type(value) is int:
+        moment = _EPOCH + timedelta(milliseconds=value)
+    else:
+        moment = datetime.fromisoformat(_text(value))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _date(value: object) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    return date.fromisoformat(_text(value))
+
+
+def _json(value: object) -> str:
+    return _text(json.dumps(value, sort_keys=True, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: object) -> str:
+    """What Avro has and JSON has not."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return str(value)
+
+
+def _kind(value: object) -> str:
+    return f"{value!r:.40}" if isinstance(value, int | float | str) else type(value).__name__
+
+
+def strict_json(text: str) -> object:
+    """JSON as its standard has it: no NaN, no Infinity."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise Unfit("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> float:
+    raise Unfit(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise Unfit(f"{text:.40} is too large")
+    return number
+
+
+_CONVERTERS: Final[Mapping[ColumnType, Callable[[object], Any]]] = {
+    ColumnType.STRING: _text,
+    ColumnType.INT32: _integer(_INT32),
+    ColumnType.INT64: _integer(_INT64),
+    ColumnType.FLOAT64: _float,
+    ColumnType.BOOLEAN: _boolean,
+    ColumnType.BINARY: _binary,
+    ColumnType.TIMESTAMP: _timestamp,
+    ColumnType.DATE: _date,
+    ColumnType.JSON: _json,
+}

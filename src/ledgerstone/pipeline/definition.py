@@ -1,0 +1,108 @@
+"""What a pipeline is, as values. Pure; `definition_reading` makes them from YAML or a mapping.
+
+Every key of a definition, with its default, is in docs/pipeline.md.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ledgerstone.pipeline.column_types import ColumnType
+
+
+class Format(Enum):
+    """How the bytes of a key or a value are read."""
+
+    STRING = "string"
+    RAW = "raw"
+    JSON = "json"
+    AVRO = "avro"
+
+
+class OnBadRecord(Enum):
+    FAIL = "fail"
+    SKIP = "skip"
+    DEAD_LETTER = "dead_letter"
+
+
+class OnMissedTombstones(Enum):
+    FAIL = "fail"
+    RECONCILE = "reconcile"
+    IGNORE = "ignore"
+
+
+class Deletes(Enum):
+    """What a tombstone does to a row."""
+
+    HARD = "hard"  # the row goes
+    SOFT = "soft"  # it stays and says when it was deleted
+    HISTORY = "history"  # every version stays, with the time it was valid (SCD 2)
+
+
+class TargetType(Enum):
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+    DELTA = "delta"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column; `path` leads to it through nested objects."""
+
+    name: str
+    type: ColumnType
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codec:
+    """How keys, or values, become columns. `string` and `raw` have exactly one."""
+
+    format: Format
+    columns: tuple[Column, ...]
+    schema: str | None = None  # Avro: the text of the schema
+    registry: str | None = None  # Avro: where the schema of each record is asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    bootstrap: str
+    topic: str
+    group: str
+    max_offsets_per_batch: int
+    on_missed_tombstones: OnMissedTombstones
+    isolation: str
+    fail_on_data_loss: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    type: TargetType
+    location: str  # a file, a directory, a URI; a connection string for PostgreSQL
+    name: str  # of the table, where the location holds several
+    deletes: Deletes
+    keep_bytes: bool  # also keep key and value as they were, in _key and _value
+    buckets: int  # Delta and Parquet: files are rewritten by bucket
+    bulk_rows: int  # Delta: so many changes are written as files instead of merged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    name: str
+    source: Source
+    key: Codec
+    value: Codec
+    on_bad_record: OnBadRecord
+    dead_letter_topic: str | None
+    target: Target
+    work: str  # a directory for checkpoints, the status and a lock
+    master: str  # of Spark
+    every_ms: int  # how often a run that goes on looks for news
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.key.columns + self.value.columns
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.key.columns)

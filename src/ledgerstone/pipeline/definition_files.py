@@ -1,0 +1,80 @@
+"""Definitions from files: YAML, or a Python file that has a `pipeline`. Shell.
+
+Paths in a definition are meant from the directory the definition lies in, so that a pipeline does
+the same wherever it is started. `${NAME}` is replaced by a variable of the environment, which is
+how a password stays out of the file.
+"""
+
+import os
+import re
+import runpy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from ledgerstone.pipeline.definition import Pipeline, TargetType
+from ledgerstone.pipeline.definition_reading import read_definition
+from ledgerstone.pipeline.errors import DefinitionError
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_IS_REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]*://")
+
+
+def load_definition(path: str | Path, environment: Mapping[str, str] | None = None) -> Pipeline:
+    file = Path(path)
+    try:
+        content = _content(file)
+    except OSError as error:
+        raise DefinitionError(str(file), None, f"cannot be read: {error}") from error
+    if isinstance(content, Pipeline):
+        return content
+    filled = _filled(content, os.environ if environment is None else environment, "")
+    return define(filled, directory=file.parent)
+
+
+def define(content: object, *, directory: Path) -> Pipeline:
+    """From a mapping, as Python code has it."""
+
+    def read_text(name: str) -> str:
+        return (directory / name).read_text(encoding="utf-8")
+
+    pipeline = read_definition(content, read_text=read_text)
+    target = pipeline.target
+    if target.type is not TargetType.POSTGRES:
+        target = replace(target, location=_placed(target.location, directory))
+    return replace(pipeline, target=target, work=_placed(pipeline.work, directory))
+
+
+def _content(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    if file.suffix == ".py":
+        found = runpy.run_path(str(file)).get("pipeline")
+        if found is None:
+            raise DefinitionError(str(file), None, "the file has nothing named pipeline")
+        return found
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise DefinitionError(str(file), None, f"not YAML: {error}") from error
+
+
+def _filled(content: Any, environment: Mapping[str, str], key: str) -> Any:  # noqa: ANN401
+    if isinstance(content, dict):
+        return {name: _filled(each, environment, f"{key}.{name}") for name, each in content.items()}
+    if isinstance(content, list):
+        return [_filled(each, environment, key) for each in content]
+    if not isinstance(content, str):
+        return content
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in environment:
+            raise DefinitionError(key.lstrip("."), content, f"there is no variable {found[1]}")
+        return environment[found[1]]
+
+    return _VARIABLE.sub(value, content)
+
+
+def _placed(location: str, directory: Path) -> str:
+    return location if _IS_REMOTE.match(location) else str((directory / location).absolute())

@@ -1,0 +1,288 @@
+"""A mapping, as YAML or Python gives it, to a `Pipeline`. Pure; every refusal names the key.
+
+A key that is not known is refused too: a setting that nobody reads is worse than none.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+from ledgerstone.pipeline.avro_schema import columns_of_schema
+from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.definition import (
+    Codec,
+    Column,
+    Deletes,
+    Format,
+    OnBadRecord,
+    OnMissedTombstones,
+    Pipeline,
+    Source,
+    Target,
+    TargetType,
+)
+from ledgerstone.pipeline.errors import DefinitionError
+
+E = TypeVar("E", bound=Enum)
+
+DEFAULT_BATCH_OFFSETS: Final = 500_000
+DEFAULT_BUCKETS: Final = 8
+DEFAULT_BULK_ROWS: Final = 200_000
+# What PostgreSQL keeps of a name; longer ones would be cut, and two could become one.
+MAX_NAME_BYTES: Final = 63
+MAX_COLUMNS: Final = 500
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)")
+_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+# Without column mapping, which few readers have, Delta refuses these in a name.
+_NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
+
+ReadText = Callable[[str], str]
+
+
+class _Section:
+    """One mapping of the definition, and the keys of it that were asked for."""
+
+    def __init__(self, content: object, place: str) -> None:
+        if not isinstance(content, Mapping):
+            raise DefinitionError(place or "definition", content, "a mapping is expected")
+        self._content: dict[object, Any] = dict(content)
+        self._place = place
+        self._asked: list[str] = []
+
+    def key(self, name: str) -> str:
+        return f"{self._place}.{name}" if self._place else name
+
+    def get(self, name: str) -> Any:  # noqa: ANN401 - whatever YAML gives
+        self._asked.append(name)
+        return self._content.get(name)
+
+    def refuse(self, name: str, reason: str) -> DefinitionError:
+        return DefinitionError(self.key(name), self._content.get(name), reason)
+
+    def section(self, name: str) -> "_Section":
+        return _Section(self.get(name), self.key(name))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self.get(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str) or not value:
+            raise self.refuse(name, "text is expected")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return None if self.get(name) is None else self.text(name)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        value = self.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.refuse(name, "true or false is expected")
+        return value
+
+    def count(self, name: str, default: int, *, minimum: int = 1) -> int:
+        value = self.get(name)
+        if value is None:
+            return default
+        if type(value) is not int or value < minimum:
+            raise self.refuse(name, f"a whole number from {minimum} on is expected")
+        return value
+
+    def one_of(self, name: str, kind: type[E], default: E | None = None) -> E:
+        value = self.get(name)
+        if value is None and default is not None:
+            return default
+        try:
+            return kind(value)
+        except ValueError:
+            known = ", ".join(str(each.value) for each in kind)
+            raise self.refuse(name, f"one of {known} is expected") from None
+
+    def done(self) -> None:
+        for name in self._content:
+            if name not in self._asked:
+                known = ", ".join(self._asked)
+                raise DefinitionError(self.key(str(name)), self._content[name], f"not of {known}")
+
+
+def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
+    """`read_text` gives the content of a file that the definition names."""
+    top = _Section(content, "")
+    name = top.text("name")
+    if not _NAME.fullmatch(name):
+        raise top.refuse("name", "up to 100 letters, digits, dots, dashes and underscores")
+    on_bad_record = top.one_of("on_bad_record", OnBadRecord, OnBadRecord.FAIL)
+    pipeline = Pipeline(
+        name=name,
+        source=_source(top.section("source"), name),
+        key=_codec(top.section("key"), read_text),
+        value=_codec(top.section("value"), read_text),
+        on_bad_record=on_bad_record,
+        dead_letter_topic=_dead_letter_topic(top, on_bad_record),
+        target=_target(top.section("table"), name),
+        work=top.text("work", f".ledgerstone/{name}"),
+        master=top.text("master", "local[*]"),
+        every_ms=_duration(top, "every", 1_000),
+    )
+    top.done()
+    _check_columns(pipeline)
+    return pipeline
+
+
+def _source(section: _Section, name: str) -> Source:
+    topic = section.text("topic")
+    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        raise section.refuse("topic", "this is no name of a topic")
+    isolation = section.text("isolation", "read_committed")
+    if isolation not in ("read_committed", "read_uncommitted"):
+        raise section.refuse("isolation", "read_committed or read_uncommitted is expected")
+    source = Source(
+        bootstrap=section.text("bootstrap", "127.0.0.1:9092"),
+        topic=topic,
+        group=section.text("group", f"ledgerstone-pipeline-{name}"),
+        max_offsets_per_batch=section.count("max_offsets_per_batch", DEFAULT_BATCH_OFFSETS),
+        on_missed_tombstones=section.one_of(
+            "on_missed_tombstones", OnMissedTombstones, OnMissedTombstones.FAIL
+        ),
+        isolation=isolation,
+        fail_on_data_loss=section.flag("fail_on_data_loss", default=True),
+    )
+    section.done()
+    return source
+
+
+def _dead_letter_topic(top: _Section, policy: OnBadRecord) -> str | None:
+    topic = top.optional_text("dead_letter_topic")
+    if (topic is not None) != (policy is OnBadRecord.DEAD_LETTER):
+        raise top.refuse("dead_letter_topic", "goes with on_bad_record: dead_letter, and it alone")
+    if topic is not None and not _TOPIC.fullmatch(topic):
+        raise top.refuse("dead_letter_topic", "this is no name of a topic")
+    return topic
+
+
+def _duration(section: _Section, name: str, default: int) -> int:
+    value = section.get(name)
+    if value is None:
+        return default
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise section.refuse(name, "a duration like 500ms, 10s or 5m is expected")
+    return int(found[1]) * _MS[found[2]]
+
+
+# -- keys and values --------------------------------------------------------------------------
+
+
+def _codec(section: _Section, read_text: ReadText) -> Codec:
+    kind = section.one_of("format", Format)
+    if kind in (Format.STRING, Format.RAW):
+        type_ = ColumnType.STRING if kind is Format.STRING else ColumnType.BINARY
+        name = section.text("column")
+        codec = Codec(format=kind, columns=(Column(name=name, type=type_, path=()),))
+    elif kind is Format.JSON:
+        codec = Codec(format=kind, columns=_columns(section))
+    else:
+        codec = _avro(section, read_text)
+    section.done()
+    return codec
+
+
+def _avro(section: _Section, read_text: ReadText) -> Codec:
+    file, registry = section.optional_text("schema"), section.optional_text("registry")
+    if (file is None) == (registry is None):
+        raise section.refuse("schema", "either this, a file, or registry, an address, is needed")
+    schema = None
+    if file is not None:
+        try:
+            schema = read_text(file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise section.refuse("schema", str(error)) from error
+    if schema is None or section.get("columns") is not None:
+        columns = _columns(section)
+    else:
+        try:
+            columns = columns_of_schema(schema)
+        except ValueError as error:
+            raise section.refuse("schema", str(error)) from error
+    return Codec(format=Format.AVRO, columns=columns, schema=schema, registry=registry)
+
+
+def _columns(section: _Section) -> tuple[Column, ...]:
+    content = section.get("columns")
+    if not isinstance(content, Mapping) or not 0 < len(content) <= MAX_COLUMNS:
+        raise section.refuse("columns", f"1 to {MAX_COLUMNS} columns, name: type, are expected")
+    return tuple(_column(section.key("columns"), name, said) for name, said in content.items())
+
+
+def _column(place: str, name: object, said: object) -> Column:
+    if not isinstance(name, str):
+        raise DefinitionError(place, name, "the name of a column is text")
+    if isinstance(said, str):
+        said = {"type": said}
+    section = _Section(said, f"{place}.{name}")
+    path = section.get("path")
+    if path is None:
+        path = [name]
+    elif isinstance(path, str):
+        path = path.split(".")
+    if not isinstance(path, list) or not path or not all(isinstance(e, str) for e in path):
+        raise section.refuse("path", "text like address.city, or a list of names, is expected")
+    column = Column(name=name, type=section.one_of("type", ColumnType), path=tuple(path))
+    section.done()
+    return column
+
+
+# -- the table --------------------------------------------------------------------------------
+
+
+def _target(section: _Section, name: str) -> Target:
+    kind = section.one_of("type", TargetType)
+    where = "connection" if kind is TargetType.POSTGRES else "path"
+    target = Target(
+        type=kind,
+        location=section.text(where),
+        name=section.text("name", name.replace("-", "_").replace(".", "_")),
+        deletes=section.one_of("deletes", Deletes, Deletes.HARD),
+        keep_bytes=section.flag("keep_bytes", default=False),
+        buckets=section.count("buckets", 1 if kind is TargetType.DELTA else DEFAULT_BUCKETS),
+        bulk_rows=section.count("bulk_rows", DEFAULT_BULK_ROWS),
+    )
+    section.done()
+    if target.buckets > 4096:
+        raise section.refuse("buckets", "at most 4096")
+    if target.keep_bytes and target.deletes is Deletes.HISTORY:
+        raise section.refuse("keep_bytes", "a history has no use for it: it keeps every version")
+    _check_name(section.key("name"), target.name)
+    return target
+
+
+def _check_columns(pipeline: Pipeline) -> None:
+    seen: dict[str, str] = {}
+    for column in pipeline.columns:
+        _check_name("columns", column.name)
+        if column.name.startswith("_"):
+            raise DefinitionError("columns", column.name, "names with _ in front are ours")
+        # SQLite and Spark do not tell names apart by case.
+        other = seen.setdefault(column.name.lower(), column.name)
+        if other is not column.name:
+            raise DefinitionError("columns", column.name, f"there is {other!r} already")
+        is_delta = pipeline.target.type is TargetType.DELTA
+        if is_delta and any(character in column.name for character in _NOT_IN_DELTA):
+            raise DefinitionError("columns", column.name, f"Delta refuses any of {_NOT_IN_DELTA!r}")
+    if pipeline.target.type is TargetType.DELTA:
+        for column in pipeline.key.columns:
+            if column.type is ColumnType.FLOAT64:
+                raise DefinitionError("key.columns", column.name, "a number with a point is no key")
+
+
+def _check_name(key: str, name: str) -> None:
+    if not name or "\0" in name or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+        raise DefinitionError(key, name, f"1 to {MAX_NAME_BYTES} bytes, none of them zero")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise DefinitionError(key, name, "half a character (a lone surrogate)") from error

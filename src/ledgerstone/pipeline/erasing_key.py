@@ -1,0 +1,100 @@
+"""What to look for when a key is to be gone: its bytes, and the columns it became. Pure.
+
+Rows are compared by their columns; files that nobody can take apart are searched for the bytes,
+unless the key is so short that it is found everywhere.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ledgerstone.pipeline.codecs import decoder
+from ledgerstone.pipeline.definition import Codec
+from ledgerstone.pipeline.errors import PipelineError
+
+# Shorter ones are in many files by chance.
+SHORTEST_NEEDLE_BYTES: Final = 6
+# Statistics of Delta may hold the beginning of a text only.
+_STATS_PREFIX: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedKey:
+    """`repr` shows nothing: what is printed or logged must not hold the key."""
+
+    raw: bytes = field(repr=False)
+    columns: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def needles(self) -> list[bytes]:
+        """The key as it may stand in a file: itself, in JSON, in base64, and its longer parts."""
+        found = {self.raw: None, base64.b64encode(self.raw): None}
+        for value in self.columns.values():
+            if isinstance(value, str):
+                found[value.encode("utf-8", "surrogatepass")] = None
+                found[json.dumps(value)[1:-1].encode()] = None
+            elif isinstance(value, bytes):
+                found[value] = None
+        return [each for each in found if len(each) >= SHORTEST_NEEDLE_BYTES]
+
+
+def wanted_key(codec: Codec, raw: bytes) -> WantedKey:
+    decoded = decoder(codec)(pa.array([raw], pa.binary()))
+    for reason in decoded.bad.values():
+        raise PipelineError(f"the key is not one of this pipeline: {reason}")
+    names = [column.name for column in codec.columns]
+    values = [array[0].as_py() for array in decoded.arrays]
+    return WantedKey(raw=raw, columns=dict(zip(names, values, strict=True)))
+
+
+def rows_with(table: pa.Table, wanted: WantedKey) -> int:
+    """Rows whose key columns are all the key's, or of which a cell is the key itself."""
+    found = pa.array([False] * len(table), pa.bool_())
+    if wanted.columns and all(name in table.column_names for name in wanted.columns):
+        own = pa.array([True] * len(table), pa.bool_())
+        for name, value in wanted.columns.items():
+            own = pc.and_(own, _equals(table.column(name), value))
+        found = pc.or_(found, own)
+    for name in table.column_names:
+        column = table.column(name)
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            found = pc.or_(found, _equals(column, wanted.raw))
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            try:
+                found = pc.or_(found, _equals(column, wanted.raw.decode()))
+            except UnicodeDecodeError:
+                continue
+    return int(pc.sum(found).as_py() or 0)
+
+
+def _equals(column: pa.ChunkedArray, value: object) -> pa.Array:
+    if value is None:
+        is_equal = column.is_null()
+    else:
+        try:
+            is_equal = pc.equal(column, pa.scalar(value, column.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            is_equal = pa.chunked_array([pa.array([False] * len(column), pa.bool_())])
+    filled = pc.fill_null(is_equal, False)
+    return filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
+
+
+def stats_hold(content: object, wanted: WantedKey) -> bool:
+    """Whether a part of the key is among the strings of nested JSON, whole or cut as Delta does."""
+    if isinstance(content, Mapping):
+        return any(stats_hold(each, wanted) for each in content.values())
+    if isinstance(content, list):
+        return any(stats_hold(each, wanted) for each in content)
+    if not isinstance(content, str):
+        return False
+    for value in wanted.columns.values():
+        if isinstance(value, str) and len(value) >= SHORTEST_NEEDLE_BYTES:
+            cut = content.rstrip("\uffff\U0010ffff")
+            if value in content or (len(cut) >= _STATS_PREFIX and value.startswith(cut)):
+                return True
+    return False

@@ -1,0 +1,216 @@
+"""Whether a key is in a pipeline's table, and taking out what still holds it. Shell.
+
+A delete is logical until the files are rewritten: SQLite keeps free pages, PostgreSQL dead rows,
+Delta old files and statistics of them. `purge_*` rewrites; a row that is only marked as deleted
+(soft deletes, history) is taken out first.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from ledgerstone.pipeline.definition import Target, TargetType
+from ledgerstone.pipeline.erasing_files import (
+    Finding,
+    Searched,
+    Verdict,
+    holds_bytes,
+    search_directory,
+    search_file,
+)
+from ledgerstone.pipeline.erasing_key import WantedKey
+from ledgerstone.pipeline.tables.sql import quoted
+
+_SEGMENT_BYTES: Final = 8 << 20
+_SQLITE_FILES: Final = ("", "-wal", "-journal", "-shm")
+_DELTA_LOG_RETENTION: Final = "delta.logRetentionDuration"
+_DEFAULT_LOG_RETENTION: Final = "interval 30 days"
+
+
+def search_table(target: Target, wanted: WantedKey) -> Finding:
+    output = output_name(target)
+    match target.type:
+        case TargetType.SQLITE:
+            return _search_sqlite(target, wanted, output)
+        case TargetType.POSTGRES:
+            return _search_postgres(target, wanted, output)
+        case TargetType.DELTA | TargetType.PARQUET:
+            if "://" in target.location:
+                evidence = "files that are not on this machine are not looked at"
+                return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
+            if not Path(target.location).is_dir():
+                return Finding(output=output, verdict=Verdict.CLEAN, evidence="there is no table")
+            note = "; files of past versions and orphans are among them"
+            return search_directory(Path(target.location), wanted).finding(output, note)
+
+
+def purge_table(target: Target, wanted: WantedKey) -> None:
+    """Afterwards a search tells what is left; nothing here is believed to have worked."""
+    match target.type:
+        case TargetType.SQLITE:
+            _purge_sqlite(target, wanted)
+        case TargetType.POSTGRES:
+            _purge_postgres(target, wanted)
+        case TargetType.DELTA:
+            _purge_delta(target, wanted)
+        case TargetType.PARQUET:
+            pass  # its files are rewritten with every change, and old ones go at once
+
+
+def output_name(target: Target) -> str:
+    """Without a connection string: it may hold a password."""
+    place = target.name if target.type is TargetType.POSTGRES else target.location
+    return f"{target.type.value}:{place}"
+
+
+# -- SQLite -----------------------------------------------------------------------------------
+
+
+def _search_sqlite(target: Target, wanted: WantedKey, output: str) -> Finding:
+    path = Path(target.location)
+    if not path.is_file():
+        return Finding(output=output, verdict=Verdict.CLEAN, evidence="there is no file")
+    with closing(sqlite3.connect(path)) as db:
+        condition, values = _condition(wanted, "?")
+        query = f"SELECT count(*) FROM {quoted(target.name)} WHERE {condition}"
+        rows = db.execute(query, values).fetchone()[0]
+    if rows:
+        evidence = f"{rows} rows of the table are the key's"
+        return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence)
+    searched = Searched()
+    for suffix in _SQLITE_FILES:
+        one = search_file(path.with_name(path.name + suffix), wanted)
+        searched.files += one.files
+        searched.hits += one.hits
+        # No bytes to look for, but the table itself has answered.
+    return searched.finding(output, "; no row of the table is the key's")
+
+
+def _purge_sqlite(target: Target, wanted: WantedKey) -> None:
+    with closing(sqlite3.connect(target.location, isolation_level=None)) as db:
+        db.execute("PRAGMA secure_delete=ON")
+        condition, values = _condition(wanted, "?")
+        db.execute(f"DELETE FROM {quoted(target.name)} WHERE {condition}", values)
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _condition(wanted: WantedKey, place: str) -> tuple[str, list[Any]]:
+    parts = [f"{quoted(name)} = {place}" for name in wanted.columns]
+    return " AND ".join(parts), list(wanted.columns.values())
+
+
+# -- PostgreSQL -------------------------------------------------------------------------------
+
+
+def _search_postgres(target: Target, wanted: WantedKey, output: str) -> Finding:
+    import psycopg
+
+    table = ".".join(map(quoted, target.name.split(".", 1)))
+    with psycopg.connect(target.location, autocommit=True) as db:
+        condition, values = _condition(wanted, "%s")
+        text = f"SELECT count(*) FROM {_doubled(table)} WHERE {_doubled(condition, keep='%s')}"
+        row = db.execute(text.encode(), values).fetchone()
+        if row is not None and row[0]:
+            evidence = f"{row[0]} rows of the table are the key's"
+            return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence)
+        try:
+            # What was changed may still be in the server's memory alone.
+            db.execute("CHECKPOINT")
+            is_there = holds_bytes(_relation_blocks(db, table), wanted.needles)
+        except psycopg.errors.InsufficientPrivilege:
+            evidence = "no row is the key's; reading the table's files needs a superuser"
+            return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
+    if is_there:
+        evidence = "dead rows in the table's files hold it, until VACUUM FULL"
+        return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence)
+    if not wanted.needles:
+        evidence = "no row is the key's; it is too short to be searched for among dead rows"
+        return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
+    evidence = "no row is the key's, nor is it in the files of the table, its indexes or its TOAST"
+    evidence += "; the server's write-ahead log and its archives are not looked at"
+    return Finding(output=output, verdict=Verdict.CLEAN, evidence=evidence)
+
+
+def _doubled(text: str, keep: str = "") -> str:
+    """A percent sign of a name, as queries with parameters want it."""
+    if not keep:
+        return text.replace("%", "%%")
+    return keep.join(part.replace("%", "%%") for part in text.split(keep))
+
+
+def _relation_blocks(db: Any, table: str) -> Iterator[bytes]:  # noqa: ANN401 - a connection
+    """The files of a table, of its indexes and of its large values."""
+    paths = db.execute(
+        "SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid = %(table)s::regclass "
+        "OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = %(table)s::regclass) "
+        "OR oid = (SELECT reltoastrelid FROM pg_class WHERE oid = %(table)s::regclass)",
+        {"table": table},
+    ).fetchall()
+    for (path,) in paths:
+        segment = 0
+        while path is not None:
+            name = path if segment == 0 else f"{path}.{segment}"
+            blocks = list(_file_blocks(db, name))
+            yield from blocks
+            if not blocks:
+                break
+            segment += 1
+
+
+def _file_blocks(db: Any, name: str) -> Iterator[bytes]:  # noqa: ANN401 - a connection
+    at = 0
+    while True:
+        query = "SELECT pg_read_binary_file(%s, %s, %s, true)"
+        row = db.execute(query, (name, at, _SEGMENT_BYTES)).fetchone()
+        block = b"" if row is None or row[0] is None else bytes(row[0])
+        if not block:
+            return
+        yield block
+        at += len(block)
+
+
+def _purge_postgres(target: Target, wanted: WantedKey) -> None:
+    import psycopg
+
+    table = ".".join(map(quoted, target.name.split(".", 1)))
+    with psycopg.connect(target.location, autocommit=True) as db:
+        condition, values = _condition(wanted, "%s")
+        text = f"DELETE FROM {_doubled(table)} WHERE {_doubled(condition, keep='%s')}"
+        db.execute(text.encode(), values)
+        db.execute(f"VACUUM FULL {table}".encode())
+
+
+# -- Delta ------------------------------------------------------------------------------------
+
+
+def _purge_delta(target: Target, wanted: WantedKey) -> None:
+    """Old files go, and then the log that describes them: its statistics hold values, and so do
+    the words of the delete itself. What is left of the log is one checkpoint."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(target.location)
+    condition = " AND ".join(
+        f"{quoted(name)} = {_literal(value)}" for name, value in wanted.columns.items()
+    )
+    table.delete(condition)
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    before = table.metadata().configuration.get(_DELTA_LOG_RETENTION) or _DEFAULT_LOG_RETENTION
+    table.alter.set_table_properties({_DELTA_LOG_RETENTION: "interval 0 seconds"})
+    table = DeltaTable(target.location)
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    table.alter.set_table_properties({_DELTA_LOG_RETENTION: before})
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return "'" + str(value).replace("'", "''") + "'"

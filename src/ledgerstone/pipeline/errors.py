@@ -1,0 +1,23 @@
+"""What a pipeline says when it cannot go on. Pure."""
+
+from ledgerstone.errors import LedgerstoneError
+
+
+class DefinitionError(LedgerstoneError):
+    """A definition is refused: says which key of it, the value and the reason."""
+
+    def __init__(self, key: str, value: object, reason: str) -> None:
+        super().__init__(f"{key}: {value!r:.80}: {reason}")
+        self.key = key
+
+
+class PipelineError(LedgerstoneError):
+    """A run cannot go on; the message says why, and what can be done."""
+
+
+class RecordRefused(PipelineError):
+    """A record is not what the definition says, and the policy is to stop."""
+
+
+class DeletesMissed(PipelineError):
+    """Tombstones were removed from the log before the pipeline had read them."""

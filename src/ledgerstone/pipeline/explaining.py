@@ -1,0 +1,74 @@
+"""A definition in words: what a run would read, make and delete. Pure."""
+
+from collections.abc import Iterator
+
+from ledgerstone.pipeline.definition import (
+    Codec,
+    Deletes,
+    Format,
+    OnBadRecord,
+    OnMissedTombstones,
+    Pipeline,
+    TargetType,
+)
+from ledgerstone.pipeline.layout import layout_of
+
+_DELETES = {
+    Deletes.HARD: "A tombstone deletes its row.",
+    Deletes.SOFT: "A tombstone marks its row in _deleted_at; the row and its content stay.",
+    Deletes.HISTORY: "Every version stays; a tombstone ends the last one in _valid_to.",
+}
+_TARGETS = {
+    TargetType.SQLITE: "Rows and positions are one transaction of the SQLite file.",
+    TargetType.POSTGRES: "COPY, MERGE and positions are one PostgreSQL transaction.",
+    TargetType.DELTA: "Each micro-batch is one Delta commit, with the positions in it. What was "
+    "deleted stays in older versions until they are vacuumed.",
+    TargetType.PARQUET: "Each micro-batch rewrites the files it touches and replaces the manifest; "
+    "files of older versions go at once.",
+}
+_BAD = {
+    OnBadRecord.FAIL: "A record that cannot be decoded stops the run.",
+    OnBadRecord.SKIP: "A record that cannot be decoded is counted and left out; its key keeps "
+    "the row it had.",
+    OnBadRecord.DEAD_LETTER: "A record that cannot be decoded goes to topic {topic}; its key keeps "
+    "the row it had.",
+}
+_MISSED = {
+    OnMissedTombstones.FAIL: "If deletes may have been missed, the run refuses to start.",
+    OnMissedTombstones.RECONCILE: "If deletes may have been missed, the table is first held "
+    "against the topic's keys, and rows without a key there go.",
+    OnMissedTombstones.IGNORE: "Nobody looks whether deletes were missed.",
+}
+
+
+def explain(pipeline: Pipeline) -> Iterator[str]:
+    """Line by line. A connection string is never shown: it may hold a password."""
+    source, target = pipeline.source, pipeline.target
+    yield f"pipeline {pipeline.name}"
+    yield f"  reads    topic {source.topic} from {source.bootstrap}, {source.isolation}, as group "
+    yield f"           {source.group}; up to {source.max_offsets_per_batch} offsets at a time"
+    yield f"  keys     {_codec(pipeline.key)}"
+    yield f"  values   {_codec(pipeline.value)}"
+    place = "" if target.type is TargetType.POSTGRES else f" at {target.location}"
+    yield f"  writes   {target.type.value} table {target.name}{place}"
+    for name, kind in layout_of(pipeline).types.items():
+        mark = " (key)" if name in pipeline.key_names else ""
+        yield f"             {name} {kind.value}{mark}"
+    yield f"  keeps    its lock, status and checkpoint in {pipeline.work}"
+    yield ""
+    yield _DELETES[target.deletes]
+    yield _TARGETS[target.type]
+    yield _BAD[pipeline.on_bad_record].format(topic=pipeline.dead_letter_topic)
+    yield _MISSED[source.on_missed_tombstones]
+    if target.deletes is Deletes.HISTORY:
+        yield "Records are read one by one; what compaction has removed is no version any more."
+    else:
+        yield "Records are folded to the latest of each key in the reader."
+
+
+def _codec(codec: Codec) -> str:
+    columns = ", ".join(f"{each.name} {each.type.value}" for each in codec.columns)
+    where = ""
+    if codec.format is Format.AVRO:
+        where = " by the schema file" if codec.registry is None else f" by {codec.registry}"
+    return f"{codec.format.value}{where} to {columns}"

@@ -1,0 +1,206 @@
+"""Topics copied from one cluster to another: data, tombstones, settings, groups' places. Shell.
+
+A round copies what is there, one Spark task per partition, and notes how far it came; rounds are
+repeated to follow. Keys stay in the partition they are in. `verify` folds both topics and compares
+what is left of each key.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ledgerstone.client.admin import NewTopic, add_partitions, create_topic
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.configs import (
+    ConfigSource,
+    Resource,
+    ResourceType,
+    alter_configs,
+    describe_configs,
+)
+from ledgerstone.client.offsets import (
+    EARLIEST,
+    LATEST,
+    CommittedOffset,
+    commit_offsets,
+    committed_offsets,
+    list_offsets,
+)
+from ledgerstone.errors import UnknownTopicOrPartition
+from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.mirror_notes import MirrorNotes, Noted
+from ledgerstone.pipeline.mirror_offsets import translate
+from ledgerstone.state.points import AtOffsets
+from ledgerstone.state.rebuild import rebuild
+from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ledgerstone.pipeline.mirror_copy import Copied, CopyTask
+
+_READ_COMMITTED: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    source: str  # bootstrap
+    target: str
+    topics: Mapping[str, str]  # of the original to that of the copy
+    work: str
+    group: str = "ledgerstone-mirror"  # is told at the source how far the copy is
+    groups: Sequence[str] = ()  # whose places are translated
+    max_offsets: int = 1_000_000  # of a partition in a round
+    compression: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorCheck:
+    topic: str
+    source_keys: int
+    target_keys: int
+    is_equal: bool
+
+
+def mirror_round(spark: "SparkSession", mirror: Mirror) -> "list[Copied]":
+    """Copies what is there now; an empty list means that there was nothing new."""
+    from ledgerstone.pipeline.mirror_copy import CopyTask
+
+    with (
+        MirrorNotes(Path(mirror.work) / "mirror.sqlite") as notes,
+        connect_to(mirror.source) as source,
+        connect_to(mirror.target) as target,
+    ):
+        for topic, copy in mirror.topics.items():
+            prepare_topic(source, target, topic, copy)
+        tasks = []
+        for partition, start, end in _ranges(source, mirror, notes):
+            noted = notes.position(partition)
+            tasks.append(
+                CopyTask(
+                    source=mirror.source,
+                    target=mirror.target,
+                    partition=partition,
+                    target_topic=mirror.topics[partition.topic],
+                    start_offset=start,
+                    end_offset=end,
+                    target_next=0 if noted is None else noted.target_next,
+                    compression=mirror.compression,
+                )
+            )
+        copied = _run(spark, tasks) if tasks else []
+        for each in copied:
+            notes.note(each.partition, Noted(each.next_offset, each.target_next), each.runs)
+        if copied:
+            offsets = {each.partition: CommittedOffset(each.next_offset) for each in copied}
+            commit_offsets(source, mirror.group, offsets)
+        _translate_groups(source, target, mirror, notes)
+    return copied
+
+
+def prepare_topic(source: Client, target: Client, topic: str, copy: str) -> None:
+    """The copy has as many partitions, and every setting that was given to the original."""
+    count = len(source.topic(topic).partitions)
+    settings = {
+        each.name: each.value
+        for each in describe_configs(source, Resource(ResourceType.TOPIC, topic))
+        if each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and each.value is not None
+    }
+    try:
+        existing = len(target.topic(copy).partitions)
+    except UnknownTopicOrPartition:
+        create_topic(target, NewTopic(name=copy, partitions=count, configs=settings))
+        return
+    if existing > count:
+        raise PipelineError(f"{copy} has {existing} partitions and {topic} has {count}")
+    if existing < count:
+        add_partitions(target, copy, count)
+    resource = Resource(ResourceType.TOPIC, copy)
+    present = {
+        each.name: each.value
+        for each in describe_configs(target, resource)
+        if each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+    }
+    changes: dict[str, str | None] = {
+        name: value for name, value in settings.items() if present.get(name) != value
+    }
+    changes |= dict.fromkeys(name for name in present if name not in settings)
+    if changes:
+        alter_configs(target, resource, changes)
+
+
+def _ranges(
+    source: Client, mirror: Mirror, notes: MirrorNotes
+) -> Iterator[tuple[TopicPartition, int, int]]:
+    for topic in mirror.topics:
+        partitions = [TopicPartition(topic, n) for n in sorted(source.topic(topic).partitions)]
+        starts = list_offsets(source, dict.fromkeys(partitions, EARLIEST))
+        ends = list_offsets(
+            source, dict.fromkeys(partitions, LATEST), isolation_level=_READ_COMMITTED
+        )
+        for each in partitions:
+            noted = notes.position(each)
+            if noted is not None and ends[each].offset < noted.next_offset:
+                raise PipelineError(
+                    f"{each} ends at {ends[each].offset} and was copied up to {noted.next_offset}: "
+                    "it is another topic now; start anew with another work directory"
+                )
+            start = max(0 if noted is None else noted.next_offset, starts[each].offset)
+            end = min(ends[each].offset, start + mirror.max_offsets)
+            if start < end:
+                yield each, start, end
+
+
+def _translate_groups(source: Client, target: Client, mirror: Mirror, notes: MirrorNotes) -> None:
+    """Forward only: a group that already reads the copy is not moved back."""
+    for group in mirror.groups:
+        present = committed_offsets(target, group)
+        places = {}
+        for partition, committed in committed_offsets(source, group).items():
+            if partition.topic not in mirror.topics:
+                continue
+            place = translate(notes.runs(partition), committed.offset)
+            copy = TopicPartition(mirror.topics[partition.topic], partition.partition)
+            known = present.get(copy)
+            if place is not None and (known is None or known.offset < place):
+                places[copy] = CommittedOffset(place, metadata=committed.metadata)
+        if places:
+            commit_offsets(target, group, places)
+
+
+def verify_mirror(mirror: Mirror) -> list[MirrorCheck]:
+    """Both folded, the original as far as it was copied. Checksums are over keys and values."""
+    checks = []
+    with (
+        MirrorNotes(Path(mirror.work) / "mirror.sqlite") as notes,
+        connect_to(mirror.source) as source,
+        connect_to(mirror.target) as target,
+    ):
+        for topic, copy in mirror.topics.items():
+            partitions = [TopicPartition(topic, n) for n in source.topic(topic).partitions]
+            starts = list_offsets(source, dict.fromkeys(partitions, EARLIEST))
+            ends = {
+                each.partition: noted.next_offset if (noted := notes.position(each)) else 0
+                for each in partitions
+            }
+            upto = {n: max(ends[n], starts[TopicPartition(topic, n)].offset) for n in ends}
+            original = rebuild(source, topic, at=AtOffsets(upto))
+            mirrored = rebuild(target, copy)
+            keys = [each.totals().live_keys for each in (original, mirrored)]
+            checks.append(
+                MirrorCheck(
+                    topic=topic,
+                    source_keys=keys[0],
+                    target_keys=keys[1],
+                    is_equal=original.checksum == mirrored.checksum and keys[0] == keys[1],
+                )
+            )
+    return checks
+
+
+def _run(spark: "SparkSession", tasks: "Sequence[CopyTask]") -> "list[Copied]":
+    from ledgerstone.pipeline.mirror_copy import copy_partition
+
+    return spark.sparkContext.parallelize(tasks, len(tasks)).map(copy_partition).collect()

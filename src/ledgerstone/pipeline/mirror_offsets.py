@@ -1,0 +1,84 @@
+"""Which offset of a mirrored partition stands for which of the original. Pure.
+
+A run is a stretch of records that were copied one behind the other. Offsets of the original have
+gaps where records were compacted away; those of the copy have none when they are written.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A compacted stretch may be all gaps; beyond this many runs it is remembered as a whole.
+MAX_RUNS: Final = 256
+
+
+class Run(NamedTuple):
+    """[source_start, source_end) was copied to [target_start, target_start + records)."""
+
+    source_start: int
+    source_end: int
+    target_start: int
+    records: int
+
+    @property
+    def is_exact(self) -> bool:
+        return self.source_end - self.source_start == self.records
+
+    @property
+    def target_end(self) -> int:
+        return self.target_start + self.records
+
+
+def runs_of(source_offsets: NDArray[np.int64], target_start: int) -> list[Run]:
+    """Of records that became neighbours from `target_start` on."""
+    if not len(source_offsets):
+        return []
+    breaks = np.flatnonzero(np.diff(source_offsets) != 1) + 1
+    if len(breaks) >= MAX_RUNS:
+        first, last = int(source_offsets[0]), int(source_offsets[-1])
+        return [Run(first, last + 1, target_start, len(source_offsets))]
+    found = []
+    edges = [0, *breaks.tolist(), len(source_offsets)]
+    for begin, end in pairwise(edges):
+        start = int(source_offsets[begin])
+        found.append(Run(start, start + end - begin, target_start + begin, end - begin))
+    return found
+
+
+def joined(runs: Iterable[Run]) -> list[Run]:
+    """The same in fewer runs."""
+    found: list[Run] = []
+    for run in sorted(runs):
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and last.is_exact
+            and run.is_exact
+            and last.source_end == run.source_start
+            and last.target_end == run.target_start
+        ):
+            found[-1] = Run(
+                last.source_start, run.source_end, last.target_start, last.records + run.records
+            )
+        else:
+            found.append(run)
+    return found
+
+
+def translate(runs: Sequence[Run], source_offset: int) -> int | None:
+    """Where a reader at `source_offset` goes on; runs are sorted. None: before what was copied.
+
+    Never too far: where the place is not known exactly, some records are read again."""
+    place = bisect_right(runs, source_offset, key=lambda run: run.source_start) - 1
+    if place < 0:
+        return runs[0].target_start if runs and runs[0].source_start > source_offset else None
+    run = runs[place]
+    if source_offset >= run.source_end:
+        return run.target_end
+    if run.is_exact:
+        return run.target_start + source_offset - run.source_start
+    return run.target_start

@@ -1,0 +1,73 @@
+"""Has this pipeline missed deletes while it was away, or while it was slow? Shell.
+
+Ledgerstone says below which offset it has removed tombstones. A table that stands below that has
+missed some, unless they were gone already when it began to read: then their values were gone too.
+What was removed when the table began is kept in the work directory. Of other brokers only this is
+known: a tombstone stays for `delete.retention.ms`.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.pipeline.definition import Source
+from ledgerstone.pipeline.status import read_json, write_json
+from ledgerstone.pipeline.tables.target import Positions
+from ledgerstone.spark.progress import published_at_ms
+from ledgerstone.spark.tombstones import (
+    Missed,
+    missed_by_offset,
+    missed_by_time,
+    removed_below,
+    tombstone_retention_ms,
+)
+from ledgerstone.types import TopicPartition
+
+SEEN_FILE: Final = "tombstones.json"
+_INTERVAL_MS: Final = 60_000
+
+
+class MissedDeletes:
+    """Asked at the start of a run and then now and again."""
+
+    def __init__(self, client: Client, source: Source, work: Path) -> None:
+        self._client = client
+        self._source = source
+        self._file = work / SEEN_FILE
+        self._asked_ms: int | None = None
+
+    def check(self, positions: Positions) -> list[Missed]:
+        """What may have been missed by a table that stands there; asks at most once a minute."""
+        now_ms = self._client.clock.monotonic_ms()
+        is_first = self._asked_ms is None
+        if self._asked_ms is not None and now_ms - self._asked_ms < _INTERVAL_MS:
+            return []
+        self._asked_ms = now_ms
+        topic = self._source.topic
+        at = {TopicPartition(topic, each): offset for each, offset in positions.items()}
+        removed = removed_below(self._client, topic)
+        if removed is not None:
+            # Where nothing was read yet, nothing can have been missed.
+            begun = {each: n for each, n in removed.items() if each not in at}
+            self._remember({**self._seen(), **begun})
+            return missed_by_offset(at, removed, self._seen())
+        retention_ms = tombstone_retention_ms(self._client, topic) if at and is_first else None
+        if retention_ms is None:
+            return []
+        last_read_ms = published_at_ms(self._client, self._source.group)
+        return missed_by_time(at, last_read_ms, retention_ms, self._client.clock.now_ms())
+
+    def settled(self) -> None:
+        """Whatever was missed so far has been made good."""
+        removed = removed_below(self._client, self._source.topic)
+        if removed is not None:
+            self._remember({**self._seen(), **removed})
+
+    def _seen(self) -> dict[TopicPartition, int]:
+        content = (read_json(self._file) or {}).get("removed_below_offset", {})
+        topic = self._source.topic
+        return {TopicPartition(topic, int(each)): int(at) for each, at in content.items()}
+
+    def _remember(self, seen: dict[TopicPartition, int]) -> None:
+        content = {str(each.partition): seen[each] for each in sorted(seen)}
+        write_json(self._file, {"removed_below_offset": content})

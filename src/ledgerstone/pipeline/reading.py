@@ -1,0 +1,101 @@
+"""A topic as changes, through Spark: a stream, or a batch. Shell.
+
+Records are folded in the reader, so a micro-batch holds one change per key; a history needs all of
+them. Decoding happens in Spark's Python workers.
+"""
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from ledgerstone.pipeline.avro_registry import registered_schema
+from ledgerstone.pipeline.changes import RECORD_COLUMNS, ToChanges, changes_decoder
+from ledgerstone.pipeline.definition import Deletes, Pipeline, Source
+from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.spark.offsets import to_json
+from ledgerstone.types import TopicPartition
+
+FORMAT: Final = "ledgerstone"
+RECORD_SCHEMA: Final = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
+EARLIEST: Final = -2
+_CHANGE: Final = "change"
+
+
+def common_options(source: Source) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": source.bootstrap,
+        "subscribe": source.topic,
+        "kafka.isolation.level": source.isolation,
+        "failOnDataLoss": str(source.fail_on_data_loss).lower(),
+    }
+
+
+def offsets_text(topic: str, offsets: dict[int, int]) -> str:
+    return json.dumps(to_json({TopicPartition(topic, each): at for each, at in offsets.items()}))
+
+
+def change_stream(spark: SparkSession, pipeline: Pipeline, starting: dict[int, int]) -> DataFrame:
+    source = pipeline.source
+    options = {
+        **common_options(source),
+        "startingOffsets": offsets_text(source.topic, starting),
+        "maxOffsetsPerTrigger": str(source.max_offsets_per_batch),
+        # The run looks for these itself, by where the table is and not by where the query is.
+        "onMissedTombstones": "ignore",
+    }
+    if pipeline.target.deletes is not Deletes.HISTORY:
+        options["fold"] = "latest"
+    stream = spark.readStream.format(FORMAT).schema(RECORD_SCHEMA).options(**options).load()
+    return as_changes(stream, pipeline)
+
+
+def latest_changes(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The latest record of every key as it is now, tombstones included."""
+    options = {**common_options(pipeline.source), "fold": "latest", "includeTombstones": "true"}
+    found = spark.read.format(FORMAT).schema(RECORD_SCHEMA).options(**options).load()
+    return as_changes(found, pipeline)
+
+
+def as_changes(records: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """A struct of all columns in one Arrow function: unlike mapInArrow it asks for no pandas."""
+    schema = from_arrow_schema(layout_of(pipeline).change_schema)
+    # Spark takes the kind of function from its hints, and its own types do not know that.
+    decode = arrow_udf(ChangeDecoder(pipeline).decode, schema)  # type: ignore[call-overload]
+    return records.select(decode(*RECORD_COLUMNS).alias(_CHANGE)).select(f"{_CHANGE}.*")
+
+
+class ChangeDecoder:
+    """Picklable; makes its decoder in the worker, once per task."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._to_changes: ToChanges | None = None
+
+    def decode(
+        self,
+        key: pa.Array,
+        value: pa.Array,
+        partition: pa.Array,
+        offset: pa.Array,
+        timestamp: pa.Array,
+    ) -> pa.Array:
+        if self._to_changes is None:
+            self._to_changes = changes_decoder(self._pipeline, registered_schema)
+        arrays = [key, value, partition, offset, timestamp]
+        records = pa.RecordBatch.from_arrays(arrays, names=list(RECORD_COLUMNS))
+        return self._to_changes(records).to_struct_array()
+
+    def __getstate__(self) -> Pipeline:
+        return self._pipeline
+
+    def __setstate__(self, pipeline: Pipeline) -> None:
+        self.__init__(pipeline)  # type: ignore[misc]
+
+
+def collected(changes: DataFrame, pipeline: Pipeline) -> pa.Table:
+    found: Any = changes.toArrow()
+    return found.cast(layout_of(pipeline).change_schema)

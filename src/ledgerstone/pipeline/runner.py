@@ -1,0 +1,266 @@
+"""Runs a pipeline: from where its table is to the end of the topic, or on and on. Shell.
+
+The table says where to go on, not Spark's checkpoint, which is made anew for every run: whatever
+was killed, what is in the table and how far it has come agree. After the table has committed, the
+group is told, so that lag and holds of tombstones never see more than the table has.
+"""
+
+import json
+import logging
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.pipeline.applying import BatchReport, ChangeApplier
+from ledgerstone.pipeline.bad_records import Letter
+from ledgerstone.pipeline.connecting import connect_to, log_ends
+from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
+from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
+from ledgerstone.pipeline.missed_deletes import MissedDeletes
+from ledgerstone.pipeline.reading import EARLIEST, change_stream, collected
+from ledgerstone.pipeline.state.reconcile import reconcile
+from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
+from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.spark.progress import publish
+from ledgerstone.types import TopicPartition
+
+CHECKPOINT: Final = "checkpoint"
+_POLL_S: Final = 1
+# The last line of a Python traceback, as Spark hands it on in a text of hundreds of lines.
+_OUR_ERROR: Final = re.compile(r"^\s*ledgerstone\.[\w.]*\.([A-Z]\w+): (.+)$", re.MULTILINE)
+# Spark waits ten seconds for a Python process to start, which a busy machine may not manage.
+_NOT_STARTED: Final = "Python worker failed to connect back"
+_STARTS: Final = 3
+
+logger = logging.getLogger(__name__)
+
+OnBatch = Callable[[BatchReport, RunStatus], None]
+
+
+class _NotStarted(PipelineError):
+    """Spark gave up on a Python process; nothing is wrong with the pipeline."""
+
+
+class PipelineRun:
+    """One run; `stop` may be called from a signal handler or another thread."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        spark: SparkSession,
+        *,
+        once: bool,
+        on_batch: OnBatch | None = None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._spark = spark
+        self._once = once
+        self._on_batch = on_batch
+        self._work = Path(pipeline.work)
+        self._applying = threading.Lock()  # Spark calls back in a thread of its own.
+        self._stopped = False
+        self._failure: BaseException | None = None
+
+    def stop(self) -> None:
+        """Asks the run to end; a transaction in work is finished first."""
+        self._stopped = True
+
+    def run(self) -> RunStatus:
+        pipeline = self._pipeline
+        with (
+            held(self._work),
+            connect_to(pipeline.source.bootstrap) as client,
+            closing(open_target(pipeline, spark=self._spark)) as target,
+        ):
+            now_ms = client.clock.now_ms()
+            status = RunStatus(
+                pipeline=pipeline.name, pid=own_pid(), started_ms=now_ms, updated_ms=now_ms
+            )
+            with self._reported(client, status):
+                target.prepare()
+                self._follow(client, target, status)
+        return status
+
+    @contextmanager
+    def _reported(self, client: Client, status: RunStatus) -> Iterator[None]:
+        """The status file says how it ended, whichever way that was."""
+        write_status(self._work, status)
+        try:
+            yield
+            status.state = RunState.FINISHED.value
+        except BaseException as error:
+            status.state = RunState.FAILED.value
+            status.error = str(error) or type(error).__name__
+            raise
+        finally:
+            status.updated_ms = client.clock.now_ms()
+            write_status(self._work, status)
+
+    def _follow(self, client: Client, target: TableTarget, status: RunStatus) -> None:
+        pipeline = self._pipeline
+        producer = Producer(client, ProducerConfig(idempotent=True))
+        applier = ChangeApplier(pipeline, target, lambda letters: _send(producer, letters))
+        status.positions = dict(applier.positions)
+        _check_reach(client, pipeline, applier)
+        watch = MissedDeletes(client, pipeline.source, self._work)
+        self._check_deletes(watch, target, applier, status)
+        _publish(client, pipeline, applier.positions)
+        checkpoint = self._work / CHECKPOINT
+
+        def apply(found: DataFrame, batch_id: int) -> None:
+            try:
+                if self._stopped:
+                    return
+                self._check_deletes(watch, target, applier, status)
+                ends = batch_ends(checkpoint, batch_id, pipeline.source.topic)
+                report = applier.apply(collected(found, pipeline), ends)
+                status.add(report)
+                _publish(client, pipeline, applier.positions)
+                status.updated_ms = client.clock.now_ms()
+                write_status(self._work, status)
+                if self._on_batch is not None:
+                    self._on_batch(report, status)
+            except BaseException as error:
+                # Spark turns it into text; the run raises it as it was.
+                self._failure = error
+                raise
+
+        def apply_alone(found: DataFrame, batch_id: int) -> None:
+            with self._applying:
+                apply(found, batch_id)
+
+        for left in reversed(range(_STARTS)):
+            starting = _starting(client, pipeline, applier)
+            try:
+                self._await(self._start(apply_alone, starting, checkpoint))
+                return
+            except _NotStarted as error:
+                if not left:
+                    raise
+                logger.warning("pipeline=%s starts its query again: %s", pipeline.name, error)
+
+    def _start(
+        self,
+        apply: Callable[[DataFrame, int], None],
+        starting: dict[int, int],
+        checkpoint: Path,
+    ) -> StreamingQuery:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        self._failure = None
+        changes = change_stream(self._spark, self._pipeline, starting)
+        writer = changes.writeStream.foreachBatch(apply).queryName(self._pipeline.name)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        if self._once:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{self._pipeline.every_ms} milliseconds")
+        return writer.start()
+
+    def _await(self, query: StreamingQuery) -> None:
+        try:
+            # A signal handler cannot talk to the JVM while we wait for an answer from it.
+            while not self._stopped and not query.awaitTermination(_POLL_S):
+                pass
+        except StreamingQueryException as error:
+            if self._stopped:
+                return
+            if _NOT_STARTED in str(error) or _NOT_STARTED in str(self._failure):
+                raise _NotStarted(_said(str(error))) from error
+            if self._failure is not None:
+                raise self._failure from None
+            raise PipelineError(_said(str(error))) from error
+        finally:
+            query.stop()
+            # Whoever is still at work on the table ends before it is closed or read again.
+            with self._applying:
+                pass
+
+    def _check_deletes(
+        self, watch: MissedDeletes, target: TableTarget, applier: ChangeApplier, status: RunStatus
+    ) -> None:
+        choice = self._pipeline.source.on_missed_tombstones
+        if choice is OnMissedTombstones.IGNORE:
+            return
+        missed = watch.check(applier.positions)
+        if not missed:
+            return
+        text = "; ".join(map(str, missed))
+        if choice is OnMissedTombstones.FAIL:
+            raise DeletesMissed(
+                f"deletes may have been missed: {text}. Run `ledgerstone pipeline reconcile`, or "
+                "choose on_missed_tombstones: reconcile"
+            )
+        logger.warning("pipeline=%s reconciles: %s", self._pipeline.name, text)
+        status.reconciled += reconcile(self._spark, self._pipeline, target).extra
+        watch.settled()
+
+
+def run_pipeline(
+    pipeline: Pipeline, spark: SparkSession, *, once: bool, on_batch: OnBatch | None = None
+) -> RunStatus:
+    return PipelineRun(pipeline, spark, once=once, on_batch=on_batch).run()
+
+
+def batch_ends(checkpoint: Path, batch_id: int, topic: str) -> dict[int, int]:
+    """Where a micro-batch ends, from Spark's own log of it.
+
+    Empty where that cannot be read: then the last records say it."""
+    try:
+        lines = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()
+        ends = json.loads(lines[-1])[topic]
+        return {int(partition): int(offset) for partition, offset in ends.items()}
+    except (OSError, ValueError, KeyError, IndexError):
+        return {}
+
+
+def _starting(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> dict[int, int]:
+    """For every partition where the table is; the start of the log where it is nowhere."""
+    ends = log_ends(client, pipeline.source.topic)
+    return {partition: applier.positions.get(partition, EARLIEST) for partition in ends}
+
+
+def _check_reach(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> None:
+    """The topic has all that the table has applied."""
+    topic = pipeline.source.topic
+    ends = log_ends(client, topic)
+    for partition, position in applier.positions.items():
+        end = ends.get(partition)
+        if end is None or end < position:
+            said = "is not there" if end is None else f"ends at {end}"
+            raise PipelineError(
+                f"the table has applied {topic}-{partition} up to {position}, and the partition "
+                f"{said}: the topic was deleted and created again, or truncated. Verify the table "
+                "against it, or begin with an empty table"
+            )
+
+
+def _publish(client: Client, pipeline: Pipeline, positions: dict[int, int]) -> None:
+    topic = pipeline.source.topic
+    offsets = {TopicPartition(topic, each): at for each, at in positions.items()}
+    if offsets:
+        publish(client, pipeline.source.group, offsets)
+
+
+def _send(producer: Producer, letters: list[Letter]) -> None:
+    for outcome in producer.send([NewRecord(*each) for each in letters]):
+        if isinstance(outcome, LedgerstoneError):
+            raise PipelineError(f"a dead letter cannot be sent: {outcome}") from outcome
+
+
+def _said(text: str) -> str:
+    """What our own code said, out of a Java stack trace."""
+    found = _OUR_ERROR.findall(text)
+    ours = [f"{kind}: {message}" for kind, message in found]
+    return (ours[-1] if ours else text.strip().splitlines()[0])[:2000]

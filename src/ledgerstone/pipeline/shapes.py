@@ -1,0 +1,156 @@
+"""Where a pipeline runs besides `local[*]`: clusters, and shipping the package to them. Shell.
+
+PySpark's wheel has no scripts that start a master or workers, but it has their classes. Everything
+here comes from the installed packages; docs/shapes.md shows each shape at work.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+import ledgerstone
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.spark.java import find_java
+
+LOOPBACK: Final = "127.0.0.1"
+Look = Callable[[str], str | None]
+
+_PACKAGES: Final = ("ledgerstone", "pyspark_ledgerstone")
+_MASTER: Final = "org.apache.spark.deploy.master.Master"
+_WORKER: Final = "org.apache.spark.deploy.worker.Worker"
+_MASTER_URL: Final = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED: Final = "Registering worker"
+_START_TIMEOUT_S: Final = 180.0
+_STOP_TIMEOUT_S: Final = 30.0
+_POLL_S: Final = 0.1
+
+
+def package_zip(path: str | Path) -> Path:
+    """Writes our packages as `--py-files` and `spark.submit.pyFiles` take them.
+
+    What they need besides, above all pyarrow, has to be installed on the nodes."""
+    target = Path(path)
+    source = Path(ledgerstone.__file__).parent.parent
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in _PACKAGES:
+            for file in sorted((source / package).rglob("*")):
+                if file.is_file() and file.suffix != ".md" and "__pycache__" not in file.parts:
+                    archive.write(file, file.relative_to(source))
+    return target
+
+
+def spark_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """For processes of Spark: the Java and the Python they use, and that they stay on loopback."""
+    given = os.environ if environment is None else environment
+    return {
+        **given,
+        "JAVA_HOME": str(find_java(given).path),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "PYSPARK_PYTHON": given.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_DRIVER_PYTHON": given.get("PYSPARK_DRIVER_PYTHON", sys.executable),
+        "SPARK_LOCAL_IP": given.get("SPARK_LOCAL_IP", LOOPBACK),
+    }
+
+
+def submit_command(
+    script: str, arguments: Sequence[str], *, master: str, package: str, conf: Mapping[str, str]
+) -> list[str]:
+    """`spark-submit` with the zipped package; run it with `spark_environment()`."""
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    return [submit, "--master", master, "--py-files", package, *settings, script, *arguments]
+
+
+@dataclass(slots=True, kw_only=True)
+class StandaloneCluster:
+    """A master and workers on this machine; logs and their scratch files go to `directory`.
+
+    For tests and for trying out what a cluster changes. A real one is started the same way, a
+    worker on each machine."""
+
+    directory: Path
+    workers: int = 2
+    cores_of_a_worker: int = 1
+    memory_of_a_worker: str = "1g"
+    url: str = ""
+    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def __enter__(self) -> "StandaloneCluster":
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        anywhere = ["--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
+        master = self._launch("master", [_MASTER, *anywhere])
+        self.url = self._await(master, _url_in, "no master has started")
+        for number in range(self.workers):
+            limits = ["--cores", str(self.cores_of_a_worker), "--memory", self.memory_of_a_worker]
+            scratch = ["--work-dir", str(self.directory / f"worker-{number}")]
+            self._launch(f"worker-{number}", [_WORKER, *anywhere, *limits, *scratch, self.url])
+        self._await(
+            master,
+            lambda text: "all" if text.count(_REGISTERED) >= self.workers else None,
+            f"{self.workers} workers have not come",
+        )
+
+    def _launch(self, name: str, arguments: list[str]) -> Path:
+        spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+        log = self.directory / f"{name}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [spark_class, *arguments],
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                env=spark_environment(),
+            )
+        self._processes.append(process)
+        return log
+
+    def _await(self, log: Path, look: Look, what: str) -> str:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        pause = threading.Event()
+        while True:
+            text = log.read_text(encoding="utf-8", errors="replace")
+            found = look(text)
+            if found is not None:
+                return found
+            ended = [each.returncode for each in self._processes if each.poll() is not None]
+            if ended or time.monotonic() > deadline:
+                raise PipelineError(f"{what}; {log}: {text[-500:]}")
+            pause.wait(_POLL_S)
+
+    def stop(self) -> None:
+        for process in reversed(self._processes):
+            if process.poll() is None:
+                process.terminate()
+        for process in reversed(self._processes):
+            try:
+                process.wait(_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+
+def _url_in(text: str) -> str | None:
+    found = _MASTER_URL.search(text)
+    return None if found is None else found[1]

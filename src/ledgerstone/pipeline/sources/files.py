@@ -1,0 +1,95 @@
+"""A directory of files as a source. Shell.
+
+`whole`: a file is a record, its path the key; a file that is gone is a tombstone. `lines`: each
+line is a record without a key, and says in a header where the next one begins, so that a run goes
+on exactly behind the last line that is in the topic, whatever happened to the run before.
+"""
+
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Final
+
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.sources.row_bytes import digest
+from ledgerstone.pipeline.sources.shape import FileMode
+from ledgerstone.pipeline.sources.topic_feed import Change, TopicFeed
+
+MAX_FILE_BYTES: Final = 1 << 20
+_BLOCK_BYTES: Final = 1 << 20
+
+
+def file_changes(
+    feed: TopicFeed, directory: str, *, pattern: str, mode: FileMode
+) -> Iterator[Change]:
+    root = Path(directory)
+    if not root.is_dir():
+        raise PipelineError(f"{directory} is not a directory")
+    if mode is FileMode.WHOLE:
+        yield from _whole_files(feed, root, pattern)
+    else:
+        yield from _new_lines(feed, root, pattern)
+
+
+def found_files(root: Path, pattern: str) -> list[tuple[bytes, Path]]:
+    """Sorted by name. Names are bytes, as the system has them; links are not followed."""
+    found = []
+    for parent, directories, names in os.walk(root):
+        directories.sort()
+        for name in sorted(names):
+            path = Path(parent, name)
+            relative = path.relative_to(root).as_posix()
+            if fnmatch(relative, pattern) and path.is_file() and not path.is_symlink():
+                found.append((os.fsencode(relative), path))
+    return found
+
+
+def _whole_files(feed: TopicFeed, root: Path, pattern: str) -> Iterator[Change]:
+    shadow = feed.shadow
+    shadow.begin_comparison()
+    for key, path in found_files(root, pattern):
+        shadow.see([key])
+        size, mtime_ns = path.stat().st_size, path.stat().st_mtime_ns
+        version = f"{size}:{mtime_ns}"
+        held = shadow.get(key)
+        if held is not None and held.version == version:
+            continue
+        if size > MAX_FILE_BYTES:
+            raise PipelineError(f"{path}: {size} bytes, a record takes up to {MAX_FILE_BYTES}")
+        content = path.read_bytes()
+        if held is None or held.digest != digest(content):
+            yield Change(key, content, version)
+        else:
+            shadow.put(key, held.digest, version)
+    for key in shadow.unseen():
+        yield Change(key, None)
+
+
+def _new_lines(feed: TopicFeed, root: Path, pattern: str) -> Iterator[Change]:
+    positions = feed.input_positions()
+    for name, path in found_files(root, pattern):
+        # Any bytes may be in a name, and a header is read back as text.
+        source = name.hex()
+        start = int(positions.get(source, "0"))
+        if path.stat().st_size < start:
+            raise PipelineError(
+                f"{path} has {path.stat().st_size} bytes and was read up to {start}; files of "
+                "lines may only grow"
+            )
+        for line, end in _lines_from(path, start):
+            yield Change(None, line, position=(source, str(end)))
+
+
+def _lines_from(path: Path, start: int) -> Iterator[tuple[bytes, int]]:
+    """Whole lines and where each ends; what has no end yet is left for another run."""
+    with path.open("rb", buffering=_BLOCK_BYTES) as file:
+        file.seek(start)
+        position = start
+        while line := file.readline(MAX_FILE_BYTES + 1):
+            if not line.endswith(b"\n"):
+                if len(line) > MAX_FILE_BYTES:
+                    raise PipelineError(f"{path}: the line at byte {position} is too long")
+                return
+            position += len(line)
+            yield line.removesuffix(b"\n").removesuffix(b"\r"), position

@@ -1,0 +1,48 @@
+"""Definitions of sources from YAML files. Shell; paths are meant from where the file lies."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from ledgerstone.pipeline.errors import DefinitionError
+from ledgerstone.pipeline.sources.source_definition import (
+    SourceDefinition,
+    SourceType,
+    read_source,
+)
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def load_source(path: str | Path, environment: Mapping[str, str] | None = None) -> SourceDefinition:
+    file = Path(path)
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise DefinitionError(str(file), None, f"cannot be read: {error}") from error
+    source = read_source(_filled(content, os.environ if environment is None else environment))
+    directory = file.parent.absolute()
+    location = source.location
+    if source.type is not SourceType.POSTGRES:
+        location = str(directory / location)
+    return replace(source, location=location, work=str(directory / source.work))
+
+
+def _filled(content: Any, environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - as YAML has it
+    """`${NAME}` is a variable of the environment: that keeps passwords out of files."""
+    if isinstance(content, dict):
+        return {name: _filled(each, environment) for name, each in content.items()}
+    if not isinstance(content, str):
+        return content
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in environment:
+            raise DefinitionError(found[0], content, f"there is no variable {found[1]}")
+        return environment[found[1]]
+
+    return _VARIABLE.sub(value, content)

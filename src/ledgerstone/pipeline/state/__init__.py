@@ -1,0 +1,1 @@
+"""The state of a topic beside the log: snapshots, restore, verification, reconciliation."""

@@ -1,0 +1,191 @@
+"""One partition of a snapshot or a restore: read, folded, written as a file. Shell.
+
+Jobs are picklable and need nothing but the broker and the directory, so they run here or on
+Spark's executors. Records never pass the JVM: batches become Arrow columns in the worker.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.fetcher import Fetched
+from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.state.folding import (
+    SNAPSHOT_SCHEMA,
+    RowFacts,
+    facts_of,
+    folded,
+    without_older_than,
+)
+from ledgerstone.records.arrow import to_arrow
+from ledgerstone.records.kernels import scan
+from ledgerstone.records.kernels.hashing import SEED_SIZE
+from ledgerstone.state.fold import Fold
+from ledgerstone.state.reading import OffsetRange, read_ranges
+from ledgerstone.state.topic_state import Isolation
+from ledgerstone.state.visibility import hidden_batches, taken, walk_pieces
+from ledgerstone.system import SystemDice
+from ledgerstone.types import TopicPartition
+
+# On the tombstones of an erasure; docs/tombstones.md names it for readers.
+ERASURE_HEADER: Final = "ledgerstone.erasure.id"
+# Batches kept from the first pass of a fold, so that the second need not fetch them again.
+_KEPT_BYTES: Final = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionJob:
+    bootstrap: str
+    topic: str
+    partition: int
+    isolation: str
+    older: str | None  # the file of a snapshot to go on from
+    start_offset: int
+    end_offset: int
+    log_start_offset: int
+    log_end_offset: int
+    out: str
+    respect_erasures: bool = False  # leave out what was erased after `end_offset`
+    include_forgotten: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDone:
+    partition: int
+    facts: RowFacts
+    records_read: int
+    missing: int  # offsets that were read over and have no record any more
+    erased: int
+    forgotten: int
+    file_bytes: int
+
+
+RunJobs = Callable[[list[PartitionJob]], list[PartitionDone]]
+
+
+def run_here(jobs: list[PartitionJob]) -> list[PartitionDone]:
+    return [run_job(job) for job in jobs]
+
+
+def run_on(spark: Any) -> RunJobs:  # noqa: ANN401 - a SparkSession, which need not be installed
+    def run(jobs: list[PartitionJob]) -> list[PartitionDone]:
+        found: list[PartitionDone] = (
+            spark.sparkContext.parallelize(jobs, max(1, len(jobs))).map(run_job).collect()
+        )
+        return found
+
+    return run
+
+
+def run_job(job: PartitionJob) -> PartitionDone:
+    with connect_to(job.bootstrap) as client:
+        newer, fold = read_latest(client, job, job.start_offset, job.end_offset)
+        older = _read_older(job)
+        rows = folded(older, newer)
+        erased = forgotten = 0
+        if job.respect_erasures:
+            rows, erased = _without_erased(client, job, rows)
+            if older.num_rows and not job.include_forgotten:
+                rows, forgotten = _without_forgotten(client, job, rows)
+        else:
+            rows = without_older_than(rows, job.log_start_offset)
+    return PartitionDone(
+        partition=job.partition,
+        facts=facts_of(rows),
+        records_read=fold.counts.records,
+        missing=fold.counts.missing,
+        erased=erased,
+        forgotten=forgotten,
+        file_bytes=_write(rows, Path(job.out)),
+    )
+
+
+def read_latest(
+    client: Client, job: PartitionJob, start_offset: int, end_offset: int
+) -> tuple[pa.Table, Fold]:
+    """The latest record of each key in a range, tombstones included."""
+    fold = Fold(seed=SystemDice().random_bytes(SEED_SIZE), start_offset=start_offset)
+    kept: list[Fetched] = []
+    kept_bytes = 0
+    for fetched in _read(client, job, start_offset, end_offset):
+        fold.feed(fetched.records, end_offset=end_offset, aborted=_aborted(job, fetched))
+        kept_bytes += len(fetched.records)
+        if kept_bytes <= _KEPT_BYTES:
+            kept.append(fetched)
+    again = (
+        iter(kept) if kept_bytes <= _KEPT_BYTES else _read(client, job, start_offset, end_offset)
+    )
+    batches = [
+        to_arrow(columns, SNAPSHOT_SCHEMA.names).cast(SNAPSHOT_SCHEMA)
+        for fetched in again
+        for columns in fold.survivors(fetched.records, start_offset=start_offset, tombstones=True)
+        if len(columns)
+    ]
+    found = pa.Table.from_batches(batches, SNAPSHOT_SCHEMA)
+    left = fold.live_keys + fold.deleted_keys - found.num_rows
+    if left:
+        raise PipelineError(
+            f"{job.topic}-{job.partition} was compacted while it was read: the records of {left} "
+            "keys are not there any more; try again"
+        )
+    return found, fold
+
+
+def _read(client: Client, job: PartitionJob, start: int, end: int) -> Iterator[Fetched]:
+    wanted = OffsetRange(TopicPartition(job.topic, job.partition), start, end)
+    return read_ranges(client, [wanted] if start < end else [], Isolation(job.isolation))
+
+
+def _aborted(job: PartitionJob, fetched: Fetched) -> Any:  # noqa: ANN401 - as fetched has it
+    return fetched.aborted if job.isolation == Isolation.READ_COMMITTED.value else ()
+
+
+def _read_older(job: PartitionJob) -> pa.Table:
+    if job.older is None:
+        return SNAPSHOT_SCHEMA.empty_table()
+    return pq.read_table(job.older, partitioning=None).cast(SNAPSHOT_SCHEMA)
+
+
+def _without_erased(client: Client, job: PartitionJob, rows: pa.Table) -> tuple[pa.Table, int]:
+    """Without the keys for which a tombstone of an erasure came after the point."""
+    erased = pa.array(_erased_keys(client, job), pa.binary())
+    is_erased = pc.is_in(rows.column("key"), value_set=erased)
+    return rows.filter(pc.invert(is_erased)), int(pc.sum(is_erased).as_py() or 0)
+
+
+def _erased_keys(client: Client, job: PartitionJob) -> list[bytes]:
+    keys: dict[bytes, None] = {}
+    for fetched in _read(client, job, job.end_offset, job.log_end_offset):
+        found = scan(fetched.records)
+        hidden = hidden_batches(fetched.records, found, _aborted(job, fetched))
+        for columns in walk_pieces(fetched.records, found, hidden):
+            after = (columns.offset >= job.end_offset) & (columns.value_length < 0)
+            told = taken(columns, np.flatnonzero(after & (columns.header_count > 0)))
+            for row in to_arrow(told, ("key", "headers")).to_pylist():
+                if any(each["key"] == ERASURE_HEADER for each in row["headers"] or ()):
+                    keys[row["key"]] = None
+    return list(keys)
+
+
+def _without_forgotten(client: Client, job: PartitionJob, rows: pa.Table) -> tuple[pa.Table, int]:
+    """Without keys the log knows nothing of any more: who can say that they were not erased?"""
+    known, _ = read_latest(client, job, job.log_start_offset, job.log_end_offset)
+    is_known = pc.is_in(rows.column("key"), value_set=known.column("key").combine_chunks())
+    return rows.filter(is_known), rows.num_rows - int(pc.sum(is_known).as_py() or 0)
+
+
+def _write(rows: pa.Table, path: Path) -> int:
+    with path.open("wb") as file:
+        pq.write_table(rows, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    return path.stat().st_size

@@ -1,0 +1,219 @@
+"""One snapshot on its way: its jobs, its manifest, and the rename that makes it one. Shell."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.state.jobs import PartitionDone, PartitionJob, RunJobs
+from ledgerstone.pipeline.state.manifest import (
+    MANIFEST,
+    SnapshotManifest,
+    SnapshotPartition,
+    from_json,
+    to_json,
+)
+from ledgerstone.state.reading import LogBounds
+from ledgerstone.state.topic_state import Isolation
+from ledgerstone.uuid_text import uuid_to_text
+
+_NAME: Final = "snapshot-{:08d}"
+_MAKING: Final = "making-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    path: str
+    manifest: SnapshotManifest
+    erased: int = 0  # keys left out because they were erased later
+    forgotten: int = 0  # keys left out because the log does not know them any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSource:
+    bootstrap: str
+    topic: str
+    isolation: Isolation = Isolation.READ_COMMITTED
+
+
+def load_manifest(path: Path) -> SnapshotManifest:
+    try:
+        text = (path / MANIFEST).read_text(encoding="utf-8")
+    except OSError as error:
+        raise PipelineError(f"{path} cannot be read: {error}") from error
+    return from_json(text, str(path / MANIFEST))
+
+
+def snapshots_in(directory: Path) -> list[Path]:
+    """Whole ones, oldest first."""
+    return sorted(directory.glob("snapshot-*"))
+
+
+class SnapshotMaking:
+    """One snapshot on its way."""
+
+    def __init__(
+        self, client: Client, source: TopicSource, directory: Path, older: Path | None
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._directory = directory
+        self._older = older
+        self._before = None if older is None else load_manifest(older)
+        self._at = directory / f"{_MAKING}{os.getpid()}"
+        shutil.rmtree(self._at, ignore_errors=True)
+        self._at.mkdir(parents=True)
+
+    def run(
+        self,
+        bounds: list[LogBounds],
+        ends: dict[int, int],
+        run_jobs: RunJobs,
+        *,
+        is_restore: bool = False,
+        include_forgotten: bool = False,
+    ) -> dict[int, PartitionDone]:
+        jobs = [
+            self._job(each, ends, is_restore=is_restore, include_forgotten=include_forgotten)
+            for each in bounds
+        ]
+        try:
+            return {each.partition: each for each in run_jobs(jobs)}
+        except BaseException:
+            shutil.rmtree(self._at, ignore_errors=True)
+            raise
+
+    def _job(
+        self,
+        bound: LogBounds,
+        ends: dict[int, int],
+        *,
+        is_restore: bool,
+        include_forgotten: bool,
+    ) -> PartitionJob:
+        number = bound.partition.partition
+        before = self._partition_before(number)
+        start = bound.log_start_offset if before is None else before.next_offset
+        older = None
+        if before is not None and self._older is not None:
+            older = str(self._older / before.file)
+        return PartitionJob(
+            bootstrap=self._source.bootstrap,
+            topic=self._source.topic,
+            partition=number,
+            isolation=self._source.isolation.value,
+            older=older,
+            start_offset=min(start, ends[number]),
+            end_offset=ends[number],
+            log_start_offset=bound.log_start_offset,
+            log_end_offset=bound.end_offset(self._source.isolation),
+            out=str(self._at / _file_name(number)),
+            respect_erasures=is_restore,
+            include_forgotten=include_forgotten,
+        )
+
+    def _partition_before(self, number: int) -> SnapshotPartition | None:
+        partitions = () if self._before is None else self._before.partitions
+        return next((each for each in partitions if each.partition == number), None)
+
+    def check_no_delete_missed(
+        self, done: dict[int, PartitionDone], retention_ms: int | None
+    ) -> None:
+        assert self._before is not None, "nothing to go on from"
+        age_ms = self._client.clock.now_ms() - self._before.created_ms
+        gone = [each for each in done.values() if each.missing]
+        if retention_ms is not None and gone and age_ms > retention_ms:
+            shutil.rmtree(self._at, ignore_errors=True)
+            raise PipelineError(
+                f"{gone[0].missing} offsets of {self._source.topic}-{gone[0].partition} behind the "
+                f"last snapshot have no record any more, and it is {age_ms} ms old, longer than "
+                f"delete.retention.ms={retention_ms}: a delete may be among them; use --rebuild"
+            )
+
+    def keep(
+        self,
+        bounds: list[LogBounds],
+        ends: dict[int, int],
+        done: dict[int, PartitionDone],
+        *,
+        is_restore: bool = False,
+    ) -> Made:
+        because = self._why_incomplete(bounds, done) if is_restore else None
+        client, topic = self._client, self._source.topic
+        manifest = SnapshotManifest(
+            topic=topic,
+            topic_id=uuid_to_text(client.topic(topic).topic_id),
+            cluster_id=client.session.cluster.cluster_id,
+            isolation=self._source.isolation.value,
+            created_ms=client.clock.now_ms(),
+            previous=None if self._older is None else self._older.name,
+            complete=because is None,
+            because=because,
+            partitions=tuple(
+                _partition(each, ends[each.partition.partition], done[each.partition.partition])
+                for each in bounds
+            ),
+        )
+        path = self._settle(manifest)
+        return Made(
+            path=str(path),
+            manifest=manifest,
+            erased=sum(each.erased for each in done.values()),
+            forgotten=sum(each.forgotten for each in done.values()),
+        )
+
+    def _settle(self, manifest: SnapshotManifest) -> Path:
+        with (self._at / MANIFEST).open("w", encoding="utf-8") as file:
+            file.write(to_json(manifest))
+            file.flush()
+            os.fsync(file.fileno())
+        _sync(self._at)
+        known = snapshots_in(self._directory)
+        number = int(known[-1].name.rpartition("-")[2]) + 1 if known else 1
+        path = self._directory / _NAME.format(number)
+        # Crash here: what is there has no number, and the next one begins anew.
+        self._at.rename(path)
+        _sync(self._directory)
+        return path
+
+    def _why_incomplete(
+        self, bounds: list[LogBounds], done: dict[int, PartitionDone]
+    ) -> str | None:
+        """A record that was the latest then may be gone, unless nothing is missing."""
+        reasons = []
+        for each in bounds:
+            found = done[each.partition.partition]
+            if self._partition_before(found.partition) is None and each.log_start_offset > 0:
+                reasons.append(f"{each.partition} begins at offset {each.log_start_offset}")
+            elif found.missing:
+                reasons.append(f"{found.missing} offsets of {each.partition} have no record")
+        return "; ".join(reasons) or None
+
+
+def _partition(bound: LogBounds, end: int, done: PartitionDone) -> SnapshotPartition:
+    return SnapshotPartition(
+        partition=done.partition,
+        log_start_offset=bound.log_start_offset,
+        next_offset=end,
+        live_keys=done.facts.live_keys,
+        deleted_keys=done.facts.deleted_keys,
+        records_read=done.records_read,
+        checksum=done.facts.checksum,
+        file=_file_name(done.partition),
+        file_bytes=done.file_bytes,
+    )
+
+
+def _file_name(partition: int) -> str:
+    return f"part-{partition:05d}.parquet"
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,128 @@
+"""A compacted topic to aggregates that follow it, tombstones retracted. Shell.
+
+KTable.groupBy().aggregate() of Kafka Streams: each micro-batch is folded in the reader and cut to
+the needed columns by Spark; what is left of it updates `TotalsStore` on the driver, and the groups
+that changed go to a compacted topic, an empty group as a tombstone.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams.frames import Topic, ktable_changes
+from ledgerstone.pipeline.streams.totals import Aggregate, TableRow, TotalsStore
+
+_RECORDS_AT_ONCE: Final = 5_000
+
+Publish = Callable[[Sequence[tuple[bytes, bytes | None]]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedTable:
+    """`by` and the aggregates' columns are expressions over a row of `ktable_changes`, such as
+    `value.country` or `year(timestamp)`."""
+
+    source: Topic
+    by: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    to: Topic
+    work: str
+
+
+def aggregate_table(
+    spark: SparkSession, grouped: GroupedTable, *, once: bool = False
+) -> StreamingQuery:
+    work = Path(grouped.work)
+    store = TotalsStore(work / "totals.sqlite", grouped.aggregates)
+
+    def each_batch(batch: DataFrame, batch_id: int) -> None:
+        store.apply(batch_id, table_rows(batch.toArrow().to_pylist(), grouped))
+        tell(store, grouped, publisher(grouped.to))
+
+    trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
+    return (
+        needed_columns(ktable_changes(spark, grouped.source), grouped)
+        .writeStream.foreachBatch(each_batch)
+        .option("checkpointLocation", str(work / "checkpoint"))
+        .trigger(**trigger)
+        .start()
+    )
+
+
+def needed_columns(changes: DataFrame, grouped: GroupedTable) -> DataFrame:
+    measures = [
+        sf.expr(each.column or "CAST(NULL AS INT)").alias(f"m{at}")
+        for at, each in enumerate(grouped.aggregates)
+    ]
+    groups = [sf.expr(each).alias(f"g{at}") for at, each in enumerate(grouped.by)]
+    key = sf.col("key").cast("binary").alias("key")
+    return changes.where("key IS NOT NULL").select(key, "offset", "deleted", *groups, *measures)
+
+
+def table_rows(rows: Sequence[dict[str, Any]], grouped: GroupedTable) -> list[TableRow]:
+    groups = [f"g{at}" for at in range(len(grouped.by))]
+    measures = [f"m{at}" for at in range(len(grouped.aggregates))]
+    return [
+        TableRow(
+            key=row["key"],
+            offset=row["offset"],
+            group=None if row["deleted"] else tuple(_plain(row[name]) for name in groups),
+            measures=tuple(_measure(row[name]) for name in measures),
+        )
+        for row in rows
+    ]
+
+
+def tell(store: TotalsStore, grouped: GroupedTable, publish: Publish) -> int:
+    """How many groups were told. All of them are written before any is ticked off."""
+    records = [
+        (
+            json.dumps(dict(zip(grouped.by, group, strict=True)), sort_keys=True).encode(),
+            None if result is None else json.dumps(result, sort_keys=True).encode(),
+        )
+        for group, result in store.untold()
+    ]
+    if records:
+        publish(records)
+        store.told()
+    return len(records)
+
+
+def publisher(topic: Topic) -> Publish:
+    def publish(records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        with connect_to(topic.bootstrap) as client:
+            producer = Producer(client, ProducerConfig(idempotent=True))
+            for first in range(0, len(records), _RECORDS_AT_ONCE):
+                some = records[first : first + _RECORDS_AT_ONCE]
+                for outcome in producer.send([NewRecord(topic.name, *each) for each in some]):
+                    if isinstance(outcome, Exception):
+                        raise PipelineError(f"topic {topic.name}: {outcome}") from outcome
+
+    return publish
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of any column
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date | Decimal):
+        return str(value)
+    return value
+
+
+def _measure(value: Any) -> Any:  # noqa: ANN401 - a cell of any column
+    """SQLite has no fixed point; what fits is exact, the rest is a float as in Spark's `double`."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return int(value) if isinstance(value, bool) else _plain(value)

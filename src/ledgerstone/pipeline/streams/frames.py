@@ -1,0 +1,107 @@
+"""Topics as DataFrames and back: `kstream`, `ktable`, `as_records`, `to_topic`. Shell.
+
+A topic's rows have the columns `key`, `value`, `deleted`, `topic`, `partition`, `offset` and
+`timestamp`, so that nothing in a value can hide one of them; `select("key", "value.*")` spreads
+a value out. Everything between is Spark's own: filters, windows, joins. docs/streams.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ledgerstone.pipeline.errors import PipelineError
+
+_FORMAT: Final = "ledgerstone"
+_DECODED: Final = ("binary", "string")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """Where a topic is, and how its bytes are read."""
+
+    bootstrap: str
+    name: str
+    key: str = "string"  # or binary
+    value: str = "binary"  # or string, or the fields of a JSON object: "name string, age int"
+    options: Mapping[str, str] = field(default_factory=dict)  # of format("ledgerstone")
+
+    def settings(self) -> dict[str, str]:
+        if self.key not in _DECODED:
+            raise PipelineError(f"topic {self.name}: a key is {' or '.join(_DECODED)}")
+        return {
+            "kafka.bootstrap.servers": self.bootstrap,
+            "subscribe": self.name,
+            **self.options,
+        }
+
+
+def kstream(spark: SparkSession, topic: Topic, *, watermark: str | None = None) -> DataFrame:
+    """Every record as an event (KStream). `watermark` is how late one may be: "10 minutes"."""
+    settings = {"startingOffsets": "earliest", **topic.settings()}
+    frame = _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
+    return frame if watermark is None else frame.withWatermark("timestamp", watermark)
+
+
+def ktable(spark: SparkSession, topic: Topic) -> DataFrame:
+    """The latest record of each key, deleted keys left out, as of now (KTable, read once).
+
+    A new DataFrame is as of its own now: whoever joins each micro-batch makes one for each."""
+    settings = {"fold": "latest", **topic.settings()}
+    return _decoded(spark.read.format(_FORMAT).options(**settings).load(), topic)
+
+
+def ktable_changes(spark: SparkSession, topic: Topic) -> DataFrame:
+    """What happens to a table: of each key its latest record in a micro-batch, deletes included."""
+    settings = {"startingOffsets": "earliest", "fold": "latest", **topic.settings()}
+    return _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
+
+
+def _decoded(frame: DataFrame, topic: Topic) -> DataFrame:
+    return frame.select(
+        sf.col("key").cast(topic.key).alias("key"),
+        _value(topic).alias("value"),
+        sf.col("value").isNull().alias("deleted"),
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+    )
+
+
+def _value(topic: Topic) -> Column:
+    if topic.value in _DECODED:
+        return sf.col("value").cast(topic.value)
+    # A value that is no JSON must not pass for one whose fields are all null.
+    return sf.from_json(sf.col("value").cast("string"), topic.value, {"mode": "FAILFAST"})
+
+
+def as_records(
+    frame: DataFrame, *, key: str, value: Sequence[str], deleted: str | None = None
+) -> DataFrame:
+    """Rows as records under a new key (selectKey, repartition): the value is a JSON object of the
+    named columns, or null, a tombstone, where the column `deleted` is true."""
+    content: Column = sf.to_json(sf.struct(*value), {"ignoreNullFields": "false"})
+    if deleted is not None:
+        content = sf.when(~sf.col(deleted), content)
+    return frame.select(
+        sf.col(key).cast("string").alias("key"), content.cast("string").alias("value")
+    )
+
+
+def to_topic(
+    records: DataFrame, topic: Topic, *, checkpoint: str, once: bool = False, mode: str = "append"
+) -> StreamingQuery:
+    """Writes a stream of `key` and `value`; every partition is chosen as Java's client does."""
+    writer = (
+        records.writeStream.format(_FORMAT)
+        .option("kafka.bootstrap.servers", topic.bootstrap)
+        .option("topic", topic.name)
+        .option("checkpointLocation", checkpoint)
+        .outputMode(mode)
+    )
+    trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
+    return writer.trigger(**trigger).start()

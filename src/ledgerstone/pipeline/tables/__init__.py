@@ -1,0 +1,1 @@
+"""Tables that follow a topic: one module per target, all with the same contract (`target`)."""

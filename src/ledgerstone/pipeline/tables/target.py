@@ -1,0 +1,47 @@
+"""The contract of a table that follows a topic. Pure.
+
+A target keeps, in the same transaction as its rows, how far in each partition it has come. That
+is the only truth about progress: whatever dies, a run goes on from there, so a change is applied
+once. One process at a time writes; the runner holds a lock.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+Positions = dict[int, int]  # partition: next offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of one set of changes."""
+
+    upserts: int
+    deletes: int
+    version: int | None = None  # of the table, where it has versions
+
+
+class TableTarget(Protocol):
+    def prepare(self) -> None:
+        """Makes what is missing; refuses a table that has other columns."""
+
+    def positions(self) -> Positions:
+        """Behind the last record applied, per partition of the topic; empty if none was."""
+
+    def unfit(self, changes: pa.Table) -> dict[int, str]:
+        """Rows of the changes that this target cannot hold, with the reason."""
+
+    def apply(self, changes: pa.Table, positions: Mapping[int, int]) -> Applied:
+        """Changes as `changes` makes them, decoded and one per key unless it is a history.
+
+        `positions` are the new ones; all of it happens, or nothing."""
+
+    def repair(self, changes: pa.Table) -> Applied:
+        """Changes that win whatever the offset of the row; positions stay as they are."""
+
+    def rows(self) -> Iterator[pa.Table]:
+        """Every row, with the columns of the layout, in pieces."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,86 @@
+"""Classes kept between starts, so that a JVM need not read, check and link them again. Shell.
+
+The first session writes the archive when its JVM ends; later ones of the same Spark and Java map
+it. It halves the time to a first result. A JVM that finds an archive it cannot use starts without.
+"""
+
+import atexit
+import contextlib
+import hashlib
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ledgerstone.records.kernels.cache import CacheRefused, cache_directory, prepare_directory
+from ledgerstone.spark.java import JavaHome
+
+_END_TIMEOUT_S: Final = 120.0
+# A Spark whose jars were replaced in place is no reason to warn a user.
+_QUIET: Final = "-Xlog:disable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassArchive:
+    """`draft` is where this JVM writes; None if the archive is there already."""
+
+    path: Path
+    draft: Path | None
+    options: tuple[str, ...]
+
+
+def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassArchive | None:
+    """How to start the JVM; None where there is no directory that can be trusted."""
+    directory = cache_directory()
+    try:
+        prepare_directory(directory)
+    except CacheRefused:
+        return None
+    facts = f"{java.identity}\0{java.path}\0{spark_version}\0{spark_home}"
+    digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
+    path = directory / f"spark-{spark_version}-{digest}.jsa"
+    # The JDK's own classes are below ours; a JDK brings their archive along, the wheel does not.
+    base = _base_archive(java, directory / f"java-{digest}.jsa") if java.is_bundled else None
+    below = "" if base is None else f"{base}:"
+    if path.exists():
+        used = (f"-XX:SharedArchiveFile={below}{path}", "-Xshare:auto", _QUIET)
+        return ClassArchive(path=path, draft=None, options=used)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    made = [f"-XX:ArchiveClassesAtExit={draft}", _QUIET]
+    if base is not None:
+        made.insert(0, f"-XX:SharedArchiveFile={base}")
+    return ClassArchive(path=path, draft=draft, options=tuple(made))
+
+
+def _base_archive(java: JavaHome, path: Path) -> Path | None:
+    if path.exists():
+        return path
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    command = [f"{java.path}/bin/java", "-Xshare:dump", f"-XX:SharedArchiveFile={draft}", _QUIET]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        made = subprocess.run(command, capture_output=True, timeout=_END_TIMEOUT_S, check=False)
+        if made.returncode == 0 and draft.exists():
+            draft.rename(path)
+            return path
+    draft.unlink(missing_ok=True)
+    return None
+
+
+def keep_when_ended(archive: ClassArchive, process: subprocess.Popen[Any]) -> None:
+    """When Python ends, lets the JVM end first and puts what it wrote in its place."""
+    if archive.draft is not None:
+        atexit.register(_keep, archive.draft, archive.path, process)
+
+
+def _keep(draft: Path, path: Path, process: subprocess.Popen[Any]) -> None:
+    # A JVM ends when its standard input does.
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        if process.stdin is not None:
+            process.stdin.close()
+        process.wait(_END_TIMEOUT_S)
+    # Only a JVM that ended well has written all of it.
+    if process.returncode == 0 and draft.exists():
+        draft.rename(path)
+    else:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,118 @@
+"""What an earlier attempt of the same task has already written. Shell; rules in README.md.
+
+Before an attempt writes, it leaves a note in a group of its own: the batch of the query, its
+producer id, and where each partition ended. A later attempt of the same task and batch finds the
+note, looks at what that producer wrote from there on, and leaves those rows out.
+
+This is where transactions will come in: a `Delivery` that begins one here and is committed by the
+driver needs no note.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.fetcher import READ_UNCOMMITTED, FetchConfig, Fetched, Fetcher
+from ledgerstone.client.offsets import (
+    LATEST,
+    CommittedOffset,
+    commit_offsets,
+    committed_offsets,
+    list_offsets,
+)
+from ledgerstone.records.batch import BatchHeader
+from ledgerstone.records.record import iter_records
+from ledgerstone.spark.errors import WriteFailed
+from ledgerstone.types import TopicPartition
+
+_FETCH_BYTES: Final = 8 << 20
+
+Content = tuple[bytes | None, bytes | None]  # key and value of a record
+
+
+class WriteId(NamedTuple):
+    """The same for every attempt of a task, and for no other task."""
+
+    query_id: str
+    batch_id: int
+    partition_id: int
+
+    @property
+    def group_id(self) -> str:
+        return f"ledgerstone-sink-{self.query_id}-{self.partition_id}"
+
+
+class Delivery(Protocol):
+    def begin(self, topic: str) -> Counter[Content]:
+        """Called before the first record of a topic; what of it is there already."""
+        ...
+
+
+class AtLeastOnce:
+    """Writes everything again."""
+
+    def begin(self, topic: str) -> Counter[Content]:
+        del topic
+        return Counter()
+
+
+class NotedDelivery:
+    def __init__(self, client: Client, write_id: WriteId, producer_id: int) -> None:
+        self._client = client
+        self._id = write_id
+        self._producer_id = producer_id
+
+    def begin(self, topic: str) -> Counter[Content]:
+        partitions = [TopicPartition(topic, n) for n in self._client.topic(topic).partitions]
+        notes = committed_offsets(self._client, self._id.group_id, partitions)
+        ends = list_offsets(self._client, dict.fromkeys(partitions, LATEST))
+        found: Counter[Content] = Counter()
+        fresh: dict[TopicPartition, CommittedOffset] = {}
+        for each in partitions:
+            note = notes.get(each)
+            earlier = () if note is None else producers_in(note.metadata, self._id.batch_id)
+            start, end = ends[each].offset, ends[each].offset
+            if note is not None and earlier:
+                start = note.offset
+                found += self._written(each, start, end, earlier)
+            text = note_of(self._id.batch_id, [*earlier, self._producer_id])
+            fresh[each] = CommittedOffset(start, metadata=text)
+        # Crash here: the note names a producer that has written nothing, which is true.
+        commit_offsets(self._client, self._id.group_id, fresh)
+        return found
+
+    def _written(
+        self, partition: TopicPartition, start: int, end: int, producers: Iterable[int]
+    ) -> Counter[Content]:
+        config = FetchConfig(partition_max_bytes=_FETCH_BYTES, isolation_level=READ_UNCOMMITTED)
+        fetcher = Fetcher(self._client, config)
+        found: Counter[Content] = Counter()
+        for fetched in fetcher.read_range(partition, start, end):
+            for header, batch in _batches_of(fetched, tuple(producers)):
+                if header.record_count <= header.last_offset_delta:
+                    raise WriteFailed(
+                        f"{partition}: an earlier attempt of {self._id} was compacted at offset "
+                        f"{header.base_offset} already, so nobody knows what it wrote; "
+                        "deduplicate=false writes all of it again"
+                    )
+                found.update((record.key, record.value) for record in iter_records(batch))
+        return found
+
+
+def _batches_of(
+    fetched: Fetched, producers: tuple[int, ...]
+) -> Iterable[tuple[BatchHeader, memoryview]]:
+    return (each for each in fetched.batches() if each[0].producer_id in producers)
+
+
+def note_of(batch_id: int, producers: Iterable[int]) -> str:
+    return f"{batch_id}:{','.join(map(str, producers))}"
+
+
+def producers_in(note: str | None, batch_id: int) -> tuple[int, ...]:
+    """Those of earlier attempts of this batch; none if the note is about another one."""
+    noted_batch, _, producers = (note or "").partition(":")
+    if noted_batch != str(batch_id):
+        return ()
+    return tuple(int(each) for each in producers.split(",") if each.isdigit())

@@ -1,0 +1,87 @@
+"""The raw batches of one offset range, fetched ahead. Shell over a `Client`.
+
+The next answer is fetched while the present one becomes Arrow: kernels and sockets let go of the
+interpreter. What is missing at the front or the end is data loss, never a silent jump.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from ledgerstone.client.ahead import one_ahead
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.fetcher import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    FetchConfig,
+    Fetched,
+    Fetcher,
+)
+from ledgerstone.client.offsets import list_offsets
+from ledgerstone.errors import OffsetOutOfRange
+from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
+from ledgerstone.spark.offsets import EARLIEST, LATEST
+from ledgerstone.spark.planning import OffsetRange
+from ledgerstone.spark.read_options import Isolation, RowOptions
+
+LEVELS: Final = {
+    Isolation.READ_COMMITTED: READ_COMMITTED,
+    Isolation.READ_UNCOMMITTED: READ_UNCOMMITTED,
+}
+
+logger = logging.getLogger(__name__)
+
+
+def windows(
+    client: Client, wanted: OffsetRange, rows: RowOptions, *, fetch_bytes: int
+) -> Iterator[Fetched]:
+    """Whole batches that hold the range; the first and the last may reach beyond it.
+
+    Nobody else may use the client until this has ended or is closed."""
+    config = FetchConfig(
+        max_bytes=fetch_bytes,
+        partition_max_bytes=fetch_bytes,
+        isolation_level=LEVELS[rows.isolation],
+    )
+    return one_ahead(_fetch(client, Fetcher(client, config), wanted, rows))
+
+
+def _fetch(
+    client: Client, fetcher: Fetcher, wanted: OffsetRange, rows: RowOptions
+) -> Iterator[Fetched]:
+    position, max_wait_ms = wanted.start_offset, 0
+    while position < wanted.end_offset:
+        try:
+            (fetched,) = fetcher.fetch({wanted.partition: position}, max_wait_ms=max_wait_ms)
+        except OffsetOutOfRange:
+            resumed = _after_loss(client, wanted, position, rows)
+            if resumed is None:
+                return
+            position = resumed
+            continue
+        if fetched.next_offset > position:
+            position, max_wait_ms = fetched.next_offset, 0
+            yield fetched
+            continue
+        end_offset = fetched.end_offset(fetcher.config.isolation_level)
+        if position >= end_offset:
+            # Planned from offsets that were there; a log only ends earlier if it is another one.
+            _lose(f"{wanted}: the log ends at {end_offset}, read up to {position}", rows)
+            return
+        # There is more, but it did not come. Asking again at once would only keep the broker
+        # from sending it.
+        max_wait_ms = fetcher.config.max_wait_ms
+
+
+def _after_loss(client: Client, wanted: OffsetRange, position: int, rows: RowOptions) -> int | None:
+    """Where to go on, if that is allowed; None if the whole rest is not there."""
+    start = list_offsets(client, {wanted.partition: EARLIEST})[wanted.partition].offset
+    end = list_offsets(client, {wanted.partition: LATEST})[wanted.partition].offset
+    _lose(f"{wanted}: offset {position} is not in the log, which has [{start}, {end})", rows)
+    return start if position < start < wanted.end_offset else None
+
+
+def _lose(message: str, rows: RowOptions) -> None:
+    if rows.fail_on_data_loss:
+        raise DataLoss(f"{message}; {HOW_TO_GO_ON}")
+    logger.warning("data loss: %s", message)

@@ -1,0 +1,113 @@
+"""Offsets of a range that are no rows, and why. Pure.
+
+A reader of a compacted or transactional topic skips offsets all the time. `rows=gaps` shows them:
+each run of offsets with one reason, so that nobody has to guess whether something was lost.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ledgerstone.records.kernels import scan
+from ledgerstone.spark.planning import OffsetRange
+from ledgerstone.spark.read_options import Isolation, RowOptions
+from ledgerstone.spark.schema import Projection
+from ledgerstone.spark.windows import Window
+from ledgerstone.state.visibility import hidden_batches, walk_pieces
+from ledgerstone.types import TopicPartition
+
+
+class Reason(Enum):
+    COMPACTED = "compacted"  # a later record has the key, or a tombstone has run out
+    CONTROL = "control"  # the marker of a transaction
+    ABORTED = "aborted"  # written by a transaction that was aborted
+    DELETED = "deleted"  # below the start of the log: retention, or DeleteRecords
+
+
+class Gap(NamedTuple):
+    """The offsets in [start_offset, end_offset)."""
+
+    start_offset: int
+    end_offset: int
+    reason: Reason
+
+
+def gaps_in(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) -> Iterator[Gap]:
+    """In the order of the log; neighbours of one reason are one gap."""
+    current: Gap | None = None
+    for gap in _pieces(windows, wanted, rows):
+        if current and current.end_offset == gap.start_offset and current.reason is gap.reason:
+            current = current._replace(end_offset=gap.end_offset)
+            continue
+        if current:
+            yield current
+        current = gap
+    if current:
+        yield current
+
+
+def _pieces(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) -> Iterator[Gap]:
+    position = wanted.start_offset
+    committed = rows.isolation is Isolation.READ_COMMITTED
+    for window in windows:
+        if window.fetch_offset > position:
+            # Fetching went on at the start of the log, with leave to do so.
+            yield from _clipped(position, window.fetch_offset, Reason.DELETED, wanted)
+            position = window.fetch_offset
+        found = scan(window.data)
+        control = found.is_control
+        hidden = hidden_batches(window.data, found, window.aborted if committed else ())
+        offsets = [c.offset for c in walk_pieces(window.data, found, hidden)]
+        held = np.concatenate(offsets) if offsets else np.empty(0, np.int64)
+        for index in range(len(found)):
+            base, last = int(found.base_offset[index]), int(found.last_offset[index])
+            yield from _clipped(position, base, Reason.COMPACTED, wanted)
+            if hidden[index]:
+                reason = Reason.CONTROL if control[index] else Reason.ABORTED
+                yield from _clipped(max(base, position), last + 1, reason, wanted)
+            else:
+                yield from _inside(held, max(base, position), last + 1, wanted)
+            position = max(position, last + 1)
+    yield from _clipped(position, wanted.end_offset, Reason.COMPACTED, wanted)
+
+
+def _inside(
+    held: np.ndarray[tuple[int], np.dtype[np.int64]], start: int, end: int, wanted: OffsetRange
+) -> Iterator[Gap]:
+    first, stop = np.searchsorted(held, [start, end])
+    own = held[first:stop]
+    edges = np.concatenate([[start - 1], own, [end]])
+    for index in np.flatnonzero(np.diff(edges) > 1).tolist():
+        yield from _clipped(int(edges[index]) + 1, int(edges[index + 1]), Reason.COMPACTED, wanted)
+
+
+def _clipped(start: int, end: int, reason: Reason, wanted: OffsetRange) -> Iterator[Gap]:
+    start, end = max(start, wanted.start_offset), min(end, wanted.end_offset)
+    if start < end:
+        yield Gap(start, end, reason)
+
+
+def gap_batches(
+    windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions, shape: Projection
+) -> Iterator[pa.RecordBatch]:
+    gaps = list(gaps_in(windows, wanted, rows))
+    if gaps:
+        columns = [_column(name, gaps, wanted.partition) for name in shape.names]
+        yield shape.batch(columns)
+
+
+def _column(name: str, gaps: list[Gap], partition: TopicPartition) -> pa.Array:
+    match name:
+        case "topic":
+            return pa.array([partition.topic] * len(gaps), pa.string())
+        case "partition":
+            return pa.array([partition.partition] * len(gaps), pa.int32())
+        case "startOffset":
+            return pa.array([gap.start_offset for gap in gaps], pa.int64())
+        case "endOffset":
+            return pa.array([gap.end_offset for gap in gaps], pa.int64())
+        case _:
+            return pa.array([gap.reason.value for gap in gaps], pa.string())

@@ -1,0 +1,98 @@
+"""The segment files of one partition as windows of whole batches. Shell; opens files to read only.
+
+What is visible to a reader of committed records is found out as a broker does: aborted transactions
+are in the `.txnindex` files, and an open one ends what may be seen.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from ledgerstone.errors import StorageError
+from ledgerstone.records.batch import HEADER_SIZE, read_header
+from ledgerstone.records.kernels import scan
+from ledgerstone.spark.windows import Window
+from ledgerstone.storage.batch_scan import scan_headers
+from ledgerstone.storage.filenames import SWAP, Kind, file_name, parse_file_name
+from ledgerstone.storage.txn_index import AbortedTxnEntry, decode_entries
+from ledgerstone.system import OsFile
+from ledgerstone.types import AbortedTxn
+
+_WINDOW_BYTES: Final = 8 << 20
+
+
+class InterruptedSwap(StorageError):
+    """A crash came between two renames; only a broker knows which files count."""
+
+
+class PartitionFiles:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        bases = []
+        for name in sorted(os.listdir(directory)):
+            parsed = parse_file_name(name)
+            if parsed is not None and parsed.suffix == SWAP:
+                raise InterruptedSwap(f"{directory / name}: start a broker on this directory once")
+            if parsed is not None and parsed.kind is Kind.LOG and not parsed.suffix:
+                bases.append(parsed.offset)
+        self._bases = bases
+        self._aborted = [entry for base in bases for entry in self._aborted_in(base)]
+
+    def end_offset(self, *, committed: bool) -> int:
+        """After the last batch, or where the first open transaction began."""
+        end = 0
+        opened: dict[int, int] = {}  # producer id: first offset of its open transaction
+        for base in self._bases:
+            file = self._open(base)
+            try:
+                for _, header in scan_headers(file, 0, file.size()):
+                    end = header.next_offset
+                    if header.is_control:
+                        opened.pop(header.producer_id, None)
+                    elif header.is_transactional:
+                        opened.setdefault(header.producer_id, header.base_offset)
+            finally:
+                file.close()
+        return min(opened.values(), default=end) if committed else end
+
+    def windows_from(self, offset: int) -> Iterator[Window]:
+        following = [*self._bases[1:], None]
+        for base, after in zip(self._bases, following, strict=True):
+            if after is None or after > offset:
+                yield from self._windows_of(base, offset)
+
+    def _windows_of(self, base: int, offset: int) -> Iterator[Window]:
+        file = self._open(base)
+        try:
+            position, size, wanted = 0, file.size(), _WINDOW_BYTES
+            while position + HEADER_SIZE <= size:
+                data = file.pread(min(wanted, size - position), position)
+                found = scan(data)
+                if not len(found):
+                    wanted = read_header(data).size
+                    if position + wanted > size:
+                        return  # the torn tail of a crash
+                    continue
+                position, wanted = position + found.consumed, _WINDOW_BYTES
+                first, last = int(found.base_offset[0]), int(found.last_offset[-1])
+                if last >= offset:
+                    whole = memoryview(data)[: found.consumed]
+                    yield Window(max(first, offset), whole, self._aborted_between(first, last))
+        finally:
+            file.close()
+
+    def _aborted_between(self, first: int, last: int) -> tuple[AbortedTxn, ...]:
+        return tuple(
+            AbortedTxn(entry.producer_id, entry.first_offset)
+            for entry in self._aborted
+            if entry.last_offset >= first and entry.first_offset <= last
+        )
+
+    def _aborted_in(self, base: int) -> list[AbortedTxnEntry]:
+        path = self._directory / file_name(base, Kind.TXN_INDEX)
+        return decode_entries(path.read_bytes(), str(path)) if path.exists() else []
+
+    def _open(self, base: int) -> OsFile:
+        path = self._directory / file_name(base, Kind.LOG)
+        return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))

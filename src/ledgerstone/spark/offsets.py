@@ -1,0 +1,80 @@
+"""Offsets of many partitions: as JSON, limited, and compared. Pure.
+
+Spark compares offsets as text, so the same offsets must always be written in the same order: by
+topic, then by the number of the partition. The layout is that of Spark's own Kafka connector, and
+a checkpoint of one is read by the other.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from ledgerstone.errors import ConfigError
+from ledgerstone.types import INT32_MAX, INT64_MAX, TopicPartition
+
+# Kafka's numbers for "wherever that is", also as offsets in JSON.
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+Offsets = Mapping[TopicPartition, int]
+OffsetJson = dict[str, dict[str, int]]
+
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+
+
+def to_json(offsets: Offsets) -> OffsetJson:
+    """For Spark, which keeps it in the checkpoint."""
+    found: OffsetJson = {}
+    for partition in sorted(offsets):
+        found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return found
+
+
+def from_json(
+    content: object, what: str = "offsets", *, minimum: int = 0
+) -> dict[TopicPartition, int]:
+    """Of what `to_json` makes, and of what people write into an option."""
+    found: dict[TopicPartition, int] = {}
+    if not isinstance(content, dict):
+        raise ConfigError(what, content, 'an object like {"topic": {"0": 23}}')
+    for topic, partitions in content.items():
+        if not isinstance(partitions, dict):
+            raise ConfigError(what, content, f"topic {topic!r} needs an object of partitions")
+        for number, offset in partitions.items():
+            if not _NUMBER.fullmatch(str(number)) or int(number) > INT32_MAX:
+                raise ConfigError(what, content, f"{number!r} is not the number of a partition")
+            if type(offset) is not int or not minimum <= offset <= INT64_MAX:
+                raise ConfigError(
+                    what, content, f"{topic}-{number} has {offset!r}, not a number from {minimum}"
+                )
+            found[TopicPartition(topic, int(number))] = offset
+    return found
+
+
+def parse_offsets(text: str, what: str, *, minimum: int) -> dict[TopicPartition, int]:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(what, text, f"not JSON: {error}") from None
+    return from_json(content, what, minimum=minimum)
+
+
+def limited(start: Offsets, end: Offsets, max_offsets: int) -> dict[TopicPartition, int]:
+    """Ends such that about `max_offsets` lie before them, shared out by how much there is.
+
+    A partition with anything to read moves by at least one, so none starves. Counts offsets, not
+    records: how many of them are left in the log is not known before they are read."""
+    sizes = {each: end[each] - start[each] for each in end if end[each] > start[each]}
+    total = sum(sizes.values())
+    found = dict(end)
+    for each, size in sizes.items():
+        share = max_offsets * size / total
+        step = math.ceil(share) if share < 1 else math.floor(share)
+        found[each] = min(start[each] + step, end[each])
+    return found
+
+
+def backlog(start: Offsets, end: Offsets) -> int:
+    return sum(max(end[each] - start.get(each, end[each]), 0) for each in end)

@@ -1,0 +1,68 @@
+"""Offset ranges for the tasks of one read. Pure.
+
+One task reads one partition, because its connection then reads one log from front to back. Larger
+ranges are split only where the options ask for more tasks, or for smaller ones.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ledgerstone.spark.offsets import Offsets
+from ledgerstone.types import TopicPartition
+
+
+class OffsetRange(NamedTuple):
+    """The records of a partition in [start_offset, end_offset)."""
+
+    partition: TopicPartition
+    start_offset: int
+    end_offset: int
+
+    @property
+    def size(self) -> int:
+        return self.end_offset - self.start_offset
+
+    def __str__(self) -> str:
+        return f"{self.partition} [{self.start_offset}, {self.end_offset})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Splits:
+    min_partitions: int | None = None
+    max_records: int | None = None
+
+
+def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
+    """What lies between, partition by partition; partitions with nothing are left out."""
+    return [
+        OffsetRange(each, start[each], end[each]) for each in sorted(end) if end[each] > start[each]
+    ]
+
+
+def plan(ranges: Iterable[OffsetRange], splits: Splits) -> list[OffsetRange]:
+    planned = list(ranges)
+    if splits.max_records is not None:
+        limit = splits.max_records
+        planned = [part for each in planned for part in _divide(each, -(-each.size // limit))]
+    if splits.min_partitions is not None and len(planned) < splits.min_partitions:
+        planned = list(_divide_all(planned, splits.min_partitions))
+    return planned
+
+
+def _divide_all(ranges: list[OffsetRange], wanted: int) -> Iterator[OffsetRange]:
+    left = sum(each.size for each in ranges)
+    for index, each in enumerate(ranges):
+        # Whoever comes later gets at least one task each; the others share by size.
+        later = len(ranges) - index - 1
+        parts = min(max(round(each.size / left * wanted), 1), max(wanted - later, 1))
+        yield from _divide(each, parts)
+        wanted -= parts
+        left -= each.size
+
+
+def _divide(each: OffsetRange, parts: int) -> Iterator[OffsetRange]:
+    parts = min(max(parts, 1), each.size)
+    bounds = [each.start_offset + each.size * index // parts for index in range(parts + 1)]
+    for index in range(parts):
+        yield OffsetRange(each.partition, bounds[index], bounds[index + 1])

@@ -1,0 +1,105 @@
+"""Partitions and offsets as a cluster has them: what the driver asks before a read. Shell.
+
+Functions over a `Client`. What the options leave open is settled here; what they say wrongly is
+refused with the partition's name.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.offsets import list_offsets
+from ledgerstone.errors import ConfigError, UnknownTopicOrPartition
+from ledgerstone.spark.fetching import LEVELS
+from ledgerstone.spark.offsets import EARLIEST, LATEST
+from ledgerstone.spark.read_options import Isolation, Position, Topics
+from ledgerstone.types import NO_OFFSET, TopicPartition
+
+
+def partitions_of(client: Client, topics: Topics) -> list[TopicPartition]:
+    """Sorted. A topic that is named and is not there raises; one of a pattern cannot be missing."""
+    if topics.assign is not None:
+        known = {
+            topic: client.topic(topic) for topic in dict.fromkeys(p.topic for p in topics.assign)
+        }
+        for each in topics.assign:
+            if each.partition not in known[each.topic].partitions:
+                raise UnknownTopicOrPartition(f"assign names {each}, which is not there")
+        return sorted(topics.assign)
+    if topics.pattern is not None:
+        try:
+            pattern = re.compile(topics.pattern)
+        except re.error as error:
+            raise ConfigError("subscribePattern", topics.pattern, str(error)) from None
+        found = [info for info in client.all_topics() if pattern.fullmatch(info.name)]
+    else:
+        found = [client.topic(name) for name in topics.subscribe or ()]
+    return sorted(TopicPartition(info.name, n) for info in found for n in info.partitions)
+
+
+def offsets_at(
+    client: Client, partitions: Iterable[TopicPartition], at: int, isolation: Isolation
+) -> dict[TopicPartition, int]:
+    """EARLIEST, or LATEST as far as the reader may see."""
+    wanted = dict.fromkeys(partitions, at)
+    listed = list_offsets(client, wanted, isolation_level=LEVELS[isolation]) if wanted else {}
+    return {each: found.offset for each, found in listed.items()}
+
+
+def resolve(
+    client: Client,
+    position: Position,
+    partitions: list[TopicPartition],
+    isolation: Isolation,
+    *,
+    what: str,
+) -> dict[TopicPartition, int]:
+    """The offset of every partition."""
+    if position.timestamp_ms is not None:
+        times = dict.fromkeys(partitions, position.timestamp_ms)
+        return _by_time(client, times, isolation, position, what)
+    if position.timestamps is not None:
+        times = _for_each(position.timestamps, partitions, f"{what}OffsetsByTimestamp")
+        return _by_time(client, times, isolation, position, what)
+    if position.offsets is None:
+        return offsets_at(client, partitions, position.at, isolation)
+    given = _for_each(position.offsets, partitions, f"{what}Offsets")
+    found = dict(given)
+    for word in (EARLIEST, LATEST):
+        said = [each for each in partitions if given[each] == word]
+        found |= offsets_at(client, said, word, isolation)
+    return found
+
+
+def _for_each(
+    given: Mapping[TopicPartition, int], partitions: list[TopicPartition], what: str
+) -> dict[TopicPartition, int]:
+    missing = [str(each) for each in partitions if each not in given]
+    unknown = [str(each) for each in sorted(given) if each not in partitions]
+    if missing or unknown:
+        raise ConfigError(
+            what,
+            {str(each): offset for each, offset in sorted(given.items())},
+            f"every partition has to be named, and no other; missing {missing}, unknown {unknown}",
+        )
+    return {each: given[each] for each in partitions}
+
+
+def _by_time(
+    client: Client,
+    times: Mapping[TopicPartition, int],
+    isolation: Isolation,
+    position: Position,
+    what: str,
+) -> dict[TopicPartition, int]:
+    listed = list_offsets(client, times, isolation_level=LEVELS[isolation]) if times else {}
+    late = [each for each in times if listed[each].offset == NO_OFFSET]
+    if late and position.late_is_error:
+        raise ConfigError(
+            f"{what}Timestamp",
+            times[late[0]],
+            f"{late[0]} has no record of that time or later; "
+            f"startingOffsetsByTimestampStrategy=latest starts at the end",
+        )
+    ends = offsets_at(client, late, LATEST, isolation)
+    return {each: ends.get(each, listed[each].offset) for each in times}

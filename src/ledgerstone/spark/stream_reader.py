@@ -1,0 +1,186 @@
+"""Micro-batches: how far each goes, its tasks, and what is told about it. Shell.
+
+One of these lives on the driver for as long as a query does, and has a connection; a pickled copy
+goes to every task, which has none. Spark calls `latestOffset(start)` after the batch that ends at
+`start` was committed, so that is when a group is told. Names in camelCase are dictated by Spark.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
+from ledgerstone.spark.filters import Pruning
+from ledgerstone.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    OffsetJson,
+    Offsets,
+    backlog,
+    from_json,
+    limited,
+    to_json,
+)
+from ledgerstone.spark.planning import plan, ranges_between
+from ledgerstone.spark.positions import offsets_at, partitions_of, resolve
+from ledgerstone.spark.progress import publish
+from ledgerstone.spark.read_options import ReadOptions
+from ledgerstone.spark.schema import Projection
+from ledgerstone.spark.tasks import RangeTask, read_range
+from ledgerstone.spark.tombstone_watch import TombstoneWatch
+from ledgerstone.spark.worker import connect, settle
+from ledgerstone.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: ReadOptions, shape: Projection) -> None:
+        assert options.connection is not None, "a stream without a broker"
+        assert options.topics is not None, "a stream without topics"
+        self.options = options
+        self.connection = options.connection
+        self.topics = options.topics
+        self.shape = shape
+        self._client: Client | None = None
+        self._watch = TombstoneWatch(options.on_missed_tombstones, options.group_id)
+        self._published: dict[TopicPartition, int] = {}
+        self._latest: dict[TopicPartition, int] = {}  # as last asked for
+        self._frozen: dict[TopicPartition, int] | None = None  # the end of an AvailableNow run
+        self._last_batch_ms = 0
+
+    # -- where a batch begins and ends ---------------------------------------------------------
+
+    def initialOffset(self) -> OffsetJson:  # noqa: N802
+        """Only of a new query; one that comes back has its offsets in the checkpoint."""
+        client = self._connected()
+        self._watch.query_is_new()
+        known = partitions_of(client, self.topics)
+        isolation = self.options.rows.isolation
+        start = resolve(client, self.options.starting, known, isolation, what="starting")
+        return to_json(start)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetJson:  # noqa: N802
+        client = self._connected()
+        done = from_json(start, "the offset in the checkpoint")
+        self._watch.check(client, done)
+        self._publish(client, done)
+        available = self._latest_offsets() if self._frozen is None else dict(self._frozen)
+        begin = self._with_new_partitions(client, done, available)
+        end = self._without_lost(done, available)
+        return to_json(self._admitted(client, begin, end, limit))
+
+    def _latest_offsets(self) -> dict[TopicPartition, int]:
+        client = self._connected()
+        known = partitions_of(client, self.topics)
+        self._latest = offsets_at(client, known, LATEST, self.options.rows.isolation)
+        return dict(self._latest)
+
+    def _with_new_partitions(
+        self, client: Client, done: Offsets, available: Offsets
+    ) -> dict[TopicPartition, int]:
+        """Where each partition is; one that is new begins at the start of its log."""
+        new = [each for each in available if each not in done]
+        starts = offsets_at(client, new, EARLIEST, self.options.rows.isolation)
+        for each, offset in sorted(starts.items()):
+            if offset > 0:
+                self._lose(f"new partition {each} begins at {offset}, not at 0")
+        return {**done, **starts}
+
+    def _without_lost(self, done: Offsets, available: Offsets) -> dict[TopicPartition, int]:
+        gone = [str(each) for each in sorted(done) if each not in available]
+        if gone:
+            self._lose(f"partitions {', '.join(gone)} are gone")
+        for each, offset in sorted(done.items()):
+            end = available.get(each)
+            if end is not None and end < offset:
+                self._lose(f"{each} ends at {end}, but was read up to {offset}")
+        return dict(available)
+
+    def _admitted(
+        self, client: Client, begin: Offsets, end: Offsets, limit: ReadLimit
+    ) -> dict[TopicPartition, int]:
+        now_ms = client.clock.monotonic_ms()
+        admission = self.options.admission
+        waiting = backlog(begin, end)
+        if admission.min_offsets is not None and self._frozen is None:
+            is_due = now_ms - self._last_batch_ms >= admission.max_delay_ms
+            is_first = self._last_batch_ms == 0
+            if waiting < admission.min_offsets and not is_due and not is_first:
+                return {each: begin[each] for each in begin if each in end}
+        if waiting:
+            self._last_batch_ms = now_ms
+        if isinstance(limit, ReadMaxRows):
+            return limited(begin, end, limit.max_rows)
+        return dict(end)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        max_offsets = self.options.admission.max_offsets
+        return ReadAllAvailable() if max_offsets is None else ReadMaxRows(max_offsets)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._frozen = self._latest_offsets()
+
+    def reportLatestOffset(self) -> OffsetJson | None:  # noqa: N802
+        return to_json(self._latest) if self._latest else None
+
+    # -- tasks ---------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        client = self._connected()
+        isolation = self.options.rows.isolation
+        to_offsets = from_json(end, "the offset to read up to")
+        done = from_json(start, "the offset in the checkpoint")
+        self._watch.check(client, done)
+        earliest = offsets_at(client, to_offsets, EARLIEST, isolation)
+        begin = {each: done.get(each, earliest[each]) for each in to_offsets}
+        for each, offset in sorted(begin.items()):
+            if offset < min(earliest[each], to_offsets[each]):
+                self._lose(f"{each} begins at {earliest[each]}, but was read up to {offset}")
+                begin[each] = min(earliest[each], to_offsets[each])
+        ranges = plan(ranges_between(begin, to_offsets), self.options.splits)
+        return [RangeTask(each) for each in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(partition, self.connection, self.options.rows, Pruning(), self.shape)
+
+    # -- the end of a batch, and of a query ----------------------------------------------------
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._publish(self._connected(), from_json(end, "the offset of a finished batch"))
+
+    def stop(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _publish(self, client: Client, done: Offsets) -> None:
+        news = {each: at for each, at in done.items() if self._published.get(each) != at}
+        group_id = self.options.group_id
+        if group_id is not None and news and publish(client, group_id, news):
+            self._published |= news
+
+    def _lose(self, message: str) -> None:
+        if self.options.rows.fail_on_data_loss:
+            raise DataLoss(f"{message}; {HOW_TO_GO_ON}")
+        logger.warning("data loss: %s", message)
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            self._client = connect(self.connection)
+            settle()
+        return self._client
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For tasks: everything but the connection."""
+        return {**self.__dict__, "_client": None}

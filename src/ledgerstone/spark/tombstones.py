@@ -1,0 +1,115 @@
+"""Has a reader missed deletes? A tombstone removed before it was read leaves a ghost. Shell.
+
+Ledgerstone remembers, for each partition, the offset below which it has removed tombstones; a
+reader that is still below it may have missed one. Of other brokers only this is known: a tombstone
+stays for `delete.retention.ms`, so a reader that was away for longer may have missed some.
+"""
+
+import http.client
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.configs import Resource, ResourceType, describe_configs
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.spark.offsets import Offsets
+from ledgerstone.types import TopicPartition
+
+HTTP_LISTENER: Final = "ledgerstone.http.listener"
+_TIMEOUT_S: Final = 10.0
+_MAX_ANSWER_BYTES: Final = 16 << 20
+_EVERY_ADDRESS: Final = ("", "0.0.0.0", "[::]")
+
+logger = logging.getLogger(__name__)
+
+
+class Missed(NamedTuple):
+    """Why deletes of a partition may have been missed by a reader at `next_offset`."""
+
+    partition: TopicPartition
+    next_offset: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.partition} at offset {self.next_offset}: {self.reason}"
+
+
+def removed_below(client: Client, topic: str) -> dict[TopicPartition, int] | None:
+    """For each partition the offset below which tombstones were removed; None if nobody says."""
+    found: dict[TopicPartition, int] = {}
+    answered = False
+    for host, port in _http_addresses(client):
+        answer = _get(host, port, f"/api/v1/topics/{quote(topic, safe='')}/tombstones")
+        for each in (answer or {}).get("partitions", ()):
+            partition = TopicPartition(topic, int(each["partition"]))
+            found[partition] = max(found.get(partition, 0), int(each["removed_below_offset"] or 0))
+        answered = answered or answer is not None
+    return found if answered else None
+
+
+def missed_by_offset(positions: Offsets, removed: Offsets, seen_before: Offsets) -> list[Missed]:
+    """Who is below what was removed since `seen_before`."""
+    return [
+        Missed(each, position, f"tombstones were removed below offset {removed[each]}")
+        for each, position in sorted(positions.items())
+        if position < removed.get(each, 0) and removed[each] > seen_before.get(each, 0)
+    ]
+
+
+def missed_by_time(
+    positions: Offsets, last_read_ms: Mapping[TopicPartition, int], retention_ms: int, now_ms: int
+) -> list[Missed]:
+    """Who was away for longer than a tombstone stays."""
+    return [
+        Missed(
+            each,
+            position,
+            f"nothing was read for {now_ms - last_read_ms[each]} ms, "
+            f"and tombstones stay for {retention_ms} ms (delete.retention.ms)",
+        )
+        for each, position in sorted(positions.items())
+        if each in last_read_ms and now_ms - last_read_ms[each] > retention_ms
+    ]
+
+
+def tombstone_retention_ms(client: Client, topic: str) -> int | None:
+    """None where nothing is compacted: tombstones mean nothing there."""
+    entries = describe_configs(client, Resource(ResourceType.TOPIC, topic))
+    values = {entry.name: entry.value or "" for entry in entries}
+    if "compact" not in values.get("cleanup.policy", ""):
+        return None
+    return int(values.get("delete.retention.ms") or 86_400_000)
+
+
+def _http_addresses(client: Client) -> list[tuple[str, int]]:
+    found = []
+    for node_id, endpoint in sorted(client.session.cluster.brokers.items()):
+        try:
+            entries = describe_configs(client, Resource(ResourceType.BROKER, str(node_id)))
+        except LedgerstoneError as error:
+            logger.info("broker %s does not tell its settings: %s", node_id, error)
+            continue
+        value = next((entry.value for entry in entries if entry.name == HTTP_LISTENER), None)
+        host, _, port = (value or "").rpartition(":")
+        if port.isdigit():
+            host = endpoint.host if host in _EVERY_ADDRESS else host.strip("[]")
+            found.append((host, int(port)))
+    return found
+
+
+def _get(host: str, port: int, path: str) -> dict[str, Any] | None:
+    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        text = response.read(_MAX_ANSWER_BYTES)
+        content = json.loads(text) if response.status == http.client.OK else None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        logger.info("http://%s:%s%s: %s", host, port, path, error)
+        return None
+    finally:
+        connection.close()
+    return content if isinstance(content, dict) else None

@@ -1,0 +1,96 @@
+"""One Spark session and one broker for all tests here: both cost seconds to start.
+
+Every test of this directory is marked `spark` and runs in one worker, since a second session would
+need another JVM. Queries end by themselves (`availableNow`); nobody waits for a timer.
+"""
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import ledgerstone.spark
+from ledgerstone.client.admin import NewTopic, create_topic
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from tests.kit.broker import BrokerProcess
+
+_HERE = Path(__file__).parent
+_NUMBERS = itertools.count()
+
+MakeTopic = Callable[..., str]
+Produce = Callable[..., None]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(_HERE):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    directory = tmp_path_factory.mktemp("spark")
+    session = ledgerstone.spark.session(
+        "tests",
+        master="local[2,3]",
+        short_lived=True,
+        conf={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.local.dir": str(directory / "local"),
+            "spark.log.level": "ERROR",
+        },
+    )
+    yield session
+    with warnings.catch_warnings():
+        # Py4J leaves its sockets to the collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def client(broker: BrokerProcess) -> Iterator[Client]:
+    host, _, port = broker.bootstrap.rpartition(":")
+    with Client([Endpoint(host, int(port))]) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def new_name() -> Callable[[str], str]:
+    """Names for topics and groups that no other test of this session uses."""
+    return lambda stem: f"{stem}-{next(_NUMBERS)}"
+
+
+@pytest.fixture(scope="session")
+def make_topic(client: Client, new_name: Callable[[str], str]) -> MakeTopic:
+    def make(stem: str = "topic", *, partitions: int = 1, **configs: str) -> str:
+        name = new_name(stem)
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs=settings)
+        create_topic(client, topic)
+        return name
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def produce(client: Client) -> Produce:
+    def send(*records: NewRecord, **config: object) -> None:
+        producer = Producer(client, ProducerConfig(**config))  # type: ignore[arg-type]
+        for outcome in producer.send(records):
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    return send

@@ -1,0 +1,185 @@
+"""Streams through Spark: limits, restarts, groups, data loss, a checkpoint of another connector."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from ledgerstone.client.admin import add_partitions, delete_records
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.offsets import committed_offsets
+from ledgerstone.client.producer import NewRecord
+from ledgerstone.types import TopicPartition
+from tests.kit.broker import BrokerProcess
+from tests.kit.cleaner_api import compact
+from tests.spark.conftest import MakeTopic, Produce
+from tests.spark.kit import offsets_of, run_until_now, stream
+
+EARLIEST = {"startingOffsets": "earliest"}
+
+
+class Batches:
+    """What each micro-batch brought."""
+
+    def __init__(self) -> None:
+        self.offsets: list[list[tuple[int, int]]] = []
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        del batch_id
+        self.offsets.append(offsets_of(frame))
+
+    @property
+    def all(self) -> list[tuple[int, int]]:
+        return sorted(offset for batch in self.offsets for offset in batch)
+
+
+def numbered(topic: str, count: int) -> list[NewRecord]:
+    return [NewRecord(topic, b"%d" % n, b"", partition=n % 2) for n in range(count)]
+
+
+def test_limits_and_restarts_lose_and_repeat_nothing(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("limits", partitions=2)
+    options = {**EARLIEST, "maxOffsetsPerTrigger": "8", "kafka.group.id": f"{topic}-group"}
+    seen = Batches()
+
+    produce(*numbered(topic, 20))
+    run_until_now(stream(spark, broker, topic, **options), tmp_path, seen)
+    produce(*numbered(topic, 4))
+    run_until_now(stream(spark, broker, topic, **options), tmp_path, seen)
+
+    assert [len(batch) for batch in seen.offsets] == [8, 8, 4, 4]
+    assert seen.all == [(p, n) for p in (0, 1) for n in range(12)]
+    committed = committed_offsets(client, f"{topic}-group")
+    assert {each.partition: done.offset for each, done in committed.items()} == {0: 12, 1: 12}
+
+
+def test_a_new_partition_is_read_from_its_start(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("growing", partitions=1)
+    seen = Batches()
+    produce(NewRecord(topic, b"", b"", partition=0))
+    run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+
+    add_partitions(client, topic, 2)
+    produce(NewRecord(topic, b"", b"", partition=1))
+    run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+
+    assert seen.offsets == [[(0, 0)], [(1, 0)]]
+
+
+def test_what_was_deleted_while_the_query_was_away_is_data_loss(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("away")
+    seen = Batches()
+    produce(NewRecord(topic, None, b"0"))
+    run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+    produce(*(NewRecord(topic, None, b"%d" % n) for n in range(1, 6)))
+    delete_records(client, {TopicPartition(topic, 0): 4}).all_done()
+
+    with pytest.raises(StreamingQueryException, match="begins at 4, but was read up to 1"):
+        run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+    forgiving = stream(spark, broker, topic, failOnDataLoss="false", **EARLIEST)
+    run_until_now(forgiving, tmp_path, seen)
+
+    assert seen.all == [(0, 0), (0, 4), (0, 5)]
+
+
+def test_a_checkpoint_of_sparks_kafka_connector_is_continued(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("migrated", partitions=2)
+    produce(*numbered(topic, 10))
+    _write_checkpoint(tmp_path, {topic: {"0": 3, "1": 1}})
+    seen = Batches()
+
+    run_until_now(stream(spark, broker, topic), tmp_path, seen)
+
+    assert seen.all == [(0, 3), (0, 4), (1, 1), (1, 2), (1, 3), (1, 4)]
+
+
+def _write_checkpoint(directory: Path, offsets: dict[str, dict[str, int]]) -> None:
+    """As the connector leaves it after its first batch: compact JSON, a batch that is committed."""
+    conf = {"spark.sql.shuffle.partitions": "2"}
+    head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf})
+    text = json.dumps(offsets, separators=(",", ":"))
+    files = {
+        "metadata": '{"id":"6ba7b810-9dad-11d1-80b4-00c04fd430c8"}',
+        "offsets/0": f"v1\n{head}\n{text}",
+        "commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
+    }
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+
+
+def test_a_folded_stream_tells_each_delete(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("folded")
+    produce(*(NewRecord(topic, key, value) for key, value in [(b"a", b"1"), (b"b", b"1")]))
+    produce(NewRecord(topic, b"a", b"2"), NewRecord(topic, b"b", None))
+    seen = Batches()
+
+    run_until_now(stream(spark, broker, topic, fold="latest", **EARLIEST), tmp_path, seen)
+
+    assert seen.offsets == [[(0, 2), (0, 3)]]
+
+
+def test_missed_tombstones_stop_a_query_that_comes_back(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+    new_name: Callable[[str], str],
+) -> None:
+    topic = make_topic("ghosts", cleanup_policy="compact", delete_retention_ms="0")
+    options = {**EARLIEST, "kafka.group.id": new_name("ghosts-group")}
+    seen = Batches()
+    produce(NewRecord(topic, b"a", b"1"))
+    run_until_now(stream(spark, broker, topic, **options), tmp_path, seen)
+    produce(NewRecord(topic, b"a", None), NewRecord(topic, b"b", b"1"))
+    # The first pass gives the tombstone its time to go, the second lets it go.
+    for _ in range(2):
+        compact(broker, topic)
+        produce(NewRecord(topic, b"c", b"1"))
+
+    with pytest.raises(StreamingQueryException, match="tombstones were removed below offset 2"):
+        run_until_now(stream(spark, broker, topic, **options), tmp_path, seen)
+    reconciled = stream(spark, broker, topic, onMissedTombstones="reconcile", **options)
+    run_until_now(reconciled, tmp_path, seen)
+
+    # The delete of "a" at offset 1 never came, and the query was told.
+    assert (0, 1) not in seen.all
+    assert seen.all[-1] == (0, 4)

@@ -1,0 +1,332 @@
+"""Streams and tables: joins and aggregates in which a deleted row is gone; windows; new keys."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.producer import NewRecord
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams import Topic, as_records, kstream, ktable, to_topic
+from ledgerstone.pipeline.streams.aggregating import GroupedTable, aggregate_table
+from ledgerstone.pipeline.streams.joining import (
+    join_stream_with_table,
+    join_tables,
+    joined_rows,
+)
+from ledgerstone.pipeline.streams.totals import Aggregate, Kind
+from tests.kit.broker import BrokerProcess
+from tests.spark.conftest import MakeTopic, Produce
+from tests.spark.kit import QUERY_TIMEOUT_S
+from tests.spark.test_flows_sources import folded, records_in
+
+USER = "country string, amount bigint"
+
+
+def json_record(topic: str, key: str, value: dict[str, Any] | None) -> NewRecord:
+    content = None if value is None else json.dumps(value).encode()
+    return NewRecord(topic, key.encode(), content, partition=None)
+
+
+def finish(query: StreamingQuery) -> None:
+    assert query.awaitTermination(QUERY_TIMEOUT_S), "the query does not end"
+
+
+def plain(rows: list[Any]) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in rows]
+
+
+def test_a_table_is_the_latest_of_each_key_without_deleted_ones(
+    spark: SparkSession, broker: BrokerProcess, make_topic: MakeTopic, produce: Produce
+) -> None:
+    topic = make_topic("users", partitions=2, cleanup_policy="compact")
+    produce(
+        json_record(topic, "ann", {"country": "PL", "amount": 1}),
+        json_record(topic, "bob", {"country": "PT", "amount": 2}),
+        json_record(topic, "ann", {"country": "PL", "amount": 3}),
+        json_record(topic, "bob", None),
+    )
+
+    rows = ktable(spark, Topic(bootstrap=broker.bootstrap, name=topic, value=USER)).collect()
+
+    assert [(row.key, row.value.amount, row.deleted) for row in rows] == [("ann", 3, False)]
+
+
+def test_aggregates_take_back_what_was_changed_or_deleted(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("paid", partitions=2, cleanup_policy="compact")
+    totals = make_topic("totals", cleanup_policy="compact")
+    grouped = GroupedTable(
+        source=Topic(bootstrap=broker.bootstrap, name=topic, value=USER),
+        by=("value.country",),
+        aggregates=(
+            Aggregate(name="n", kind=Kind.COUNT),
+            Aggregate(name="total", kind=Kind.SUM, column="value.amount"),
+        ),
+        to=Topic(bootstrap=broker.bootstrap, name=totals),
+        work=str(tmp_path),
+    )
+
+    produce(
+        json_record(topic, "ann", {"country": "PL", "amount": 5}),
+        json_record(topic, "bob", {"country": "PL", "amount": 7}),
+        json_record(topic, "cyd", {"country": "PT", "amount": 1}),
+    )
+    finish(aggregate_table(spark, grouped, once=True))
+    before = {
+        json.loads(k)["value.country"]: json.loads(v) for k, v in folded(client, totals).items()
+    }
+    produce(
+        json_record(topic, "ann", {"country": "PT", "amount": 5}),
+        json_record(topic, "bob", None),
+    )
+    finish(aggregate_table(spark, grouped, once=True))
+    after = {
+        json.loads(k)["value.country"]: json.loads(v) for k, v in folded(client, totals).items()
+    }
+
+    assert before == {"PL": {"n": 2, "total": 12}, "PT": {"n": 1, "total": 1}}
+    assert after == {"PT": {"n": 2, "total": 6}}
+
+
+def test_a_tombstone_removes_the_row_from_the_join_with_a_stream(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    users = make_topic("joined-users", cleanup_policy="compact")
+    orders = make_topic("joined-orders")
+    events = kstream(
+        spark, Topic(bootstrap=broker.bootstrap, name=orders, value="user string, item string")
+    ).select("value.*")
+    table = Topic(bootstrap=broker.bootstrap, name=users, value=USER)
+    seen: list[tuple[str, str | None]] = []
+
+    def keep(batch: DataFrame, batch_id: int) -> None:
+        del batch_id
+        rows = batch.select("item", sf.col("table.value.country").alias("country")).collect()
+        seen.extend((row.item, row.country) for row in rows)
+
+    def run() -> None:
+        finish(
+            join_stream_with_table(
+                events,
+                table,
+                on="user",
+                each_batch=keep,
+                checkpoint=str(tmp_path),
+                how="left",
+                once=True,
+            )
+        )
+
+    produce(json_record(users, "ann", {"country": "PL", "amount": 0}))
+    produce(json_record(orders, "1", {"user": "ann", "item": "first"}))
+    run()
+    produce(json_record(users, "ann", None))
+    produce(json_record(orders, "2", {"user": "ann", "item": "second"}))
+    run()
+
+    assert seen == [("first", "PL"), ("second", None)]
+
+
+@pytest.mark.parametrize(
+    ("how", "deleted"),
+    [("inner", ["left", "none"]), ("left", ["none"]), ("full", ["none"])],
+)
+def test_a_join_of_two_tables_has_no_row_where_a_side_is_deleted(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    how: str,
+    deleted: list[str],
+) -> None:
+    names, mails = (make_topic(stem, cleanup_policy="compact") for stem in ("n", "m"))
+    left = Topic(bootstrap=broker.bootstrap, name=names, value="name string")
+    right = Topic(bootstrap=broker.bootstrap, name=mails, value="mail string")
+    keys = spark.createDataFrame(
+        [("both",), ("left",), ("none",), ("none",), (None,)], "key string"
+    )
+    produce(
+        *[json_record(names, key, {"name": key}) for key in ("both", "left", "none")],
+        *[json_record(mails, key, {"mail": key}) for key in ("both", "left", "none")],
+        json_record(mails, "left", None),
+        *[json_record(topic, "none", None) for topic in (names, mails)],
+    )
+
+    rows = joined_rows(keys, left, right, how=how).collect()
+
+    assert sorted(row.key for row in rows) == ["both", "left", "none"]
+    assert sorted(row.key for row in rows if row.deleted) == deleted
+
+
+@pytest.mark.slow
+def test_two_tables_join_to_a_table_that_follows_both(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    names, mails, both = (make_topic(stem, cleanup_policy="compact") for stem in ("n", "m", "b"))
+    left = Topic(bootstrap=broker.bootstrap, name=names, value="name string")
+    right = Topic(bootstrap=broker.bootstrap, name=mails, value="mail string")
+    to = Topic(bootstrap=broker.bootstrap, name=both)
+
+    def run() -> dict[bytes, Any]:
+        value = ["left.name AS name", "right.mail AS mail"]
+        finish(
+            join_tables(spark, left, right, to, value=value, checkpoint=str(tmp_path), once=True)
+        )
+        return {key: json.loads(value) for key, value in folded(client, both).items()}
+
+    produce(
+        json_record(names, "1", {"name": "ann"}),
+        json_record(names, "2", {"name": "bob"}),
+        json_record(mails, "1", {"mail": "a@x"}),
+    )
+    first = run()
+    produce(json_record(mails, "2", {"mail": None}), json_record(names, "1", None))
+    second = run()
+
+    assert first == {b"1": {"name": "ann", "mail": "a@x"}}
+    assert second == {b"2": {"name": "bob", "mail": None}}
+
+
+def test_windows_and_a_new_key_are_sparks_own_and_land_in_a_topic(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    clicks, counts = make_topic("clicks"), make_topic("counts", cleanup_policy="compact")
+    minute = 60_000
+    produce(
+        NewRecord(clicks, b"s1", b'{"page":"a"}', timestamp_ms=10 * minute),
+        NewRecord(clicks, b"s2", b'{"page":"a"}', timestamp_ms=10 * minute + 5),
+        NewRecord(clicks, b"s1", b'{"page":"b"}', timestamp_ms=11 * minute),
+        NewRecord(clicks, b"s1", b'{"page":"b"}', timestamp_ms=60 * minute),
+    )
+    stream = kstream(
+        spark,
+        Topic(bootstrap=broker.bootstrap, name=clicks, value="page string"),
+        watermark="1 minute",
+    )
+
+    windowed = stream.groupBy(sf.window("timestamp", "1 minute"), "value.page").count()
+    rows = windowed.select(
+        sf.concat_ws("@", "page", sf.col("window.start").cast("bigint")).alias("id"), "count"
+    )
+    to = Topic(bootstrap=broker.bootstrap, name=counts)
+    records = as_records(rows, key="id", value=["count"])
+    finish(to_topic(records, to, checkpoint=str(tmp_path), once=True))
+
+    found = {key: json.loads(value) for key, value in folded(client, counts).items()}
+    assert found == {b"a@600": {"count": 2}, b"b@660": {"count": 1}}
+
+
+@pytest.mark.slow
+def test_streams_join_and_sessions_close_and_what_is_too_late_is_dropped(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    shown, clicked = make_topic("shown"), make_topic("clicked")
+    pairs, sessions = (make_topic(stem, cleanup_policy="compact") for stem in ("pairs", "sessions"))
+    second = 1_000
+
+    def event(topic: str, user: bytes, ad: str, at_s: int) -> NewRecord:
+        return NewRecord(topic, user, json.dumps({"ad": ad}).encode(), timestamp_ms=at_s * second)
+
+    def stream(topic: str) -> DataFrame:
+        source = Topic(bootstrap=broker.bootstrap, name=topic, value="ad string")
+        return kstream(spark, source, watermark="10 seconds")
+
+    def run() -> None:
+        left = stream(shown).selectExpr("key AS u", "value.ad AS ad", "timestamp AS shown_at")
+        right = stream(clicked).selectExpr("key AS v", "value.ad AS bd", "timestamp AS at")
+        within = "u = v AND ad = bd AND at BETWEEN shown_at AND shown_at + INTERVAL 5 SECONDS"
+        joined = left.join(right, sf.expr(within)).selectExpr("concat(u, ad) AS id", "u")
+        counted = stream(clicked).groupBy(sf.session_window("timestamp", "5 seconds"), "key")
+        closed = counted.count().selectExpr("key", "count", "session_window.start AS start")
+        named = closed.selectExpr("concat(key, '@', unix_seconds(start)) AS id", "count")
+        for name, rows, value in ((pairs, joined, "u"), (sessions, named, "count")):
+            to = Topic(bootstrap=broker.bootstrap, name=name)
+            records = as_records(rows, key="id", value=[value])
+            finish(to_topic(records, to, checkpoint=str(tmp_path / name), once=True))
+
+    produce(event(shown, b"ann", "x", 100), event(shown, b"bob", "x", 100))
+    produce(event(clicked, b"ann", "x", 103), event(clicked, b"ann", "y", 104))
+    produce(event(clicked, b"bob", "x", 109), event(clicked, b"end", "z", 500))
+    run()
+    produce(event(clicked, b"ann", "late", 104))
+    run()
+
+    assert sorted(folded(client, pairs)) == [b"annx"]
+    found = {key: json.loads(value)["count"] for key, value in folded(client, sessions).items()}
+    assert found == {b"ann@103": 2, b"bob@109": 1}
+
+
+def test_rows_become_tombstones_where_they_are_deleted(
+    spark: SparkSession, broker: BrokerProcess, client: Client, make_topic: MakeTopic
+) -> None:
+    topic = make_topic("made", cleanup_policy="compact")
+    rows = spark.createDataFrame(
+        [("a", 1, None, False), ("b", 2, "x", True)], "id string, n int, s string, gone boolean"
+    )
+
+    records = as_records(rows, key="id", value=["n", "s"], deleted="gone")
+    settings = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic}
+    records.write.format("ledgerstone").options(**settings).mode("append").save()
+
+    written = {bytes(each.key or b""): each.value for each in records_in(client, topic)}
+    assert written[b"b"] is None
+    assert json.loads(bytes(written[b"a"] or b"")) == {"n": 1, "s": None}
+
+
+def test_a_value_that_is_no_json_stops_the_query(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("broken")
+    produce(NewRecord(topic, b"k", b"no json"))
+    stream = kstream(spark, Topic(bootstrap=broker.bootstrap, name=topic, value="a int"))
+
+    query = (
+        stream.writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+    with pytest.raises(StreamingQueryException, match="MALFORMED"):
+        query.awaitTermination(QUERY_TIMEOUT_S)
+
+
+def test_a_key_is_text_or_bytes(spark: SparkSession) -> None:
+    with pytest.raises(PipelineError, match="binary or string"):
+        ktable(spark, Topic(bootstrap="127.0.0.1:1", name="t", key="int"))

@@ -1,0 +1,225 @@
+"""A topic into tables, through Spark and a real broker: every target, restarts, bad records."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.consumer import Consumer
+from ledgerstone.client.fetcher import FetchConfig, Fetcher
+from ledgerstone.client.offsets import committed_offsets
+from ledgerstone.client.producer import NewRecord
+from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.definition_files import define
+from ledgerstone.pipeline.errors import PipelineError, RecordRefused
+from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.runner import PipelineRun, run_pipeline
+from ledgerstone.pipeline.state.verify import verify
+from ledgerstone.pipeline.status import read_status
+from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.types import TopicPartition
+from tests.kit.broker import BrokerProcess
+from tests.kit.postgres import postgres, postgres_server  # noqa: F401 - fixtures
+from tests.spark.conftest import MakeTopic, Produce
+
+Define = Callable[..., Pipeline]
+
+# Names of columns (the first twenty) and keys.
+HOSTILE = [
+    *(
+        'a"b',
+        "a'b",
+        "a;b",
+        "a b",
+        "a`b",
+        "a.b",
+        "a%b",
+        "%s",
+        "a\\b",
+        "a/b",
+        "select",
+        "Robert');--",
+    ),
+    *("a\nb", "a\tb", "ключ", "鍵", "🔑", "a{b}", "$a", "NULL"),
+    *("", " ", "\0", "a\0b", "\u202e", "-1", "0x00", "true", "{}", "[]", "''", '""', "a" * 500),
+    *("\r\n", "..", "../..", "CON", "é", "e\u0301", "\ufeff"),
+]
+
+
+@pytest.fixture
+def pipeline_for(broker: BrokerProcess, tmp_path: Path) -> Define:
+    def make(topic: str, table: dict[str, Any], **more: Any) -> Pipeline:
+        content = {
+            "name": topic,
+            "source": {"bootstrap": broker.bootstrap, "topic": topic, **more.pop("source", {})},
+            "key": {"format": "string", "column": "id"},
+            "value": {"format": "json", "columns": {"name": "string", "age": "int64"}},
+            "table": table,
+            **more,
+        }
+        return define(content, directory=tmp_path)
+
+    return make
+
+
+def rows_of(pipeline: Pipeline) -> list[dict[str, Any]]:
+    with closing(open_target(pipeline)) as target:
+        target.prepare()
+        found = [row for piece in target.rows() for row in piece.to_pylist()]
+    return sorted(found, key=lambda row: (row["id"], row["_offset"]))
+
+
+def person(topic: str, key: str, name: str | None, age: int = 1, at_ms: int = 1000) -> NewRecord:
+    value = None if name is None else f'{{"name": "{name}", "age": {age}}}'.encode()
+    return NewRecord(topic, key.encode(), value, timestamp_ms=at_ms)
+
+
+# The others differ from these only in what the unit tests of tables see.
+@pytest.fixture(
+    params=[
+        "sqlite",
+        "delta-bulk",
+        "postgres",
+        pytest.param("delta", marks=pytest.mark.slow),
+        pytest.param("parquet", marks=pytest.mark.slow),
+    ]
+)
+def table(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    kind = request.param
+    if kind == "postgres":
+        yield {"type": kind, "connection": request.getfixturevalue("postgres")}
+    elif kind == "delta-bulk":
+        yield {"type": "delta", "path": "table", "buckets": 2, "bulk_rows": 1}
+    else:
+        yield {"type": kind, "path": "table"}
+
+
+def test_table_follows_a_topic_over_two_runs(
+    spark: SparkSession,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    pipeline_for: Define,
+    table: dict[str, Any],
+) -> None:
+    topic = make_topic("follows", partitions=2, cleanup_policy="compact")
+    pipeline = pipeline_for(topic, table)
+    produce(*(person(topic, f"k{n}", f"n{n}", n) for n in range(10)))
+    first = run_pipeline(pipeline, spark, once=True)
+    produce(person(topic, "k1", None), person(topic, "k2", "again", 7), person(topic, "k9", None))
+
+    second = run_pipeline(pipeline, spark, once=True)
+    compared = None
+    with closing(open_target(pipeline)) as target:
+        target.prepare()
+        compared = verify(spark, pipeline, target)
+
+    found = {row["id"]: (row["name"], row["age"]) for row in rows_of(pipeline)}
+    expected = {f"k{n}": (f"n{n}", n) for n in range(9) if n != 1} | {"k2": ("again", 7)}
+    assert found == expected
+    assert (first.upserts, second.changes) == (10, 3)
+    committed = committed_offsets(client, pipeline.source.group)
+    assert {each.partition: at.offset for each, at in committed.items()} == second.positions
+    assert sum(second.positions.values()) == 13
+    assert (compared.is_equal, compared.live, compared.pending) == (True, 8, 0)
+    assert all(each.is_equal for each in compared.partitions)
+
+
+@pytest.mark.slow
+def test_history_has_every_version_and_when_it_ended(
+    spark: SparkSession, make_topic: MakeTopic, produce: Produce, pipeline_for: Define
+) -> None:
+    topic = make_topic("versions", cleanup_policy="compact")
+    pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t", "deletes": "history"})
+    produce(person(topic, "a", "one", at_ms=1000), person(topic, "a", "two", at_ms=2000))
+    run_pipeline(pipeline, spark, once=True)
+    produce(person(topic, "a", None, at_ms=3000), person(topic, "a", "back", at_ms=4000))
+
+    run_pipeline(pipeline, spark, once=True)
+
+    versions = [
+        (row["name"], row["_timestamp"].timestamp(), row["_valid_to"] and row["_valid_to"].second)
+        for row in rows_of(pipeline)
+    ]
+    assert versions == [("one", 1.0, 2), ("two", 2.0, 3), ("back", 4.0, None)]
+
+
+def test_bad_record_stops_the_run_and_is_named(
+    spark: SparkSession, make_topic: MakeTopic, produce: Produce, pipeline_for: Define
+) -> None:
+    topic = make_topic("refused")
+    pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t"})
+    produce(person(topic, "good", "g"), NewRecord(topic, b"bad", b'{"age": "old"}'))
+
+    with pytest.raises(RecordRefused, match=rf"{topic}-0 offset 1: value column age: 'old'"):
+        run_pipeline(pipeline, spark, once=True)
+
+    status = read_status(Path(pipeline.work))
+    assert rows_of(pipeline) == []
+    assert status is not None
+    assert (status["state"], "offset 1" in status["error"]) == ("failed", True)
+
+
+def test_dead_letters_keep_the_record_and_say_where_it_was(
+    spark: SparkSession,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    pipeline_for: Define,
+) -> None:
+    topic, letters = make_topic("letters"), make_topic("dead")
+    policy = {"on_bad_record": "dead_letter", "dead_letter_topic": letters}
+    pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t"}, **policy)
+    produce(person(topic, "good", "g"), NewRecord(topic, b"\xff", b"{}"))
+
+    status = run_pipeline(pipeline, spark, once=True)
+
+    consumer = Consumer(Fetcher(client, FetchConfig()), {TopicPartition(letters, 0): 0})
+    (letter,) = (each.record for each in consumer.poll())
+    headers = {name.rpartition(".")[2]: value for name, value in letter.headers}
+    assert (letter.key, letter.value, status.bad) == (b"\xff", b"{}", 1)
+    assert (headers["topic"], headers["offset"]) == (topic.encode(), b"1")
+    assert b"key not UTF-8" in (headers["reason"] or b"")
+    assert [row["id"] for row in rows_of(pipeline)] == ["good"]
+
+
+def test_topic_that_was_made_anew_is_noticed(
+    spark: SparkSession,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    pipeline_for: Define,
+) -> None:
+    topic = make_topic("anew")
+    pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t"})
+    with closing(open_target(pipeline)) as target:
+        target.prepare()
+        empty = layout_of(pipeline).change_schema.empty_table()
+        target.apply(empty, {0: 5})
+
+    with pytest.raises(PipelineError, match="up to 5, and the partition ends at 0"):
+        run_pipeline(pipeline, spark, once=True)
+
+
+def test_hostile_names_and_keys_are_only_data_in_a_run_that_is_stopped(
+    spark: SparkSession, make_topic: MakeTopic, produce: Produce, pipeline_for: Define
+) -> None:
+    topic = make_topic("ho.st_i-le")
+    columns = {name: {"type": "string", "path": [name]} for name in HOSTILE[:20]}
+    value = {"format": "json", "columns": columns}
+    table = {"type": "sqlite", "path": "t", "name": 'x"; DROP TABLE y; --'}
+    pipeline = pipeline_for(topic, table, value=value)
+    said = {name: f"{name}!" for name in HOSTILE[:20]}
+    produce(*(NewRecord(topic, key.encode(), json.dumps(said).encode()) for key in HOSTILE))
+
+    running = PipelineRun(pipeline, spark, once=False, on_batch=lambda *_: running.stop())
+    running.run()
+
+    rows = rows_of(pipeline)
+    assert [row["id"] for row in rows] == sorted(HOSTILE)
+    assert all({name: row[name] for name in said} == said for row in rows)

@@ -1,0 +1,5 @@
+"""The fixtures that tables are tested with."""
+
+from tests.kit.postgres import postgres, postgres_server
+
+__all__ = ["postgres", "postgres_server"]

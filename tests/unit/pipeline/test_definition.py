@@ -1,0 +1,139 @@
+"""Definitions: what is taken, what is refused and with which words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.definition import Deletes, Format, TargetType
+from ledgerstone.pipeline.definition_files import define, load_definition
+from ledgerstone.pipeline.errors import DefinitionError
+from ledgerstone.pipeline.explaining import explain
+
+
+def content(**changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "name": "people",
+        "source": {"topic": "people"},
+        "key": {"format": "string", "column": "id"},
+        "value": {"format": "json", "columns": {"name": "string"}},
+        "table": {"type": "sqlite", "path": "people.db"},
+    }
+    for place, value in changes.items():
+        here, names = made, place.split("__")
+        for name in names[:-1]:
+            here = here[name]
+        here[names[-1]] = value
+    return made
+
+
+def test_yaml_definition_is_read_with_defaults_and_paths_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "people.yaml"
+    file.write_text(
+        """
+name: people
+source: {topic: people, bootstrap: "${BROKER}"}
+key: {format: string, column: id}
+value:
+  format: json
+  columns:
+    name: string
+    city: {type: string, path: address.city}
+table: {type: sqlite, path: data/people.db, deletes: soft}
+""",
+        encoding="utf-8",
+    )
+
+    pipeline = load_definition(file, {"BROKER": "10.0.0.1:9092"})
+
+    assert pipeline.source.bootstrap == "10.0.0.1:9092"
+    assert pipeline.source.group == "ledgerstone-pipeline-people"
+    assert [(each.name, each.path) for each in pipeline.value.columns] == [
+        ("name", ("name",)),
+        ("city", ("address", "city")),
+    ]
+    assert (pipeline.target.type, pipeline.target.deletes) == (TargetType.SQLITE, Deletes.SOFT)
+    assert pipeline.target.location == str(tmp_path / "data/people.db")
+    assert pipeline.work == str(tmp_path / ".ledgerstone/people")
+
+
+def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
+    file = tmp_path / "people.py"
+    file.write_text(f"pipeline = {content()!r}", encoding="utf-8")
+
+    assert load_definition(file).name == "people"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "a/b"}, "name: 'a/b'"),
+        ({"extra": 1}, "extra: 1: not of name"),
+        ({"source__topic": "no topic"}, "source.topic: 'no topic'"),
+        ({"source__max_offsets_per_batch": "10"}, "source.max_offsets_per_batch: '10'"),
+        ({"key__format": "xml"}, "key.format: 'xml': one of string, raw, json, avro"),
+        ({"value__columns": {"a": "int"}}, "value.columns.a.type: 'int': one of string, int32"),
+        ({"value__columns": {}}, "value.columns: {}: 1 to 500"),
+        ({"value__columns": {"_a": "string"}}, "'_a': names with _ in front"),
+        ({"value__columns": {"ID": "string"}}, "'ID': there is 'id' already"),
+        ({"value__columns": {"a\0": "string"}}, "none of them zero"),
+        ({"value__columns": {"\ud800": "string"}}, "half a character"),
+        ({"table__type": "oracle"}, "table.type: 'oracle'"),
+        ({"table__deletes": "maybe"}, "table.deletes: 'maybe': one of hard, soft, history"),
+        ({"table__buckets": 0}, "table.buckets: 0"),
+        ({"on_bad_record": "dead_letter"}, "dead_letter_topic: None"),
+        ({"dead_letter_topic": "x"}, "goes with on_bad_record: dead_letter"),
+        ({"every": "soon"}, "every: 'soon': a duration"),
+        ({"source": []}, r"source: \[\]: a mapping"),
+    ],
+)
+def test_definition_is_refused_with_the_key_to_blame(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        define(content(**changes), directory=Path())
+
+
+def test_delta_refuses_names_that_delta_readers_refuse() -> None:
+    table = {"type": "delta", "path": "t"}
+    columns = {"a b": "string"}
+
+    with pytest.raises(DefinitionError, match="Delta refuses"):
+        define(content(table=table, value__columns=columns), directory=Path())
+
+
+def test_missing_variable_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text("name: ${NOBODY}", encoding="utf-8")
+
+    with pytest.raises(DefinitionError, match=r"name: .*there is no variable NOBODY"):
+        load_definition(file, {})
+
+
+def test_columns_come_from_the_avro_schema(tmp_path: Path) -> None:
+    (tmp_path / "s.avsc").write_text(
+        """{"type": "record", "name": "P", "fields": [
+            {"name": "age", "type": ["null", "int"]},
+            {"name": "home", "type": {"type": "record", "name": "H", "fields": [
+                {"name": "since", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+                {"name": "tags", "type": {"type": "array", "items": "string"}}]}}]}""",
+        encoding="utf-8",
+    )
+
+    pipeline = define(content(value={"format": "avro", "schema": "s.avsc"}), directory=tmp_path)
+
+    assert pipeline.value.format is Format.AVRO
+    assert [(each.name, each.type) for each in pipeline.value.columns] == [
+        ("age", ColumnType.INT32),
+        ("home_since", ColumnType.TIMESTAMP),
+        ("home_tags", ColumnType.JSON),
+    ]
+
+
+def test_explanation_never_shows_a_connection_string() -> None:
+    table = {"type": "postgres", "connection": "postgresql://u:secret@db/x"}
+
+    text = "\n".join(explain(define(content(table=table), directory=Path())))
+
+    assert "secret" not in text
+    assert "id string (key)" in text
+    assert "A tombstone deletes its row." in text

@@ -1,0 +1,179 @@
+"""Every target, with every kind of delete, against the plain model."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions_after
+from ledgerstone.pipeline.definition import Deletes, Pipeline
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.pipeline.tables.sqlite import SqliteTable
+from ledgerstone.pipeline.tables.target import TableTarget
+from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
+
+TARGETS = ("sqlite", "parquet", "delta", "delta-bulk", "postgres")
+
+
+@pytest.fixture
+def location(request: pytest.FixtureRequest, tmp_path: Path, target: str) -> str:
+    if target == "postgres":
+        return str(request.getfixturevalue("postgres"))
+    return str(tmp_path / "table")
+
+
+def pipeline_of(target: str, location: str, deletes: str = "hard", **table: Any) -> Pipeline:
+    if target.startswith("delta"):
+        table |= {"buckets": 3, "bulk_rows": 1 if target == "delta-bulk" else 1_000_000}
+    return text_pipeline(target.removesuffix("-bulk"), location, deletes, **table)
+
+
+@contextmanager
+def opened(pipeline: Pipeline) -> Iterator[TableTarget]:
+    table = open_target(pipeline)
+    try:
+        table.prepare()
+        yield table
+    finally:
+        table.close()
+
+
+def apply(pipeline: Pipeline, table: TableTarget, records: list[Record]) -> None:
+    changes = not_yet_applied(changes_of(pipeline, records), table.positions())
+    if pipeline.target.deletes is not Deletes.HISTORY:
+        changes = one_per_key(changes, pipeline.key_names)
+    table.apply(changes, positions_after(changes))
+
+
+def story(seed: int, count: int = 120) -> list[Record]:
+    """A key belongs to one partition; a third of the records are tombstones."""
+    dice = random.Random(seed)
+    next_offset = [0, 0, 0]
+    records = []
+    for step in range(count):
+        number = dice.randrange(20)
+        partition = number % 3
+        value = None if dice.random() < 0.33 else f"v{step}".encode()
+        offset = next_offset[partition]
+        next_offset[partition] += dice.randint(1, 3)
+        records.append(Record(partition, offset, f"k{number}".encode(), value, 1_000 * step + 1))
+    return records
+
+
+@pytest.mark.parametrize("deletes", [each.value for each in Deletes])
+@pytest.mark.parametrize("target", TARGETS)
+def test_table_follows_the_topic(target: str, location: str, deletes: str) -> None:
+    pipeline = pipeline_of(target, location, deletes)
+    records = story(7)
+
+    with opened(pipeline) as table:
+        for start in range(0, len(records), 31):
+            apply(pipeline, table, records[start : start + 31])
+        found, positions = table_rows(table.rows()), table.positions()
+
+    assert found == expected_rows(records, Deletes(deletes))
+    assert positions == {
+        p: max(r.offset for r in records if r.partition == p) + 1 for p in range(3)
+    }
+
+
+@pytest.mark.parametrize("deletes", [each.value for each in Deletes])
+@pytest.mark.parametrize("target", TARGETS)
+def test_changes_that_come_again_change_nothing(target: str, location: str, deletes: str) -> None:
+    pipeline = pipeline_of(target, location, deletes)
+    records = story(3, 40)
+    changes = changes_of(pipeline, records)
+    if pipeline.target.deletes is not Deletes.HISTORY:
+        changes = one_per_key(changes, pipeline.key_names)
+
+    with opened(pipeline) as table:
+        table.apply(changes, positions_after(changes))
+    with opened(pipeline) as table:
+        before = table_rows(table.rows())
+        # Past the positions, which would sort them out: the guard alone.
+        table.apply(changes.slice(0, 25), {})
+        after = table_rows(table.rows())
+
+    assert after == before == expected_rows(records, Deletes(deletes))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_stale_offset_loses_and_a_repair_wins(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location)
+    with opened(pipeline) as table:
+        apply(pipeline, table, [Record(0, 9, b"a", b"new", 9), Record(0, 10, b"b", b"kept", 9)])
+
+        table.apply(changes_of(pipeline, [Record(0, 5, b"a", b"old", 99)]), {0: 11})
+        after_stale = table_rows(table.rows())
+        table.repair(
+            changes_of(pipeline, [Record(0, 5, b"a", b"old", 5), Record(0, 1, b"b", None, 1)])
+        )
+        repaired, positions = table_rows(table.rows()), table.positions()
+
+    assert [row[:2] for row in after_stale] == [("a", "new"), ("b", "kept")]
+    assert [row[:2] for row in repaired] == [("a", "old")]
+    assert positions == {0: 11}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_positions_move_without_any_change(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location)
+    with opened(pipeline) as table:
+        table.apply(changes_of(pipeline, []), {0: 17, 4: 2})
+
+    with opened(pipeline) as table:
+        assert table.positions() == {0: 17, 4: 2}
+        assert table_rows(table.rows()) == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bytes_of_records_are_kept_on_request(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location, keep_bytes=True)
+    with opened(pipeline) as table:
+        apply(pipeline, table, [Record(0, 0, "é".encode(), b"1", 9)])
+
+        (row,) = (row for piece in table.rows() for row in piece.to_pylist())
+
+    assert (row["_key"], row["_value"], row["id"]) == ("é".encode(), b"1", "é")
+
+
+@pytest.mark.parametrize("target", ["sqlite", "parquet", "delta", "postgres"])
+def test_table_with_other_columns_is_refused(target: str, location: str) -> None:
+    with opened(pipeline_of(target, location)):
+        pass
+
+    with (
+        pytest.raises(PipelineError, match="_deleted_at"),
+        opened(pipeline_of(target, location, "soft")),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("deletes", [each.value for each in Deletes])
+def test_small_batch_costs_sqlite_the_same_in_a_large_table(tmp_path: Path, deletes: str) -> None:
+    def steps(rows: int) -> int:
+        pipeline = text_pipeline("sqlite", str(tmp_path / f"{rows}.db"), deletes)
+        table = SqliteTable(pipeline.target.location, "t", "topic", layout_of(pipeline))
+        table.prepare()
+        filled = [Record(0, n, f"k{n:05}".encode(), b"v", 1) for n in range(rows)]
+        table.apply(changes_of(pipeline, filled), {})
+        few = [Record(0, rows + n, f"k{n:05}".encode(), None, 2) for n in range(50)]
+        counted = 0
+
+        def count() -> None:
+            nonlocal counted
+            counted += 1
+
+        table._db.set_progress_handler(count, 100)
+        table.apply(changes_of(pipeline, few), {})
+        table.close()
+        return counted
+
+    small, large = steps(300), steps(6000)
+
+    assert large < 2 * small

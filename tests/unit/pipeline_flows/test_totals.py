@@ -1,0 +1,146 @@
+"""Aggregates over a table: what a key gave is taken back, and a repeated batch changes nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams.totals import Aggregate, Kind, TableRow, TotalsStore
+
+AGGREGATES = (
+    Aggregate(name="n", kind=Kind.COUNT),
+    Aggregate(name="total", kind=Kind.SUM, column="value.amount"),
+    Aggregate(name="least", kind=Kind.MIN, column="value.amount"),
+    Aggregate(name="most", kind=Kind.MAX, column="value.amount"),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[TotalsStore]:
+    made = TotalsStore(tmp_path / "work" / "totals.sqlite", AGGREGATES)
+    yield made
+    made.close()
+
+
+def row(key: str, offset: int, group: str | None, amount: int = 0) -> TableRow:
+    measures = (None, amount, amount, amount)
+    return TableRow(key.encode(), offset, None if group is None else (group,), measures)
+
+
+def told(store: TotalsStore) -> dict[str, Any]:
+    found = {group[0]: result for group, result in store.untold()}
+    store.told()
+    return found
+
+
+def test_a_changed_row_is_retracted_from_its_old_group(store: TotalsStore) -> None:
+    store.apply(0, [row("a", 0, "x", 5), row("b", 1, "x", 7), row("c", 2, "y", 1)])
+    first = told(store)
+
+    store.apply(1, [row("a", 3, "y", 6)])
+    second = told(store)
+
+    assert first["x"] == {"n": 2, "total": 12, "least": 5, "most": 7}
+    assert second == {
+        "x": {"n": 1, "total": 7, "least": 7, "most": 7},
+        "y": {"n": 2, "total": 7, "least": 1, "most": 6},
+    }
+
+
+def test_a_tombstone_takes_the_row_back_and_an_empty_group_is_gone(store: TotalsStore) -> None:
+    store.apply(0, [row("a", 0, "x", 5)])
+    told(store)
+
+    store.apply(1, [row("a", 1, None)])
+
+    assert told(store) == {"x": None}
+
+
+def test_a_batch_that_comes_again_changes_nothing(store: TotalsStore) -> None:
+    rows = [row("a", 0, "x", 5)]
+
+    first = store.apply(7, rows)
+    again = store.apply(7, rows)
+
+    assert (first, again) == (True, False)
+    assert told(store)["x"]["total"] == 5
+
+
+def test_what_was_not_told_is_told_by_the_next_run(tmp_path: Path) -> None:
+    store = TotalsStore(tmp_path / "totals.sqlite", AGGREGATES)
+    store.apply(0, [row("a", 0, "x", 5)])
+    store.close()
+
+    reopened = TotalsStore(tmp_path / "totals.sqlite", AGGREGATES)
+    found = told(reopened)
+    later = told(reopened)
+    reopened.close()
+
+    assert found == {"x": {"n": 1, "total": 5, "least": 5, "most": 5}}
+    assert later == {}
+
+
+def test_an_older_record_does_not_overwrite_a_newer_one(store: TotalsStore) -> None:
+    store.apply(0, [row("a", 5, "x", 5)])
+    store.apply(1, [row("a", 4, "x", 4), row("a", 5, None)])
+
+    assert told(store)["x"]["total"] == 5
+
+
+def test_a_deleted_key_is_not_left_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "totals.sqlite"
+    store = TotalsStore(path, AGGREGATES)
+
+    store.apply(0, [row("someone@example.com", 0, "x")])
+    was_there = b"someone@example.com" in path.read_bytes()
+    store.apply(1, [row("someone@example.com", 1, None)])
+    store.close()
+
+    assert was_there
+    assert b"someone@example.com" not in path.read_bytes()
+
+
+def test_a_store_without_aggregates_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="0 aggregates"):
+        TotalsStore(tmp_path / "totals.sqlite", ())
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", None]), st.integers(-5, 5)),
+    max_size=30,
+)
+
+
+@given(ROWS, st.integers(1, 5))
+@settings(max_examples=20, deadline=None)
+def test_totals_equal_those_of_the_folded_table(
+    tmp_path_factory: pytest.TempPathFactory,
+    changes: list[tuple[str, str | None, int]],
+    size: int,
+) -> None:
+    store = TotalsStore(tmp_path_factory.mktemp("totals") / "totals.sqlite", AGGREGATES)
+    table: dict[str, tuple[str, int]] = {}
+    results: dict[str, Any] = {}
+
+    for first in range(0, len(changes), size):
+        some = changes[first : first + size]
+        store.apply(first, [row(k, first + at, g, n) for at, (k, g, n) in enumerate(some)])
+        results |= told(store)
+        for key, group, amount in some:
+            table.pop(key, None)
+            if group is not None:
+                table[key] = (group, amount)
+    store.close()
+
+    live = {group: result for group, result in results.items() if result is not None}
+    assert live == {group: _expected(table, group) for group in live}
+    assert sorted(live) == sorted({group for group, _ in table.values()})
+
+
+def _expected(table: dict[str, tuple[str, int]], wanted: str) -> dict[str, int]:
+    amounts = [amount for group, amount in table.values() if group == wanted]
+    return {"n": len(amounts), "total": sum(amounts), "least": min(amounts), "most": max(amounts)}

@@ -1,0 +1,98 @@
+"""Segment files read without a broker."""
+
+from pathlib import Path
+
+import pytest
+
+from ledgerstone.errors import ConfigError
+from ledgerstone.records.builder import build_batch
+from ledgerstone.records.control import end_txn_marker
+from ledgerstone.spark.log_dirs import partition_dirs
+from ledgerstone.spark.log_files import InterruptedSwap, PartitionFiles
+from ledgerstone.storage.txn_index import AbortedTxnEntry, encode_entry
+from ledgerstone.types import AbortedTxn, TopicPartition
+
+
+def batch(offset: int, producer_id: int = -1) -> bytes:
+    is_known = producer_id >= 0
+    return bytes(
+        build_batch(
+            [(0, b"k", b"v", ())],
+            base_offset=offset,
+            producer_id=producer_id,
+            producer_epoch=0 if is_known else -1,
+            base_sequence=0 if is_known else -1,
+            transactional=is_known,
+        )
+    )
+
+
+def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
+    return bytes(
+        end_txn_marker(
+            commit=commit,
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            timestamp=0,
+            base_offset=offset,
+        )
+    )
+
+
+def segment(directory: Path, base: int, data: bytes) -> None:
+    directory.mkdir(exist_ok=True)
+    (directory / f"{base:020d}.log").write_bytes(data)
+
+
+def test_windows_hold_the_segments_from_an_offset_on(tmp_path: Path) -> None:
+    segment(tmp_path, 0, batch(0) + batch(1))
+    segment(tmp_path, 5, batch(5))
+    segment(tmp_path, 9, batch(9) + batch(10)[:-3])  # torn by a crash
+    files = PartitionFiles(tmp_path)
+
+    windows = list(files.windows_from(6))
+
+    assert [bytes(window.data) for window in windows] == [batch(9)]
+    assert [window.fetch_offset for window in files.windows_from(1)] == [1, 5, 9]
+    assert files.end_offset(committed=False) == 10
+
+
+def test_an_open_transaction_ends_what_is_committed(tmp_path: Path) -> None:
+    committed = batch(0, 7) + marker(1, 7, commit=True)
+    segment(tmp_path, 0, committed + batch(2, 8) + batch(3))
+
+    files = PartitionFiles(tmp_path)
+
+    assert files.end_offset(committed=True) == 2
+    assert files.end_offset(committed=False) == 4
+
+
+def test_aborted_transactions_come_with_the_windows_they_touch(tmp_path: Path) -> None:
+    segment(tmp_path, 0, batch(0, 7) + marker(1, 7, commit=False))
+    segment(tmp_path, 2, batch(2))
+    (tmp_path / f"{0:020d}.txnindex").write_bytes(encode_entry(AbortedTxnEntry(7, 0, 1, 2)))
+
+    first, second = PartitionFiles(tmp_path).windows_from(0)
+
+    assert first.aborted == (AbortedTxn(7, 0),)
+    assert second.aborted == ()
+
+
+def test_a_directory_in_the_middle_of_a_swap_is_refused(tmp_path: Path) -> None:
+    segment(tmp_path, 0, batch(0))
+    (tmp_path / f"{0:020d}.log.swap").write_bytes(b"")
+
+    with pytest.raises(InterruptedSwap, match="start a broker"):
+        PartitionFiles(tmp_path)
+
+
+def test_partitions_are_found_in_a_log_directory_and_by_themselves(tmp_path: Path) -> None:
+    segment(tmp_path / "a-topic-11", 0, batch(0))
+    segment(tmp_path / f"gone-0.{'0' * 32}-delete", 0, batch(0))
+    expected = [(TopicPartition("a-topic", 11), tmp_path / "a-topic-11")]
+
+    assert list(partition_dirs(tmp_path)) == expected
+    assert list(partition_dirs(tmp_path / "a-topic-11")) == expected
+    with pytest.raises(ConfigError, match="not a directory"):
+        list(partition_dirs(tmp_path / "nowhere"))

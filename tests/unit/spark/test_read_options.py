@@ -1,0 +1,103 @@
+"""Options of a read: the connector's defaults, and refusals that say what to do."""
+
+import pickle
+
+import pytest
+
+from ledgerstone.client.cluster import Endpoint
+from ledgerstone.errors import ConfigError
+from ledgerstone.spark.offsets import EARLIEST, LATEST
+from ledgerstone.spark.read_options import Fold, Isolation, OnMissedTombstones, read_options
+from ledgerstone.types import TopicPartition
+
+_MINIMUM = {"kafka.bootstrap.servers": "a:1, b", "subscribe": "x, y,x"}
+
+
+def test_defaults_are_those_of_sparks_kafka_connector() -> None:
+    batch = read_options(_MINIMUM, streaming=False)
+    stream = read_options(_MINIMUM, streaming=True)
+
+    assert (batch.starting.at, stream.starting.at) == (EARLIEST, LATEST)
+    assert (batch.ending.at, stream.ending.at) == (LATEST, LATEST)
+    assert stream.rows.fail_on_data_loss
+    assert stream.admission.max_offsets is None
+    assert stream.admission.max_delay_ms == 15 * 60_000
+    assert not batch.include_headers
+    assert batch.connection is not None
+    assert batch.connection.bootstrap == (Endpoint("a", 1), Endpoint("b", 9092))
+    assert batch.topics is not None
+    assert batch.topics.subscribe == ("x", "y")
+
+
+def test_what_differs_from_the_connector_is_the_safe_side() -> None:
+    options = read_options(_MINIMUM, streaming=True)
+
+    assert options.rows.isolation is Isolation.READ_COMMITTED
+    assert options.on_missed_tombstones is OnMissedTombstones.FAIL
+
+
+def test_names_of_options_come_in_any_case() -> None:
+    raw = {name.upper(): value for name, value in _MINIMUM.items()}
+
+    options = read_options({**raw, "STARTINGOFFSETS": "Latest"}, streaming=True)
+
+    assert options.starting.at == LATEST
+
+
+@pytest.mark.parametrize(("streaming", "kept"), [(False, False), (True, True)])
+def test_a_folded_batch_leaves_deleted_keys_out_and_a_folded_stream_tells_them(
+    streaming: bool, kept: bool
+) -> None:
+    options = read_options({**_MINIMUM, "fold": "latest"}, streaming=streaming)
+
+    assert options.rows.fold is Fold.LATEST
+    assert options.rows.include_tombstones is kept
+
+
+def test_a_position_may_be_named_partition_by_partition() -> None:
+    raw = {**_MINIMUM, "startingOffsets": '{"x": {"0": 5, "1": -2}, "y": {"0": -1}}'}
+
+    options = read_options(raw, streaming=True)
+
+    assert options.starting.offsets == {
+        TopicPartition("x", 0): 5,
+        TopicPartition("x", 1): EARLIEST,
+        TopicPartition("y", 0): LATEST,
+    }
+
+
+def test_executors_can_be_sent_the_options() -> None:
+    options = read_options(_MINIMUM, streaming=True)
+
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+@pytest.mark.parametrize(
+    ("raw", "streaming", "part"),
+    [
+        ({"subscribe": "x"}, False, "either this or path"),
+        ({**_MINIMUM, "path": "d"}, False, "either this or path"),
+        ({"path": "d"}, True, "a stream needs a broker"),
+        ({"kafka.bootstrap.servers": "a"}, False, "one of assign, subscribe, subscribePattern"),
+        ({**_MINIMUM, "subscribePattern": "x.*"}, False, "subscribe is given as well"),
+        ({**_MINIMUM, "kafka.auto.offset.reset": "latest"}, False, "startingOffsets"),
+        ({**_MINIMUM, "kafka.enable.auto.commit": "true"}, True, "Spark keeps the offsets"),
+        ({**_MINIMUM, "startingOffsets": "latest"}, False, "latest is no place"),
+        ({**_MINIMUM, "startingOffsets": '{"x": {"0": -1}}'}, False, "latest is no place"),
+        ({**_MINIMUM, "endingOffsets": "earliest"}, False, "earliest is no place"),
+        ({**_MINIMUM, "endingOffsets": "latest"}, True, "a stream has no end"),
+        ({**_MINIMUM, "failOnDataLoss": "no"}, False, "true or false"),
+        ({**_MINIMUM, "maxOffsetsPerTrigger": "0"}, True, "a whole number from 1 on"),
+        ({**_MINIMUM, "maxTriggerDelay": "soon"}, True, "a duration like"),
+        ({**_MINIMUM, "fold": "first"}, False, "one of none, latest"),
+        ({**_MINIMUM, "fold": "latest", "minPartitions": "4"}, False, "one task"),
+        ({**_MINIMUM, "kafka.isolation.level": "dirty"}, False, "one of read_committed"),
+        ({"kafka.bootstrap.servers": "a:b", "subscribe": "x"}, False, "HOST:PORT"),
+        ({"kafka.bootstrap.servers": "a", "assign": "x"}, False, "JSON like"),
+        ({"kafka.bootstrap.servers": "a", "assign": '{"x": ["y"]}'}, False, "JSON like"),
+        ({"kafka.bootstrap.servers": "a", "subscribe": " , "}, False, "no topic is named"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(raw: dict[str, str], streaming: bool, part: str) -> None:
+    with pytest.raises(ConfigError, match=part):
+        read_options(raw, streaming=streaming)
