@@ -22,7 +22,7 @@ demo: setup ## a broker, a delete, and what becomes of it: the life of a tombsto
 
 test: setup ## the test suite, without the minutes-long sweeps and without Kafka
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m pytest -q -n $(JOBS) -m "not slow and not kafka"
+	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup -m "not slow and not kafka"
 
 check: setup ## format, lint, types, import contracts, house rules
 	@.venv/bin/ruff format --check --quiet . || { echo "formatting differs: make fmt"; exit 1; }

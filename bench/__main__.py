@@ -6,7 +6,7 @@ python -m bench [--quick]
 import argparse
 from collections.abc import Callable
 
-from bench import broker, cleaner, codec, kernels, storage
+from bench import broker, cleaner, cleaner_load, codec, erasure, kernels, scan, state, storage
 from bench.table import Row, render
 
 
@@ -20,6 +20,10 @@ def main() -> None:
         "Storage": lambda: storage.run(quick=quick),
         "Broker": lambda: broker.run(quick=quick),
         "Cleaner": lambda: cleaner.run(quick=quick),
+        "Cleaner under load": lambda: cleaner_load.run(quick=quick),
+        "Scan": lambda: scan.run(quick=quick),
+        "Erasure": lambda: erasure.run(quick=quick),
+        "State": lambda: state.run(quick=quick),
     }
     for name, run in tables.items():
         print(f"## {name}\n")

@@ -169,8 +169,7 @@ def clean_batches(
     Rewritten payloads that were compressed come in the open, without a CRC. `counts` are those of
     `judge_record`. report: bytes written, whether CRCs were; with a fault batch, record, position.
     """
-    at = 0
-    first = batch_start
+    at, first = 0, batch_start
     while first < batch_end:
         fault, after, count = read_batches(
             buffer, split, arena, rows, capacity, first, batch_end, actions, -(2**63),
@@ -200,8 +199,7 @@ def clean_batches(
             seal(out, at, next_at, outcomes, capacity, batch)
             at = next_at
         first = after
-    report[WRITTEN] = at
-    report[SEALED] = has_crc_instruction()
+    report[WRITTEN], report[SEALED] = at, has_crc_instruction()
     return 0
 
 
