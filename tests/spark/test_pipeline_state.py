@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from ledgerstone.client.admin import delete_records
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
@@ -17,11 +18,13 @@ from ledgerstone.pipeline.runner import run_pipeline
 from ledgerstone.pipeline.state.jobs import run_on
 from ledgerstone.pipeline.state.loading import load_into
 from ledgerstone.pipeline.state.making import Made
+from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.state.snapshot import TopicSource, restore, snapshot
 from ledgerstone.pipeline.state.verify import verify
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.state.points import AtOffset, AtOffsets
 from ledgerstone.state.rebuild import rebuild
+from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
 from tests.kit.cleaner_api import compact
 from tests.kit.table_model import Record, changes_of, table_rows, text_pipeline
@@ -207,6 +210,29 @@ def test_missed_delete_is_noticed_and_reconciled(
 
     assert (kept, rows_in(pipeline)) == (["ghost", "here"], ["here"])
     assert (status.reconciled, status.state) == (1, "finished")
+
+
+def test_rows_of_a_topic_that_expires_records_are_not_taken_for_missed_deletes(
+    spark: SparkSession,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    pipeline_for: MakePipeline,
+) -> None:
+    topic = make_topic("expires", cleanup_policy="compact,delete")
+    pipeline = pipeline_for(topic)
+    produce(NewRecord(topic, b"expired", b"1"), NewRecord(topic, b"here", b"1"))
+    run_pipeline(pipeline, spark, once=True)
+    delete_records(client, {TopicPartition(topic, 0): 1})
+
+    with closing(open_target(pipeline)) as target:
+        target.prepare()
+        with pytest.raises(PipelineError, match=r"cleanup\.policy=compact,delete"):
+            reconcile(spark, pipeline, target)
+        with pytest.raises(PipelineError, match=r"may have expired"):
+            verify(spark, pipeline, target, repair=True)
+
+    assert rows_in(pipeline) == ["expired", "here"]
 
 
 def _remove_tombstones(broker: BrokerProcess, topic: str) -> None:

@@ -11,6 +11,7 @@ from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.layout import DELETED, layout_of
 from ledgerstone.pipeline.reading import collected, latest_changes
 from ledgerstone.pipeline.state.comparing import Comparison, compare
+from ledgerstone.pipeline.state.expiry import check_nothing_expires
 from ledgerstone.pipeline.tables.target import TableTarget
 from ledgerstone.system import SystemClock
 
@@ -23,5 +24,6 @@ def reconcile(spark: SparkSession, pipeline: Pipeline, target: TableTarget) -> C
     found = compare(latest, rows, positions, layout, now_ms=SystemClock().now_ms())
     deletes = found.repairs.filter(found.repairs.column(DELETED))
     if deletes.num_rows:
+        check_nothing_expires(pipeline.source)
         target.repair(deletes)
     return found

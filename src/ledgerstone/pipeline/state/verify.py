@@ -4,13 +4,15 @@ The topic is folded anew by Spark, decoded as a run would, and held against ever
 """
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from ledgerstone.pipeline.definition import Deletes, Pipeline
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.layout import DELETED, layout_of
 from ledgerstone.pipeline.reading import collected, latest_changes
 from ledgerstone.pipeline.state.comparing import Comparison, compare
+from ledgerstone.pipeline.state.expiry import check_nothing_expires
 from ledgerstone.pipeline.tables.target import TableTarget
 from ledgerstone.system import SystemClock
 
@@ -31,5 +33,7 @@ def verify(
     latest = collected(latest_changes(spark, pipeline), pipeline)
     found = compare(latest, rows, positions, layout, now_ms=SystemClock().now_ms())
     if repair and not found.is_equal:
+        if pc.any(found.repairs.column(DELETED)).as_py():
+            check_nothing_expires(pipeline.source)
         target.repair(found.repairs)
     return found
