@@ -1,7 +1,7 @@
 """One Spark session and one broker for all tests here: both cost seconds to start.
 
-Every test of this directory is marked `spark` and runs in one worker, since a second session would
-need another JVM. Queries end by themselves (`availableNow`); nobody waits for a timer.
+Every test of this directory is marked `spark`, and one worker runs them all (tests/conftest.py).
+Queries end by themselves (`availableNow`); nobody waits for a timer.
 """
 
 import itertools
@@ -30,7 +30,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from ledgerstone.errors import KernelBuildFailed
-from ledgerstone.records.kernels import LoadReport, cache, load, loader
+from ledgerstone.records.kernels import FACT_FIELDS, LoadReport, cache, load, loader
 
 IMAGE = b"machine code" * 100
 
@@ -129,7 +129,8 @@ def test_unusable_cache_still_gives_kernels(
     assert library.report.compiled
     assert library.report.path is None
     assert "kernels not cached" in caplog.text
-    assert library.kernels["inspect_records"](b"", 0, -1, (ctypes.c_int64 * 10)()) == 8
+    facts = (ctypes.c_int64 * FACT_FIELDS)()
+    assert library.kernels["inspect_records"](b"", 0, -1, facts) == 8
 
 
 def test_failed_build_says_what_the_child_said(

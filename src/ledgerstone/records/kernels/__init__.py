@@ -100,8 +100,10 @@ _LAZY: Final = {
     "rewrite": "rewriting",
 }
 
-_Facts: Final = ctypes.c_int64 * 15
-_UNPACK_FACTS: Final = Struct("15q").unpack
+# What `inspect_records` writes; a shorter array would be overrun.
+FACT_FIELDS: Final = 15
+_Facts: Final = ctypes.c_int64 * FACT_FIELDS
+_UNPACK_FACTS: Final = Struct(f"{FACT_FIELDS}q").unpack
 # Every produced batch asks for it, so it is looked up once.
 _inspector: Final[Callable[[], Kernel]] = functools.cache(
     functools.partial(kernel, "inspect_records")

@@ -6,6 +6,8 @@ module imports numba; the process that loads the object needs llvmlite alone. Se
 
 import importlib
 import inspect
+import multiprocessing
+import os
 import pathlib
 import sys
 from collections.abc import Callable
@@ -38,6 +40,9 @@ _NUMBA_TYPES: Final = {
     "i64*": numba.types.CPointer(numba.types.int64),
     "u64*": numba.types.CPointer(numba.types.uint64),
 }
+
+# More of them wait for the longest kernel.
+MAX_PROCESSES: Final = 4
 
 # Division by zero and friends give numpy's answer instead of a Python exception, which pointers
 # into a file without an interpreter could not raise.
@@ -193,19 +198,34 @@ define i64 @{SYMBOL_PREFIX}{spec.symbol}({", ".join(names)}) {{
     return module
 
 
+def _prepare() -> None:
+    """In every process that compiles."""
+    modules = {name: importlib.import_module(f"{SOURCE_PACKAGE}.{name}") for name in SOURCE_MODULES}
+    _compile_helpers(modules)
+
+
+def _bitcode(spec: KernelSpec) -> bytes:
+    """One kernel, ready to be linked. `_prepare` leaves exported functions as they are."""
+    module = importlib.import_module(f"{SOURCE_PACKAGE}.{spec.module}")
+    code: bytes = _kernel_module(spec, getattr(module, spec.function)).as_bitcode()
+    return code
+
+
+def _bitcodes() -> list[bytes]:
+    # Forked before anything is compiled: numba is imported once, and nothing has threads yet.
+    processes = min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
+    with multiprocessing.get_context("fork").Pool(processes, _prepare) as pool:
+        return pool.map(_bitcode, KERNELS, chunksize=1)
+
+
 def compile_object() -> bytes:
     """All kernels as one relocatable object for this very CPU."""
-    modules = {name: importlib.import_module(f"{SOURCE_PACKAGE}.{name}") for name in SOURCE_MODULES}
-    functions = [getattr(modules[spec.module], spec.function) for spec in KERNELS]
-    _compile_helpers(modules)
-    linked: llvm.ModuleRef | None = None
-    for spec, function in zip(KERNELS, functions, strict=True):
-        module = _kernel_module(spec, function)
-        if linked is None:
-            linked = module
-        else:
-            linked.link_in(module)
-    assert linked is not None
+    linked, *others = (llvm.parse_bitcode(code) for code in _bitcodes())
+    for module in others:
+        linked.link_in(module)
+    # Compiling would have done this, but that was elsewhere.
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
