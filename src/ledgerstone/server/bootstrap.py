@@ -7,7 +7,7 @@ load the groups, listen. Stop: no new connections, flush and close the logs, the
 import asyncio
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,7 +31,7 @@ from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing import Erasing
 from ledgerstone.server.groups import Groups
 from ledgerstone.server.housekeeping import Housekeeping
-from ledgerstone.server.http import Api, HttpRequest, HttpServer, Page
+from ledgerstone.server.http import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.http_api import handle
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.monitor import routes
@@ -42,6 +42,9 @@ from ledgerstone.uuid_text import random_uuid
 _LOG: Final = logging.getLogger(__name__)
 _PLAINTEXT: Final = 0
 _BACKLOG: Final = 1024
+
+# Makes the pages of a broker; the second argument is called when a page has changed something.
+MakeSite = Callable[[Broker, Callable[[], None]], Site]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +159,12 @@ class RunningBroker:
         _LOG.info("broker stopped node_id=%d", self.broker.config.node_id)
 
 
-async def start_broker(config: BrokerConfig, world: World) -> RunningBroker:
+async def start_broker(
+    config: BrokerConfig,
+    world: World,
+    make_site: MakeSite | None = None,
+    make_runtime: Callable[[Broker, asyncio.AbstractEventLoop], Runtime] = Runtime,
+) -> RunningBroker:
     """Listens before the logs are opened, so that a port in use costs nothing."""
     # Now rather than under the first produced batch: the very first time it takes some seconds.
     ensure_compiled()
@@ -172,12 +180,18 @@ async def start_broker(config: BrokerConfig, world: World) -> RunningBroker:
         for sock in (*sockets, *((http_socket,) if http_socket else ())):
             sock.close()
         raise
-    runtime = Runtime(broker, asyncio.get_running_loop())
+    runtime = make_runtime(broker, asyncio.get_running_loop())
     broker.erasing.installed_verifiers = runtime.verifiers.names
+    broker.anatomy.wake = runtime.wake
     runtime.start(sockets)
     http, http_address = None, None
     if http_socket is not None:
-        http = HttpServer(routes(broker), _api(broker, runtime))
+        http = HttpServer(
+            routes(broker),
+            _api(broker, runtime),
+            site=None if make_site is None else make_site(broker, runtime.wake),
+            is_readonly=config.ledgerstone_http_readonly,
+        )
         host, port = await http.start(http_socket)
         http_address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     address = f"{advertised[0].host}:{advertised[0].port}"

@@ -1,0 +1,333 @@
+"""A whole broker in the hands of a test. Shell.
+
+It is the real one: it speaks Kafka's protocol on a port of 127.0.0.1 and keeps its files in a
+directory. What is special is only where it runs (`thread`), what it syncs (`disk`) and where its
+passes run (`worker_threads`). Methods that write and read go through the port, as any client's.
+"""
+
+import threading
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from ledgerstone.broker_config import load_broker_config
+from ledgerstone.client.admin import NewTopic, add_partitions, create_topic, delete_topic
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED
+from ledgerstone.client.producer import NewRecord, Placed, Producer, ProducerConfig
+from ledgerstone.errors import KafkaError
+from ledgerstone.records.batch import Codec
+from ledgerstone.server.bootstrap import RunningBroker
+from ledgerstone.system import SystemDice
+from ledgerstone.testing import checks, passes, transactions
+from ledgerstone.testing.local_api import LocalApi, topic_path
+from ledgerstone.testing.passes import PassResult
+from ledgerstone.testing.reading import GroupFacts, TopicRecord, fold, read_groups, read_topic
+from ledgerstone.testing.settings import DEFAULTS, Setting, as_configs
+from ledgerstone.testing.thread import BrokerThread
+from ledgerstone.testing.virtual_clock import VirtualClock
+from ledgerstone.testing.waiting import TIMEOUT_S, wait_until
+from ledgerstone.web.access import Access
+
+_ANY_PORT: Final = "127.0.0.1:0"
+
+T = TypeVar("T")
+Text = bytes | str
+Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
+
+
+class LedgerstoneBroker:
+    """Runs from `start` to `stop`; `with` does both. May be restarted; data and clock stay."""
+
+    def __init__(
+        self, directory: Path, configs: Mapping[str, Setting] | None = None, *, unique: bool = False
+    ) -> None:
+        self.directory = directory
+        # Names of topics get a number, so that tests that share a broker do not meet.
+        self._unique = unique
+        self._topics_made = 0
+        self._configs = {**DEFAULTS, **as_configs(configs or {})}
+        self._listen, self._http_listen = _ANY_PORT, _ANY_PORT
+        self._access = Access.from_dice(SystemDice())
+        self._thread: BrokerThread | None = None
+        self._client: Client | None = None
+        self._client_lock = threading.RLock()
+        self.clock = VirtualClock(self)
+        self.api = LocalApi(self)
+
+    def __repr__(self) -> str:
+        state = self.bootstrap if self.is_running else "not running"
+        return f"<LedgerstoneBroker {state}, data in {self.directory}>"
+
+    # -- life -----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.is_running:
+            self.stop()
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT for clients; the same after a restart."""
+        return self._listen
+
+    @property
+    def http(self) -> str:
+        """The address of the HTTP port: API, metrics, health."""
+        return f"http://{self._http_listen}"
+
+    @property
+    def page(self) -> str:
+        """What to open in a browser while a debugger holds the test."""
+        return f"{self.http}/?token={self._access.token}"
+
+    def start(self) -> None:
+        assert self._thread is None, "the broker runs already"
+        overrides = [f"{name}={value}" for name, value in self._configs.items()]
+        overrides += [f"log.dirs={self.directory}", f"listeners=PLAINTEXT://{self._listen}"]
+        overrides.append(f"ledgerstone.http.listener={self._http_listen}")
+        loaded = load_broker_config(overrides=overrides)
+        unknown = [each for each in loaded.warnings if "unknown key" in each]
+        if unknown:
+            raise ValueError(f"settings of the broker: {'; '.join(unknown)}")
+        thread = BrokerThread(loaded.config, self.clock.source, self._access)
+        running = thread.start()
+        self._thread = thread
+        self._listen = running.bootstrap
+        self._http_listen = (running.http_address or "").removeprefix("http://")
+
+    def stop(self) -> None:
+        """As an operator stops it."""
+        self._end(BrokerThread.stop)
+
+    def kill(self) -> None:
+        """As if its process had died: connections break, nothing is closed or written down."""
+        self._end(BrokerThread.kill)
+
+    def restart(self) -> None:
+        """On the same port with the same data; stops it first if it runs."""
+        if self.is_running:
+            self.stop()
+        self.start()
+
+    def _end(self, how: Callable[[BrokerThread], None]) -> None:
+        thread, self._thread = self._need_thread(), None
+        with self._client_lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+        how(thread)
+
+    def _need_thread(self) -> BrokerThread:
+        if self._thread is None:
+            raise RuntimeError("the broker does not run: call restart() first")
+        return self._thread
+
+    def on_the_loop(self, ask: Callable[[RunningBroker], T]) -> T:
+        """For what the methods do not offer: runs `ask` on the broker's own loop."""
+        return self._need_thread().call(ask)
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        """Our own client, shared: one at a time may use it."""
+        self._need_thread()
+        with self._client_lock:
+            if self._client is None:
+                host, _, port = self.bootstrap.rpartition(":")
+                # On the broker's clock, so that records written after `advance` are young.
+                self._client = Client([Endpoint(host, int(port))], clock=self.clock.source)
+            yield self._client
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    def topic(
+        self, name: str, *, compacted: bool = False, partitions: int = 1, **configs: Setting
+    ) -> str:
+        """Makes a topic; returns its name. `delete_retention_ms=1000` sets delete.retention.ms."""
+        wanted = as_configs(configs)
+        if compacted:
+            wanted.setdefault("cleanup.policy", "compact")
+        if self._unique:
+            self._topics_made += 1
+            name = f"{name}-{self._topics_made}"
+        with self.client() as client:
+            create_topic(client, NewTopic(name=name, partitions=partitions, configs=wanted))
+        return name
+
+    def delete_topic(self, topic: str) -> None:
+        with self.client() as client:
+            delete_topic(client, topic)
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        with self.client() as client:
+            add_partitions(client, topic, total)
+
+    # -- records --------------------------------------------------------------------------------
+
+    def produce(
+        self,
+        topic: str,
+        key: Text | None,
+        value: Text | None,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Placed:
+        """Writes one record; where it is. Without a partition: where Java's client sends it."""
+        record = NewRecord(
+            topic, _bytes(key), _bytes(value), _pairs(headers), partition, timestamp_ms
+        )
+        return self._send([record], Codec.NONE)[0]
+
+    def produce_batch(
+        self,
+        topic: str,
+        records: Sequence[tuple[Text | None, Text | None]],
+        *,
+        codec: str = "none",
+        partition: int | None = None,
+    ) -> list[Placed]:
+        """Keys and values together: one batch for each partition, compressed as `codec` says."""
+        made = [
+            NewRecord(topic, _bytes(key), _bytes(value), (), partition) for key, value in records
+        ]
+        return self._send(made, Codec[codec.upper()])
+
+    def tombstone(
+        self, topic: str, key: Text, *, headers: Headers = (), partition: int | None = None
+    ) -> Placed:
+        """Deletes a key: a record with a null value."""
+        return self.produce(topic, key, None, headers=headers, partition=partition)
+
+    def transaction(
+        self,
+        topic: str,
+        records: Sequence[tuple[Text | None, Text | None]],
+        *,
+        commit: bool = True,
+        partition: int = 0,
+    ) -> None:
+        """A transaction over one partition, its marker included: committed, or aborted."""
+        pairs = [(_bytes(key), _bytes(value)) for key, value in records]
+        transactions.write(self, topic, pairs, commit=commit, partition=partition)
+
+    def _send(self, records: Sequence[NewRecord], codec: Codec) -> list[Placed]:
+        with self.client() as client:
+            # A new one each time: partitions may have been added.
+            answers = Producer(client, ProducerConfig(codec=codec)).send(records)
+        placed = []
+        for answer in answers:
+            if isinstance(answer, KafkaError):
+                raise answer
+            placed.append(answer)
+        return placed
+
+    def records(self, topic: str, *, read_uncommitted: bool = False) -> list[TopicRecord]:
+        """Everything a reader from the start gets now, tombstones included."""
+        level = READ_UNCOMMITTED if read_uncommitted else READ_COMMITTED
+        with self.client() as client:
+            return read_topic(client, topic, isolation_level=level)
+
+    def state(self, topic: str, *, partition: int | None = None) -> dict[bytes, bytes]:
+        """The latest value of each key that is not deleted; of one partition, if one is given."""
+        found = self.records(topic)
+        return fold(each for each in found if partition in (None, each.partition))
+
+    @property
+    def groups(self) -> dict[str, GroupFacts]:
+        """Consumer groups by id: state, members, committed offsets, lag."""
+        with self.client() as client:
+            return read_groups(client)
+
+    # -- deletes --------------------------------------------------------------------------------
+
+    def compact(self, topic: str, *, timeout_s: float = TIMEOUT_S) -> list[PassResult]:
+        """One pass over each partition, now, the active segments included; waits for them.
+
+        A tombstone needs two: the first drops what it deletes, the second, delete.retention.ms
+        later, the tombstone itself. `finish_deletes` does it all."""
+        return passes.compact(self, topic, timeout_s)
+
+    def await_compaction(self, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Waits for the passes that the broker begins by itself, until none is left to do."""
+        passes.await_compaction(self, topic, timeout_s)
+
+    def finish_deletes(self, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Compacts, moves the clock past delete.retention.ms, and compacts again."""
+        self.compact(topic, timeout_s=timeout_s)
+        retention_ms = self.on_the_loop(
+            lambda running: running.broker.partition_of(topic, 0).log.config.delete_retention_ms
+        )
+        self.clock.advance(ms=retention_ms + 1)
+        self.compact(topic, timeout_s=timeout_s)
+
+    def where(self, topic: str, key: Text) -> dict[str, Any]:
+        """Every place a key lives: partition, offset, file, position, and what it is there."""
+        asked = self.api.post(topic_path(topic, "where"), key=_base64(key))
+
+        def done() -> dict[str, Any] | None:
+            found = self.api.get(f"searches/{asked['search']}")
+            return found if found["done"] else None
+
+        search = wait_until(done, f"the search for {key!r} in {topic} is done")
+        assert search["failure"] is None, f"the search in {topic} failed: {search['failure']}"
+        answer: dict[str, Any] = search["answer"]
+        assert not answer["trouble"], f"not all of {topic} could be searched: {answer['trouble']}"
+        return answer
+
+    def erase(
+        self, topic: str, key: Text, *, reason: str = "", timeout_s: float = TIMEOUT_S
+    ) -> dict[str, Any]:
+        """Erases a key with evidence and returns the receipt; moves the clock as far as needed."""
+        return checks.erase(self, topic, _base64(key), reason, timeout_s)
+
+    # -- assertions -----------------------------------------------------------------------------
+
+    def assert_gone(self, topic: str, key: Text) -> None:
+        """No file of the topic holds a record of the key: neither a value nor a tombstone."""
+        __tracebackhide__ = True
+        checks.assert_gone(self, topic, _some(key))
+
+    def assert_deleted(self, topic: str, key: Text) -> None:
+        """No reader gets a value for the key: its latest record is a tombstone, or it has none."""
+        __tracebackhide__ = True
+        checks.assert_deleted(self, topic, _some(key))
+
+    def assert_state(self, topic: str, expected: Mapping[bytes, bytes] | Mapping[str, str]) -> None:
+        """The live keys and their values are these and no others."""
+        __tracebackhide__ = True
+        wanted = {_some(key): _some(value) for key, value in expected.items()}
+        checks.assert_state(self, topic, wanted)
+
+
+def _some(text: Text) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
+
+
+def _bytes(text: Text | None) -> bytes | None:
+    return None if text is None else _some(text)
+
+
+def _base64(key: Text) -> str:
+    return b64encode(_some(key)).decode()
+
+
+def _pairs(headers: Headers) -> list[tuple[str, bytes | None]]:
+    return list(headers.items() if isinstance(headers, Mapping) else headers)

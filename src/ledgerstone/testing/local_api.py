@@ -1,0 +1,54 @@
+"""The broker's HTTP API, asked on its own loop instead of over a socket. Shell.
+
+The same paths, bodies and refusals as in `server.http_api`.
+"""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.server.bootstrap import RunningBroker
+from ledgerstone.server.http import HttpRequest
+from ledgerstone.server.http_api import PREFIX, handle
+
+if TYPE_CHECKING:
+    from ledgerstone.testing.broker import LedgerstoneBroker
+
+
+class CallRefused(LedgerstoneError):
+    """The broker said no, and why."""
+
+
+class LocalApi:
+    def __init__(self, broker: "LedgerstoneBroker") -> None:
+        self._broker = broker
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self._ask("GET", path, b"")
+
+    def post(self, path: str, **content: object) -> dict[str, Any]:
+        return self._ask("POST", path, json.dumps(content).encode())
+
+    def _ask(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        request = HttpRequest(method, f"{PREFIX}{path}", {}, {}, body)
+        return self._broker.on_the_loop(_asking(request))
+
+
+def _asking(request: HttpRequest) -> Callable[[RunningBroker], dict[str, Any]]:
+    def ask(running: RunningBroker) -> dict[str, Any]:
+        page = handle(running.broker, request)
+        # It may have made something due.
+        running.runtime.wake()
+        assert page is not None, request.path
+        content: dict[str, Any] = json.loads(page.body)
+        if page.status != 200:
+            raise CallRefused(f"{request.method} {request.path}: {content.get('error')}")
+        return content
+
+    return ask
+
+
+def topic_path(topic: str, what: str) -> str:
+    return f"topics/{quote(topic, safe='')}/{what}"

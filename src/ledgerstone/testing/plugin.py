@@ -1,0 +1,120 @@
+"""Fixtures for pytest: a broker for a test, for a session, or made to order. Shell.
+
+Loaded in every run of pytest where the package is installed, so nothing but pytest is imported here
+before a fixture is asked for. What the fixtures hand out is documented in docs/testing.md.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ledgerstone.testing.broker import LedgerstoneBroker
+    from ledgerstone.testing.conformance.check import ScenarioCheck
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ledgerstone")
+    group.addoption(
+        "--ledgerstone-keep-data",
+        action="store_true",
+        help="Keep the data of brokers that tests have used, and say where it is.",
+    )
+    parser.addini(
+        "ledgerstone_config",
+        "Settings of every broker that a fixture starts, a line of key=value each.",
+        type="linelist",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "tombstone_scenario" in metafunc.fixturenames:
+        from ledgerstone.testing.conformance.scenarios import SCENARIOS
+
+        metafunc.parametrize("tombstone_scenario", list(SCENARIOS), indirect=True)
+
+
+@pytest.fixture
+def ledgerstone(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[LedgerstoneBroker]":
+    """A broker of this test's own: empty, on a free port, on a clock that the test moves."""
+    yield from _lend(request, tmp_path_factory, {})
+
+
+@pytest.fixture(scope="session")
+def ledgerstone_session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[LedgerstoneBroker]":
+    """A broker for all tests; `topic` returns a name of its own for each. Its clock is shared."""
+    yield from _lend(request, tmp_path_factory, {}, unique=True)
+
+
+@pytest.fixture
+def ledgerstone_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[Callable[..., LedgerstoneBroker]]":
+    """Makes brokers: `ledgerstone_broker(num_partitions=3)`. Each ends with the test."""
+    lent: list[Iterator[LedgerstoneBroker]] = []
+
+    def make(**configs: object) -> "LedgerstoneBroker":
+        loan = _lend(request, tmp_path_factory, configs)
+        broker = next(loan)
+        lent.append(loan)
+        return broker
+
+    yield make
+    for loan in reversed(lent):
+        next(loan, None)
+
+
+@pytest.fixture
+def tombstone_scenario(
+    request: pytest.FixtureRequest, ledgerstone: "LedgerstoneBroker"
+) -> "ScenarioCheck":
+    """One scenario of the tombstone conformance kit; a test that asks for it runs for each."""
+    from ledgerstone.testing.conformance.check import ScenarioCheck
+
+    return ScenarioCheck(ledgerstone, request.param)
+
+
+def _lend(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    configs: Mapping[str, Any],
+    *,
+    unique: bool = False,
+) -> "Iterator[LedgerstoneBroker]":
+    from ledgerstone.testing.broker import LedgerstoneBroker
+    from ledgerstone.testing.settings import as_configs, parse_lines
+
+    try:
+        given = parse_lines(request.config.getini("ledgerstone_config"))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+    directory = tmp_path_factory.mktemp("ledgerstone")
+    broker = LedgerstoneBroker(directory, {**given, **as_configs(configs)}, unique=unique)
+    try:
+        with broker:
+            yield broker
+    finally:
+        _put_away(request, directory)
+
+
+def _put_away(request: pytest.FixtureRequest, directory: "Path") -> None:
+    import shutil
+
+    if not request.config.getoption("--ledgerstone-keep-data"):
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    text = f"data of {request.node.nodeid or 'the session'}: {directory}"
+    if isinstance(request.node, pytest.Item):
+        # Shown with a failure; a worker of xdist has no other way to say it.
+        request.node.add_report_section("teardown", "ledgerstone", text)
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.ensure_newline()
+        reporter.write_line(f"ledgerstone: {text}")

@@ -1,0 +1,114 @@
+"""A broker on an event loop of its own, in a thread of its own. Shell.
+
+The loop of whoever tests is never touched: everything that is asked of the broker goes through
+`call`, which runs on the broker's loop and hands the answer back. One `BrokerThread` is one life of
+a broker, from a start to its stop or its violent end.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Final, TypeVar
+
+from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.clock import Clock
+from ledgerstone.server.bootstrap import RunningBroker, World, start_broker
+from ledgerstone.system import SystemDice
+from ledgerstone.testing.disk import ScratchFilesystem
+from ledgerstone.testing.worker_threads import ThreadedRuntime
+from ledgerstone.web.access import Access
+from ledgerstone.web.site import PageSite
+
+# The kernels are compiled at the very first start on a machine, which takes a while.
+START_TIMEOUT_S: Final = 300.0
+STOP_TIMEOUT_S: Final = 30.0
+CALL_TIMEOUT_S: Final = 30.0
+
+T = TypeVar("T")
+
+
+class BrokerThread:
+    """`start`, then `call` as often as wanted, then `stop` or `kill`."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock, access: Access) -> None:
+        self._config = config
+        self._access = access
+        self._fs = ScratchFilesystem()
+        self._world = World(fs=self._fs, clock=clock, dice=SystemDice())
+        self._started: Future[RunningBroker] = Future()
+        self._ended: Future[None] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leave: asyncio.Event | None = None
+        self._is_killed = False
+        name = f"ledgerstone-broker {config.log_dirs[0]}"
+        # A daemon: a test that is torn down without ending its broker must not hang for ever.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> RunningBroker:
+        self._thread.start()
+        return self._started.result(START_TIMEOUT_S)
+
+    def call(self, ask: Callable[[RunningBroker], T]) -> T:
+        """What `ask` returns, or raises, on the broker's loop."""
+        assert self._loop is not None
+        answer: Future[T] = Future()
+        running = self._started.result(0)
+
+        def run() -> None:
+            try:
+                answer.set_result(ask(running))
+            except BaseException as error:  # noqa: BLE001 - a border: it is raised where it was asked
+                answer.set_exception(error)
+
+        self._loop.call_soon_threadsafe(run)
+        return answer.result(CALL_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """As an operator stops it: everything closed in order, a clean directory."""
+        self._end()
+
+    def kill(self) -> None:
+        """As if its process had died: nothing is flushed, closed or written down first."""
+        self._is_killed = True
+        self._end()
+
+    def _end(self) -> None:
+        assert self._loop is not None
+        assert self._leave is not None
+        self._loop.call_soon_threadsafe(self._leave.set)
+        self._ended.result(STOP_TIMEOUT_S)
+        self._thread.join(STOP_TIMEOUT_S)
+
+    # -- in the thread ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:  # noqa: BLE001 - a border: it is raised where it was asked
+            failed = self._started if not self._started.done() else self._ended
+            failed.set_exception(error)
+        else:
+            self._ended.set_result(None)
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._leave = asyncio.Event()
+        running = await start_broker(
+            self._config, self._world, partial(PageSite, self._access), ThreadedRuntime
+        )
+        self._started.set_result(running)
+        await self._leave.wait()
+        if self._is_killed:
+            await self._die(running)
+        else:
+            await running.stop()
+
+    async def _die(self, running: RunningBroker) -> None:
+        """Sockets close, as the system closes those of a dead process; the logs do not."""
+        self._fs.die()
+        await running.runtime.stop()
+        if running.http is not None:
+            await running.http.stop()
+        running.broker.log_dir.lock.release()

@@ -1,0 +1,52 @@
+"""Decided transactions, written straight into a log. Shell, over a broker's thread.
+
+A test of a reader wants a transaction that is over, committed or aborted, and its marker. Both go
+in as a coordinator's batches do, so nothing has to be asked of a transactional producer.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ledgerstone.records.builder import build_batch
+from ledgerstone.records.control import end_txn_marker
+from ledgerstone.records.validation import Origin
+from ledgerstone.server.bootstrap import RunningBroker
+from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.testing.broker import LedgerstoneBroker
+
+
+def write(
+    cluster: "LedgerstoneBroker",
+    topic: str,
+    records: Sequence[tuple[bytes | None, bytes | None]],
+    *,
+    commit: bool,
+    partition: int,
+) -> None:
+    def append(running: RunningBroker) -> None:
+        broker = running.broker
+        hosted = broker.partitions.get(TopicPartition(topic, partition))
+        producer_id, now_ms = broker.next_producer_id(), broker.clock.now_ms()
+        data = build_batch(
+            [(now_ms, key, value, ()) for key, value in records],
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        marker = end_txn_marker(
+            commit=commit,
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            timestamp=now_ms,
+        )
+        for batch in (data, marker):
+            result = hosted.append(batch, acks=-1, origin=Origin.COORDINATOR)
+            broker.appended(hosted.topic_partition, len(batch))
+            broker.cleaning.appended(hosted.log, result.tombstone_count)
+        running.runtime.wake()
+
+    cluster.on_the_loop(append)

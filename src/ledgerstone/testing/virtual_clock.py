@@ -1,0 +1,62 @@
+"""The broker's clock as a test moves it. Shell, over the thread of the broker.
+
+Wall time alone moves: records, retention, horizons and deadlines of erasures follow it, sessions
+and timeouts of clients do not. It goes on by itself as the real one does.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ledgerstone.server.bootstrap import RunningBroker
+from ledgerstone.server.movable_clock import MovableClock
+from ledgerstone.system import SystemClock
+
+if TYPE_CHECKING:
+    from ledgerstone.testing.broker import LedgerstoneBroker
+
+
+class VirtualClock:
+    def __init__(self, broker: "LedgerstoneBroker") -> None:
+        self._broker = broker
+        # Lives longer than a broker: after a restart it is as late as it was.
+        self.source = MovableClock(SystemClock())
+
+    @property
+    def now_ms(self) -> int:
+        return self.source.now_ms()
+
+    @property
+    def now(self) -> datetime:
+        """In UTC, as everybody's clock would be if the broker's were right."""
+        return datetime.fromtimestamp(self.now_ms / 1000, UTC)
+
+    def advance(
+        self,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        ms: float = 0,
+    ) -> datetime:
+        """Moves it ahead, and lets the broker look at once what has become due; the new time.
+
+        What is due then happens by itself, but not within this call: `await_compaction` waits."""
+        step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=ms)
+        step_ms = step // timedelta(milliseconds=1)
+        if step_ms < 0:
+            raise ValueError(f"{step}: time does not go back")
+
+        def move(running: RunningBroker) -> None:
+            self.source.advance(step_ms)
+            running.broker.clock_moved()
+            running.runtime.wake()
+
+        if self._broker.is_running:
+            self._broker.on_the_loop(move)
+        else:
+            self.source.advance(step_ms)
+        return self.now
+
+    def __repr__(self) -> str:
+        return f"<clock {self.now:%Y-%m-%d %H:%M:%S} UTC, {self.source.ahead_ms} ms ahead>"
