@@ -9,7 +9,7 @@ WARM := from ledgerstone.records.kernels import load; report = load(); \
         print("kernels", "compiled" if report.compiled else "loaded", f"in {report.seconds:.2f} s")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench crash kafka-reads golden heap lock clean
+.PHONY: help setup demo test check fmt bench bench-peers crash kafka-reads docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,8 +17,8 @@ help: ## list the targets
 setup: ## make .venv from the locked requirements (every target does)
 	@tools/setup
 
-demo: setup ## a broker, a delete, and what becomes of it: the life of a tombstone
-	@$(PY) examples/life_of_a_tombstone.py
+demo: setup ## a history into a topic, a table that follows it, time that passes, a key erased
+	@.venv/bin/ledgerstone demo $(DEMO)
 
 test: setup ## the test suite, without the minutes-long sweeps and without Kafka
 	@$(PY) -c '$(WARM)'
@@ -30,25 +30,26 @@ check: setup ## format, lint, types, import contracts, house rules
 	@$(PY) -m mypy src tests tools bench examples
 	@.venv/bin/lint-imports --no-logo
 	@$(PY) tools/codegen.py --check
+	@$(PY) tools/reference.py --check
 	@$(PY) tools/tidy.py
 
 fmt: setup ## format, and fix what the linter can fix
 	@.venv/bin/ruff check --fix --quiet .
 	@.venv/bin/ruff format --quiet .
 
+bench-peers: setup ## beside Apache Kafka and Spark's own connector; needs Java and Maven
+	@$(PY) -m bench.peers $(PEERS)
+
 bench: setup ## every benchmark, each beside a peer or a limit of this machine
 	@$(PY) -m bench
 
-crash: setup ## the slow sweeps: a crash at every disk operation
-	@$(PY) -c '$(WARM)'
-	@$(PY) -m pytest -q -n $(JOBS) -m slow
-
-# glibc's checker stops the process at the first block that was written past its end.
-heap: setup ## the tests of what is compiled, under a heap that notices overruns
+# glibc's checker ends a process at the first block of memory that was written past its end.
+crash: setup ## the slow sweeps: a crash at every disk operation; kernels on a watched heap
 	@$(PY) -c '$(WARM)'
 	@LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 MALLOC_PERTURB_=205 PYTHONMALLOC=malloc \
 	    $(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "not slow" tests/unit/records \
-	    tests/unit/cleaner tests/unit/erasure tests/unit/state tests/unit/spark tests/unit/storage
+	    tests/unit/cleaner tests/unit/erasure tests/unit/state tests/unit/spark
+	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m slow
 
 kafka-reads: setup ## Apache Kafka's dump tool and broker on directories we wrote
 	@command -v java >/dev/null && command -v mvn >/dev/null || \
@@ -56,15 +57,11 @@ kafka-reads: setup ## Apache Kafka's dump tool and broker on directories we wrot
 	@$(PY) -c '$(WARM)'
 	@$(PY) -m pytest -q -m kafka tests/compat
 
-golden: setup ## capture the golden files anew from a running Apache Kafka
-	@command -v java >/dev/null && command -v mvn >/dev/null || \
-	    { echo "Java or Maven is missing: apt-get install default-jdk-headless maven"; exit 1; }
-	@$(PY) tools/golden/make_kafka_golden.py
-
-# The lowest Python we support resolves the locks: its environment markers ask for the most.
-lock: setup ## resolve requirements/*.txt anew, with hashes for every platform
-	@$(PY) tools/lock.py
+docs: setup ## the documentation as a site, in site/
+	@$(PY) tools/reference.py --metrics
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 clean: ## remove .venv and every cache in this directory
-	@rm -rf .venv build dist .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv build dist site .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
+from bench.bare_peers import Peer, bare_sink, bare_source, mock_cluster
 from bench.broker_process import BrokerProcess, broker_process
 from bench.client_loop import (
     CONSUME_COUNT,
@@ -26,7 +27,6 @@ from bench.client_loop import (
     produce_latency,
     produce_loop,
 )
-from bench.peers import Peer, bare_sink, bare_source, mock_cluster
 from bench.raw_client import (
     Load,
     RawClient,

@@ -156,7 +156,8 @@ def _fill_dict(broker: BrokerProcess, topic: str) -> int:
     table: dict[bytes, bytes] = {}
     next_offset = 0
     while next_offset < end:
-        for message in consumer.consume(CONSUME_COUNT, timeout=10.0):
+        # It returns when there are as many as asked for: never ask for more than will come.
+        for message in consumer.consume(min(CONSUME_COUNT, end - next_offset), timeout=10.0):
             if message.error() is not None:
                 raise RuntimeError(str(message.error()))
             key, value, offset = message.key(), message.value(), message.offset()
