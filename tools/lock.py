@@ -1,8 +1,8 @@
-"""Resolves requirements/*.txt from pyproject.toml, with hashes. Shell grade; run by `make lock`.
+"""Resolves requirements/*.txt from pyproject.toml, with hashes. Shell grade.
 
 `dev.txt` is everything to develop and test, the build backend included; `base.txt` is what a
-deployment needs, held to the same versions. Hashes cover every platform a release was built for,
-and no index is named: whoever installs brings their own.
+deployment needs and `docs.txt` what the site is made with, held to the same versions. Hashes cover
+every platform a release was built for, and no index is named: whoever installs brings their own.
 """
 
 import os
@@ -31,7 +31,7 @@ def resolve(target: str, *options: str) -> None:
         [*command, "--output-file", f"requirements/{target}", "pyproject.toml"],
         cwd=REPOSITORY,
         check=True,
-        env={**os.environ, "CUSTOM_COMPILE_COMMAND": "make lock"},
+        env={**os.environ, "CUSTOM_COMPILE_COMMAND": "tools/lock.py"},
     )
 
 
@@ -40,11 +40,12 @@ def main() -> int:
         # Environment markers ask for the most packages on the oldest Python we support; a lock
         # made on a newer one could lack a backport.
         print(f"lock: needs Python 3.11, found {sys.version.split()[0]}: make clean, then")
-        print("      make lock PYTHON=python3.11")
+        print("      make setup PYTHON=python3.11")
         return 1
     extras = ("--extra", "dev", "--extra", "spark", "--extra", "lake")
     resolve("dev.txt", *extras, "--all-build-deps")
     resolve("base.txt", "--constraint", "requirements/dev.txt")
+    resolve("docs.txt", "--extra", "docs", "--constraint", "requirements/dev.txt")
     return 0
 
 

@@ -62,7 +62,7 @@ def make_targets() -> list[str]:
     return re.findall(r"^([a-z-]+):.*## ", text_of("Makefile"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("lock", ["base", "dev"])
+@pytest.mark.parametrize("lock", ["base", "dev", "docs"])
 def test_every_locked_package_has_hashes(lock: str) -> None:
     text = text_of(f"requirements/{lock}.txt")
 
@@ -72,7 +72,7 @@ def test_every_locked_package_has_hashes(lock: str) -> None:
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
 
 
-@pytest.mark.parametrize("lock", ["base", "dev"])
+@pytest.mark.parametrize("lock", ["base", "dev", "docs"])
 def test_lock_names_no_package_index(lock: str) -> None:
     text = text_of(f"requirements/{lock}.txt")
 
@@ -86,10 +86,19 @@ def test_base_lock_holds_every_dependency_at_the_version_the_tests_ran_with() ->
     assert base == {name: dev[name] for name in base}
 
 
+def test_docs_lock_holds_what_the_site_needs_and_moves_nothing_else() -> None:
+    docs, dev = pins("docs"), pins("dev")
+
+    asked = names_of(pyproject()["project"]["optional-dependencies"]["docs"])
+
+    assert sorted(set(asked) - set(docs)) == []
+    assert {name: pin for name, pin in docs.items() if dev.get(name, pin) != pin} == {}
+
+
 def test_dev_lock_holds_every_extra_and_the_build_backend() -> None:
     project = pyproject()
-    extras = project["project"]["optional-dependencies"].values()
-    asked = {name for extra in extras for name in names_of(extra)}
+    extras = project["project"]["optional-dependencies"]
+    asked = {name for extra in extras if extra != "docs" for name in names_of(extras[extra])}
 
     missing = sorted({*asked, *names_of(project["build-system"]["requires"])} - set(pins("dev")))
 

@@ -1,0 +1,184 @@
+"""The files of ops/ ask for what a broker has: its metrics, its options, its settings."""
+
+import configparser
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ledgerstone.broker_config import load_broker_config
+from tests.docs.documents import ROOT, CommandLine
+from tests.docs.test_documents import complaint
+
+OPS = ROOT / "ops"
+# What PromQL brings itself; `up` is a metric of Prometheus about every target.
+PROMQL = (
+    *("count", "increase", "label_values", "max", "min", "or", "rate", "sum", "time", "up"),
+    *("vector", "instance", "topic"),
+)
+WORD = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+LABELS = re.compile(r"\{[^}]*\}|\bby \([^)]*\)|\[[^\]]*\]")
+
+
+def metric_names(expression: str) -> set[str]:
+    """The metrics an expression asks for. Labels, ranges and durations are taken away first."""
+    return {word for word in WORD.findall(LABELS.sub(" ", expression)) if word not in PROMQL}
+
+
+def dashboard() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((OPS / "grafana-dashboard.json").read_text())
+    return found
+
+
+def dashboard_expressions() -> Iterator[str]:
+    board = dashboard()
+    for panel in board["panels"]:
+        yield from (target["expr"] for target in panel.get("targets", []))
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["query"]["query"]
+
+
+def alert_rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((OPS / "alerts.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def exported_metrics(page: str) -> dict[str, set[str]]:
+    """The labels of each metric."""
+    found: dict[str, set[str]] = {}
+    for name, labels in re.findall(r"^([a-z]\w*)(?:\{(.*)\})? \S+$", page, re.MULTILINE):
+        found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    return found
+
+
+def unit() -> configparser.RawConfigParser:
+    # A key may stand there several times; the last one is enough here.
+    parser = configparser.RawConfigParser(strict=False, delimiters=("=",), allow_no_value=True)
+    parser.optionxform = str  # type: ignore[assignment, method-assign] # systemd minds the case
+    parser.read(OPS / "ledgerstone.service")
+    return parser
+
+
+def test_every_metric_of_the_dashboard_is_exported(exported: str) -> None:
+    asked = {name for each in dashboard_expressions() for name in metric_names(each)}
+
+    assert sorted(asked - set(exported_metrics(exported))) == []
+    assert len(asked) > 30
+
+
+def test_every_metric_of_the_alert_rules_is_exported(exported: str) -> None:
+    asked = {name for rule in alert_rules() for name in metric_names(rule["expr"])}
+
+    assert sorted(asked - set(exported_metrics(exported))) == []
+    assert len(asked) > 10
+
+
+def test_labels_that_alerts_and_panels_group_by_or_show_are_exported(exported: str) -> None:
+    metrics = exported_metrics(exported)
+    by_target = {"instance", "job"}  # set by Prometheus
+
+    wrong = []
+    for rule in alert_rules():
+        shown = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) - by_target
+        wrong += [rule["alert"] for name in metric_names(rule["expr"]) if shown - metrics[name]]
+    for expression in dashboard_expressions():
+        wanted = set(re.findall(r"(\w+)=~", expression)) - by_target
+        for group in re.findall(r"\bby \(([^)]*)\)", expression):
+            wanted |= {each.strip() for each in group.split(",")} - by_target
+        names = metric_names(expression)
+        wrong += [expression for name in names if wanted - metrics[name]]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("rule", alert_rules(), ids=lambda rule: rule["alert"])
+def test_alert_rule_says_how_urgent_it_is_and_what_to_do(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in ("page", "ticket")
+    assert rule["annotations"]["summary"]
+    assert rule["annotations"]["action"].endswith((".", "?"))
+
+
+def test_commands_that_alerts_name_are_taken_by_the_program() -> None:
+    actions = " ".join(rule["annotations"]["action"] for rule in alert_rules())
+    lines = re.findall(r"`ledgerstone ([^`]+)`", actions)
+
+    complaints = [complaint(CommandLine(tuple(shlex.split(each)), False)) for each in lines]
+
+    assert len(lines) > 5
+    assert [each for each in complaints if each is not None] == []
+
+
+def test_panels_have_ids_of_their_own_and_do_not_overlap() -> None:
+    panels = dashboard()["panels"]
+    cells = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert len(set(cells)) == len(cells)
+    assert max(x for x, _ in cells) < 24
+
+
+def test_command_of_the_unit_is_taken_by_the_program() -> None:
+    program, *words = shlex.split(unit()["Service"]["ExecStart"])
+
+    assert Path(program).name == "ledgerstone"
+    assert complaint(CommandLine(tuple(words), is_whole=True)) is None
+
+
+def test_unit_claims_no_notify_protocol_and_lets_kernels_be_linked() -> None:
+    service = unit()["Service"]
+
+    assert service["Type"] == "exec"
+    assert "MemoryDenyWriteExecute" not in service
+    assert service["KillSignal"] == "SIGTERM"
+
+
+def test_settings_of_the_unit_are_known_and_lie_in_its_directories() -> None:
+    loaded = load_broker_config(properties=(OPS / "server.properties").read_bytes())
+
+    assert [each for each in loaded.warnings if "unknown key" in each] == []
+    assert loaded.config.log_dirs == ("/var/lib/ledgerstone/data",)
+    assert unit()["Service"]["StateDirectory"] == "ledgerstone"
+
+
+def test_settings_of_the_image_are_known_and_kept_inside_it() -> None:
+    lines = (OPS / "Dockerfile").read_text().splitlines()
+    settings = " ".join(line for line in lines if not line.startswith("#"))
+    environment = dict(re.findall(r"\b((?:KAFKA|LEDGERSTONE)_\w+)=(\S+)", settings))
+
+    loaded = load_broker_config(environment=environment)
+
+    assert loaded.warnings == ()
+    assert str(loaded.config.ledgerstone_http_listener) == "HTTP://127.0.0.1:9093"
+    assert [str(each) for each in loaded.config.listeners] == ["PLAINTEXT://0.0.0.0:9092"]
+
+
+def test_image_runs_as_a_user_and_is_made_of_what_the_builder_is_sent() -> None:
+    lines = (OPS / "Dockerfile").read_text().splitlines()
+    sent = [
+        line.removeprefix("!")
+        for line in (OPS / "Dockerfile.dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    ]
+    copied = [
+        word
+        for line in lines
+        if line.startswith("COPY ") and "--from" not in line
+        for word in line.split()[1:-1]
+    ]
+
+    users = [line.split()[1] for line in lines if line.startswith("USER ")]
+
+    assert users == ["ledgerstone"]
+    assert sorted(copied) == sorted(sent)
+    assert [name for name in copied if not (ROOT / name).exists()] == []
