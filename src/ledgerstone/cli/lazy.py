@@ -20,6 +20,7 @@ class CommandPlace(NamedTuple):
 
 
 COMMANDS: Final = {
+    "demo": CommandPlace("demo", "demo", "Show it all on a git history, each step checked."),
     "up": CommandPlace("up", "up", "Start a broker."),
     "topics": CommandPlace("topics", "app", "List, create, describe, alter and delete topics."),
     "produce": CommandPlace("produce", "produce", "Write records, also tombstones."),

@@ -125,6 +125,8 @@ class Look:
         is_there, horizon_ms = True, None
         if first_dirty > tombstone.offset:
             is_there, horizon_ms = self.sights.look(log, tombstone.offset)
+        if not is_there and self._is_swapping(log, erasure):
+            is_there = True
         obstacle = None
         if erasure.stage in (Stage.TOMBSTONED, Stage.STAMPED) and is_there:
             obstacle = self._obstacle(partition, tombstone.offset, horizon_ms)
@@ -144,6 +146,13 @@ class Look:
             leftovers_since_ms=min((each.since_ms for each in leftovers), default=None),
             leftovers_go_at_ms=_latest(times),
         )
+
+    def _is_swapping(self, log: PartitionLog, erasure: Erasure) -> bool:
+        """The files that held the tombstone are told when to go only after the swap is synced:
+        until then a removal would seem older than what it left behind."""
+        if erasure.stage not in (Stage.TOMBSTONED, Stage.STAMPED):
+            return False
+        return any(each.goes_at_ms is None for each in self.leftovers(log))
 
     def _last_try_ms(self, log: PartitionLog, offset: int) -> int | None:
         """When the last pass began that could have helped; one that ended below could not."""

@@ -396,3 +396,25 @@ def test_evidence_that_quotes_the_key_is_refused() -> None:
 
     assert page.status == 400
     assert KEY.decode() not in page.body
+
+
+def test_tombstone_is_not_removed_before_its_swap_is_synced() -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"lives in Ulm"), (b"bob", b"1"))
+    erasure_id = machine.erase()
+    machine.run(erasure_id, until=Stage.STAMPED)
+    scans_before = len(machine.scans_done)
+
+    machine.held_syncs = []
+    machine.clock.advance(ms=DAY_MS)
+    machine.broker.clock_moved()
+    machine.settle()
+    stage = machine.erasure(erasure_id).stage
+    held, machine.held_syncs = machine.held_syncs, None
+    for each in held:
+        machine.sync(each)
+    ended = machine.run(erasure_id).stage
+
+    # Else the replaced files seem younger than the removal, and the scan finds the key in them.
+    assert (stage, ended) == (Stage.STAMPED, Stage.RECEIPTED)
+    assert len(machine.scans_done) == scans_before + 1

@@ -1,0 +1,1 @@
+"""`ledgerstone demo`: a real change history through the log, a table and an erasure, checked."""
