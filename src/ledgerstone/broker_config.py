@@ -61,6 +61,7 @@ class BrokerConfig:
     advertised_listeners: tuple[Listener, ...] = (Listener("PLAINTEXT", _LOOPBACK, 9092),)
     log_dirs: tuple[str, ...] = ("ledgerstone-logs",)
     ledgerstone_http_listener: Listener | None = None
+    ledgerstone_http_readonly: bool = False
 
     socket_request_max_bytes: int = 104_857_600
     max_connections: int = INT32_MAX

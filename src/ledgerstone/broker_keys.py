@@ -107,6 +107,11 @@ _IDENTITY: Final = (
         None,
         "host:port of the page and the HTTP API; without it there is none.",
     ),
+    _flag(
+        "ledgerstone.http.readonly",
+        False,
+        "Whether the page and the HTTP API only show, and take no change from anybody.",
+    ),
     _text(
         "ledgerstone.erasure.keys.file",
         None,

@@ -8,7 +8,7 @@ Time passes only through `advance` and `jump`. Same seed, same calls, same effec
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerstone.broker_config import BrokerConfig, Listener
 from ledgerstone.cleaner.worker import clean
@@ -27,6 +27,7 @@ from ledgerstone.server.bootstrap import World, open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import (
+    Analyse,
     Clean,
     Close,
     Effect,
@@ -41,8 +42,12 @@ from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.sim.platter import PowerLoss
+from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0
+
+if TYPE_CHECKING:
+    from ledgerstone.server.anatomy_worker import Memory
 
 DATA = "/data"
 ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
@@ -180,6 +185,7 @@ class InProcess:
         # Passes whose worker the owner wants killed; a test says when it is dead.
         self.given_up: list[GiveUp] = []
         self._next_number = 1
+        self._analyses: Memory | None = None
         self.broker: Broker
         self.start()
 
@@ -263,6 +269,8 @@ class InProcess:
                 case GiveUp():
                     self.trace.append(f"give up {effect.number}")
                     self.given_up.append(effect)
+                case Analyse():
+                    self.analyse(effect)
 
     def _close(self, number: int, reason: str) -> None:
         self.trace.append(f"close {number} {reason}")
@@ -306,6 +314,16 @@ class InProcess:
         )
         failed = PassFailed(outcome) if isinstance(outcome, str) else outcome
         self.perform(self.broker.cleaning_ended(number, failed))
+
+    def analyse(self, effect: Analyse) -> None:
+        """The whole analysis at once, as a worker does it."""
+        from ledgerstone.server.anatomy_worker import Memory
+
+        if self._analyses is None:
+            self._analyses = Memory(self.fs, seed=self.dice.random_bytes(16))
+        message = self._analyses.analyse(effect.plan, lambda size: None)
+        result = message.get("detail") or AnatomyReport.from_json(message["report"])
+        self.perform(self.broker.analysed(effect.number, result))
 
     def serve_backlog(self) -> None:
         """Sockets take everything at once, so what came ahead is served on, each in its turn."""

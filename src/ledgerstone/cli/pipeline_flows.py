@@ -185,7 +185,7 @@ def erase(
         typer.Option("--http", metavar="HOST:PORT", help="Instead of what the brokers say."),
     ] = None,
     snapshots: Annotated[
-        list[Path], typer.Option("--snapshots", help="A directory of snapshots to look at.")
+        list[Path], typer.Option("--snapshots", help="A directory of snapshots, likewise.")
     ] = [],  # noqa: B006 - typer copies it
     search_only: Annotated[
         bool, typer.Option("--search", help="Only look; rewrite nothing.")
@@ -195,12 +195,15 @@ def erase(
     """Rewrite what still holds an erased key, look again, and report to the receipt."""
     from ledgerstone.pipeline import erasing
     from ledgerstone.pipeline.definition_files import load_definition
+    from ledgerstone.pipeline.verifying import VERIFIER_NAME
 
     pipeline = load_definition(definition)
     raw = parse_bytes(sys.stdin.readline().rstrip("\n") if key == "-" else key)
     directories = [str(path) for path in snapshots]
-    look = erasing.search if search_only else erasing.purge
-    findings = look(pipeline, raw, snapshots=directories)
+    if search_only:
+        findings = erasing.search(pipeline, raw, snapshots=directories)
+    else:
+        findings = erasing.purge(pipeline, raw, snapshots=directories, erasure_id=erasure)
     for each in findings:
         _show(
             _finding_json(each), f"{each.verdict.value:8} {each.output}: {each.evidence}", as_json
@@ -208,7 +211,7 @@ def erase(
     flush()
     if erasure is not None:
         address = api or _api_of(pipeline.source.bootstrap)
-        erasing.report(address, erasure, findings, verifier=erasing.VERIFIER_NAME)
+        erasing.report(address, erasure, findings, verifier=VERIFIER_NAME)
     if any(each.verdict.value != "clean" for each in findings):
         sys.exit(FAILED_EXIT)
 

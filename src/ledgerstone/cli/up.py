@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,10 @@ _EXIT_REFUSED = 2
 def up(
     data: Annotated[Path | None, typer.Option(help="Directory of the logs (log.dirs).")] = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT for clients; port 0: any.")] = None,
-    http: Annotated[str | None, typer.Option(help="HOST:PORT for metrics and health.")] = None,
+    http: Annotated[str | None, typer.Option(help="HOST:PORT of page, API and metrics.")] = None,
+    http_readonly: Annotated[
+        bool, typer.Option("--http-readonly", help="The page and the HTTP API change nothing.")
+    ] = False,
     ready_file: Annotated[
         Path | None, typer.Option(help="Written as JSON once the broker is ready.")
     ] = None,
@@ -50,6 +54,8 @@ def up(
         overrides.append(f"listeners=PLAINTEXT://{listen}")
     if http is not None:
         overrides.append(f"ledgerstone.http.listener={http}")
+    if http_readonly:
+        overrides.append("ledgerstone.http.readonly=true")
     try:
         properties = config.read_bytes() if config is not None else b""
     except OSError as error:
@@ -72,6 +78,8 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
     from ledgerstone.server.bootstrap import World, start_broker
     from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
+    from ledgerstone.web.access import Access
+    from ledgerstone.web.site import PageSite
 
     clock: Clock = SystemClock()
     if is_virtual:
@@ -85,15 +93,24 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    running = await start_broker(config, world)
+    access = Access.from_dice(world.dice)
+    running = await start_broker(config, world, partial(PageSite, access))
     _spare_the_collector()
-    facts = {"pid": os.getpid(), "bootstrap": running.bootstrap, "http": running.http_address}
+    facts: dict[str, object] = {
+        "pid": os.getpid(),
+        "bootstrap": running.bootstrap,
+        "http": running.http_address,
+        "token": access.token,
+    }
     if ready_file is not None:
         _write_ready_file(ready_file, facts)
     line = f"ledgerstone ready bootstrap={running.bootstrap}"
     if running.http_address is not None:
         line += f" http={running.http_address}"
     typer.echo(line)
+    if running.http_address is not None:
+        # Only here: whoever has this address may change things, and logs are kept and copied.
+        typer.echo(f"ledgerstone page {running.http_address}/?token={access.token}")
     sys.stdout.flush()
     await stopping.wait()
     await running.stop()
@@ -102,8 +119,10 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
 
 
 def _write_ready_file(path: Path, facts: dict[str, object]) -> None:
-    """Whoever waits for the file must never read half of it."""
+    """Whoever waits for the file must never read half of it; the token is its owner's alone."""
     temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600)
     temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
     temporary.replace(path)
 

@@ -133,7 +133,11 @@ def iter_records(
 ) -> Iterator[Record]:
     """Every record of the batch at `position`. The CRC is the caller's to check."""
     header = read_header(batch, position)
-    payload = records_payload(batch, position, header, limit=limit)
+    yield from iter_payload(header, records_payload(batch, position, header, limit=limit))
+
+
+def iter_payload(header: BatchHeader, payload: Buffer) -> Iterator[Record]:
+    """The same, of a payload that was decompressed before."""
     for index, span in enumerate(iter_spans(payload, record_count=header.record_count)):
         yield Record(
             header.base_offset + span.offset_delta,

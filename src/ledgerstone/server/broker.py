@@ -27,6 +27,7 @@ from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.anatomy_book import AnatomyBook
 from ledgerstone.server.cleaning import Cleaning
 from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import (
@@ -50,6 +51,7 @@ from ledgerstone.server.near_tombstones import NearTombstoneWatch
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
+from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import TopicPartition
 
@@ -88,6 +90,7 @@ class Broker:
     cleaning: Cleaning
     erasing: Erasing = field(default_factory=Erasing)
     near_tombstones: NearTombstoneWatch = field(default_factory=NearTombstoneWatch)
+    anatomy: AnatomyBook = field(default_factory=AnatomyBook)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     _producer_ids: range = range(0)
@@ -199,6 +202,7 @@ class Broker:
         self._effects.extend(self.housekeeping.tick(self))
         self._effects.extend(self.erasing.tick(self))
         self._effects.extend(self.cleaning.tick(self))
+        self._effects.extend(self.anatomy.tick(self))
         self._close_idle(now_ms)
         return self._take_effects()
 
@@ -248,9 +252,19 @@ class Broker:
         verifier_spoke(self.erasing, self, asked, words)
         return self._take_effects()
 
+    def analysed(self, number: int, result: AnatomyReport | str) -> list[Effect]:
+        """What an analysis that left as an effect has found, or why it has not."""
+        self.anatomy.analysed(number, result, monotonic_ms=self.clock.monotonic_ms())
+        return self._take_effects()
+
     def stop_cleaning(self) -> list[Effect]:
         """No pass starts any more; those at work are called off."""
         self._effects.extend(self.cleaning.stop())
+        return self._take_effects()
+
+    def changed_from_outside(self) -> list[Effect]:
+        """Something was appended or committed and no connection had asked for it: who waited for
+        it is served."""
         return self._take_effects()
 
     def clock_moved(self) -> None:
@@ -271,6 +285,7 @@ class Broker:
             self.purgatory.next_deadline_ms,
             self.groups.next_deadline_ms,
             self.erasing.next_deadline_ms,
+            self.anatomy.next_deadline_ms,
         ):
             if other_ms is not None and other_ms < deadline_ms:
                 deadline_ms = other_ms
@@ -388,6 +403,7 @@ class Broker:
         self.partitions.check_invariants()
         self.groups.check_invariants()
         self.cleaning.check_invariants()
+        self.anatomy.check_invariants()
 
     # -- what handlers ask --------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ Some of them take time and are performed off the loop. `Flush` is reported back 
 `Clean` goes to a worker: each group it writes is reported through `Broker.group_cleaned` and
 answered by a `Proceed`, its end through `Broker.cleaning_ended`; that it is still at work through
 `Broker.cleaning_goes_on`. `Scan` goes to another worker and ends in `Broker.scan_ended`,
-`AskVerifier` in `Broker.verifier_spoke`.
+`AskVerifier` in `Broker.verifier_spoke`, `Analyse` in `Broker.analysed`.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from ledgerstone.erasure.scan_plan import ScanPlan
 from ledgerstone.erasure.verifiers import Question
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.pieces import Piece
+from ledgerstone.state.anatomy_plan import AnatomyPlan
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.log import FlushPlan
 from ledgerstone.types import TopicPartition
@@ -123,6 +124,15 @@ class AskVerifier:
     question: Question
 
 
+@dataclass(frozen=True, slots=True)
+class Analyse:
+    """A partition whose anatomy somebody looks at, for the analysing worker; what it finds, or why
+    it finds nothing, is told to `Broker.analysed`. One at a time."""
+
+    number: int
+    plan: AnatomyPlan
+
+
 Effect = (
     Send
     | Close
@@ -135,4 +145,5 @@ Effect = (
     | GiveUp
     | Scan
     | AskVerifier
+    | Analyse
 )

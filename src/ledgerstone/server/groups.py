@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.clock import Dice
 from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_table import GroupTable
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.coordinator.partitioning import partition_for
 from ledgerstone.coordinator.shard import GroupShard
@@ -108,6 +109,10 @@ class Groups:
     def shard_numbers(self) -> list[int]:
         """None before the first group: who only looks does not bring the topic into being."""
         return sorted(self._shards)
+
+    def tables(self) -> list[GroupTable]:
+        """For who only looks: the groups and offsets of every shard that is loaded."""
+        return [self._shards[number].table for number in sorted(self._shards)]
 
     def count_by_state(self) -> dict[State, int]:
         """Every state, also those no group is in."""

@@ -2,17 +2,19 @@
 
 Small on purpose: one request per connection, everything bounded. Answers come from functions that
 were handed in; nothing here knows a broker. What changes something is taken only where the port is
-bound to this machine, from a program (a web page cannot send JSON here without being asked first),
-and under a name of this machine, so that a foreign page cannot reach it through its own name.
+bound to this machine and not called read-only, from a program (a web page cannot send JSON here
+without being asked first) or from a form that the site vouches for, and under a name of this
+machine, so that a foreign page cannot reach it through its own name.
 """
 
 import asyncio
 import contextlib
+import functools
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable, Generator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 _LOG: Final = logging.getLogger(__name__)
@@ -21,8 +23,16 @@ MAX_HEAD_BYTES: Final = 8192
 # A key that is to be erased may be as large as a record; only who may change something sends one.
 MAX_BODY_BYTES: Final = 4 << 20
 READ_TIMEOUT_S: Final = 10.0
+# Streams of events open at a time; a browser has one for each page that is looked at.
+MAX_STREAMS: Final = 64
+# What a reader of events gets to take the next one, once its socket is full.
+SLOW_READER_S: Final = 10.0
+_JSON: Final = "application/json"
+_FORM: Final = "application/x-www-form-urlencoded"
 _REASONS: Final = {
     200: "OK",
+    303: "See Other",
+    304: "Not Modified",
     400: "Bad Request",
     403: "Forbidden",
     404: "Not Found",
@@ -38,8 +48,9 @@ _REASONS: Final = {
 
 class Page(NamedTuple):
     status: int
-    body: str
+    body: str | bytes
     content_type: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class HttpRequest(NamedTuple):
@@ -50,8 +61,17 @@ class HttpRequest(NamedTuple):
     body: bytes = b""
 
 
-# A page that takes long to make: at each yield others have their turn.
-SlowPage = Generator[None, None, Page]
+class Stream(NamedTuple):
+    """Events without an end: frames are made only while somebody reads them."""
+
+    frames: AsyncGenerator[bytes, None]
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Job = Callable[[], object]
+# A page that takes long to make: at each yield others have their turn. A job that is yielded runs
+# in a thread, and what it returns or raises comes back from the yield.
+SlowPage = Generator[Job | None, Any, Page]
 Routes = Mapping[str, Callable[[], Page | SlowPage]]
 # Answers what no route has; None leaves it to be not found.
 Api = Callable[[HttpRequest], Page | None]
@@ -63,23 +83,54 @@ class BadRequest(Exception):
         self.status = status
 
 
+class Site(Protocol):
+    """The pages for people: what neither a route nor the API answers."""
+
+    def opened(self, port: int, *, is_local: bool) -> None:
+        """Where it is reached; not `is_local` where other machines may."""
+
+    def check_form(self, request: HttpRequest) -> None:
+        """Before the body of a form is read; BadRequest for whoever may not send one."""
+
+    def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None: ...
+
+
 class HttpServer:
-    def __init__(self, routes: Routes, api: Api | None = None) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        api: Api | None = None,
+        *,
+        site: Site | None = None,
+        is_readonly: bool = False,
+    ) -> None:
         self._routes = routes
         self._api = api
+        self._site = site
+        self._is_readonly = is_readonly
         self._server: asyncio.Server | None = None
-        self._takes_changes = False
+        self._is_local = False
+        # By the task of its connection: the one that sends the frames.
+        self._streams: dict[asyncio.Task[Any], asyncio.Task[None]] = {}
+        # One at a time: pages must not take the threads that sync files.
+        self._job_turn = asyncio.Semaphore(1)
 
     async def start(self, sock: socket.socket) -> tuple[str, int]:
         """Serves a socket that listens already; returns its address."""
-        self._server = await asyncio.start_server(self._serve, sock=sock, limit=MAX_HEAD_BYTES)
         address = sock.getsockname()
-        self._takes_changes = ipaddress.ip_address(address[0]).is_loopback
+        self._is_local = ipaddress.ip_address(address[0]).is_loopback
+        if self._site is not None:
+            self._site.opened(address[1], is_local=self._is_local)
+        self._server = await asyncio.start_server(self._serve, sock=sock, limit=MAX_HEAD_BYTES)
         return address[0], address[1]
 
     async def stop(self) -> None:
         if self._server is not None:
             self._server.close()
+            for pump in self._streams.values():
+                pump.cancel()
+            if self._streams:
+                await asyncio.wait(list(self._streams), timeout=READ_TIMEOUT_S)
             await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -96,21 +147,50 @@ class HttpServer:
                 method, page = request.method, await self._answer(request)
             except BadRequest as error:
                 page = Page(error.status, f"{error}\n")
-            writer.write(_encode(page, with_body=method != "HEAD"))
-            async with asyncio.timeout(READ_TIMEOUT_S):
-                await writer.drain()
+            if isinstance(page, Stream):
+                await self._stream(reader, writer, page)
+            else:
+                writer.write(_encode(page, with_body=method != "HEAD"))
+                async with asyncio.timeout(READ_TIMEOUT_S):
+                    await writer.drain()
         writer.close()
         with contextlib.suppress(ConnectionError, TimeoutError):
             await writer.wait_closed()
 
-    async def _answer(self, request: HttpRequest) -> Page:
+    async def _stream(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: Stream
+    ) -> None:
+        """Until the reader leaves, takes nothing for too long, or the server stops."""
+        # Who reads events has said all they have to say: whatever comes now is the end.
+        gone = asyncio.create_task(reader.read(1))
+        pump = asyncio.create_task(_pump(writer, stream))
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._streams[connection] = pump
+        connection.add_done_callback(self._streams.pop)
+        await asyncio.wait((gone, pump), return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
+        pump.cancel()
+        (_, failure) = await asyncio.gather(gone, pump, return_exceptions=True)
+        if isinstance(failure, TimeoutError):
+            # It takes nothing, so it will not take what is still to be sent either.
+            writer.transport.abort()
+        elif isinstance(failure, Exception) and not isinstance(failure, OSError):
+            _LOG.error("stream failed", exc_info=failure)
+
+    async def _answer(self, request: HttpRequest) -> Page | Stream:
         if request.method not in ("GET", "HEAD", "POST"):
             return Page(405, "only GET, HEAD and POST\n")
+        page: Page | Stream | None
         try:
             route = self._routes.get(request.path) if request.method != "POST" else None
-            page = await _made(route()) if route is not None else None
+            page = await self._made(route()) if route is not None else None
             if page is None and self._api is not None:
                 page = self._api(request)
+            if page is None and self._site is not None:
+                page = await self._seen(self._site, request)
+        except BadRequest:
+            raise
         except Exception:  # noqa: BLE001 - a border: one bad page must not end the broker
             _LOG.exception("page failed path=%s", request.path)
             return Page(500, "the page failed; the log says why\n")
@@ -120,27 +200,67 @@ class HttpServer:
             return Page(405, "only GET and HEAD\n")
         return Page(404, "try " + " ".join(sorted(self._routes)) + "\n")
 
+    async def _seen(self, site: Site, request: HttpRequest) -> Page | Stream | None:
+        """Pages show what is in the log, so a foreign name does not get to read them either."""
+        if self._is_local and not _names_this_machine(request.headers.get("host", "")):
+            raise BadRequest(403, "the Host header names another machine")
+        seen = site.answer(request)
+        if not isinstance(seen, Stream):
+            return None if seen is None else await self._made(seen)
+        if request.method != "GET":
+            raise BadRequest(405, "only GET")
+        if len(self._streams) >= MAX_STREAMS:
+            raise BadRequest(503, f"{MAX_STREAMS} streams are open already")
+        return seen
+
+    async def _made(self, page: Page | SlowPage) -> Page:
+        if isinstance(page, Page):
+            return page
+        outcome: Callable[[], Job | None] = page.__next__
+        while True:
+            try:
+                job = outcome()
+            except StopIteration as end:
+                made: Page = end.value
+                return made
+            if job is None:
+                await asyncio.sleep(0)
+                outcome = page.__next__
+            else:
+                outcome = await self._performed(job, page)
+
+    async def _performed(self, job: Job, page: SlowPage) -> Callable[[], Job | None]:
+        """How the page is told what became of its job."""
+        async with self._job_turn:
+            try:
+                result = await asyncio.to_thread(job)
+            except Exception as error:  # noqa: BLE001 - it is the page's to catch
+                return functools.partial(page.throw, error)
+        return functools.partial(page.send, result)
+
     def _check_may_change(self, request: HttpRequest) -> None:
-        if not self._takes_changes:
+        if self._is_readonly:
+            raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
+        if not self._is_local:
             reason = "changes are taken only where ledgerstone.http.listener is a loopback address"
             raise BadRequest(403, reason)
         if not _names_this_machine(request.headers.get("host", "")):
             raise BadRequest(403, "the Host header names another machine")
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type != "application/json":
+        if content_type == _FORM and self._site is not None:
+            self._site.check_form(request)
+        elif content_type != _JSON:
             raise BadRequest(415, "Content-Type must be application/json")
 
 
-async def _made(page: Page | SlowPage) -> Page:
-    if isinstance(page, Page):
-        return page
-    while True:
-        try:
-            next(page)
-        except StopIteration as end:
-            made: Page = end.value
-            return made
-        await asyncio.sleep(0)
+async def _pump(writer: asyncio.StreamWriter, stream: Stream) -> None:
+    head = _head(200, "text/event-stream", (("Cache-Control", "no-store"), *stream.headers))
+    writer.write(head)
+    async with contextlib.aclosing(stream.frames) as frames:
+        async for frame in frames:
+            writer.write(frame)
+            async with asyncio.timeout(SLOW_READER_S):
+                await writer.drain()
 
 
 async def _read_head(reader: asyncio.StreamReader) -> HttpRequest:
@@ -196,13 +316,19 @@ def _names_this_machine(host: str) -> bool:
 
 
 def _encode(page: Page, *, with_body: bool) -> bytes:
-    body = page.body.encode()
-    head = (
-        f"HTTP/1.1 {page.status} {_REASONS[page.status]}\r\n"
-        f"Content-Type: {page.content_type}\r\n"
-        f"Content-Length: {len(body)}\r\n"
-        "Connection: close\r\n"
-        "X-Content-Type-Options: nosniff\r\n"
-        "\r\n"
-    ).encode("latin-1")
+    body = page.body.encode() if isinstance(page.body, str) else page.body
+    headers = (("Content-Length", str(len(body))), *page.headers)
+    head = _head(page.status, page.content_type, headers)
     return head + body if with_body else head
+
+
+def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...]) -> bytes:
+    lines = [
+        f"HTTP/1.1 {status} {_REASONS[status]}",
+        f"Content-Type: {content_type}",
+        "Connection: close",
+        "X-Content-Type-Options: nosniff",
+        *(f"{name}: {value}" for name, value in headers),
+    ]
+    assert not any("\r" in line or "\n" in line for line in lines), lines
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")

@@ -49,7 +49,7 @@ def _metrics(broker: Broker) -> SlowPage:
     page = Exposition()
     for part in sample_slices(broker):
         page.add(part)
-        yield
+        yield None
     return Page(200, page.text(), _PROMETHEUS)
 
 

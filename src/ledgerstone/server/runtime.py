@@ -19,10 +19,12 @@ from typing import Final, assert_never
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece
+from ledgerstone.server.anatomy_process import AnatomyProcess
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaner_process import CleanerProcesses
 from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import (
+    Analyse,
     AskVerifier,
     Clean,
     Close,
@@ -38,6 +40,7 @@ from ledgerstone.server.effects import (
 )
 from ledgerstone.server.erasing_verifiers import Verifiers
 from ledgerstone.server.scan_process import ScanProcess, ScanResult
+from ledgerstone.state.anatomy_plan import AnatomyReport
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -77,6 +80,7 @@ class Runtime:
             broker.cleaning_goes_on, self._group_cleaned, self._cleaning_ended
         )
         self._scanner = ScanProcess(self._scan_ended)
+        self._analyst = AnatomyProcess(self._analysed)
         self.verifiers = Verifiers()
 
     # -- start and stop -----------------------------------------------------------------------
@@ -97,6 +101,7 @@ class Runtime:
         self._perform(self._broker.stop_cleaning())
         await self._cleaners.stop()
         await self._scanner.stop()
+        await self._analyst.stop()
         while self._flushes:
             await asyncio.wait(self._flushes)
         if self._timer is not None:
@@ -339,6 +344,8 @@ class Runtime:
                     self._scanner.scan(effect.number, effect.plan)
                 case AskVerifier():
                     self._sync(self._ask_verifier(effect))
+                case Analyse():
+                    self._analyst.analyse(effect)
                 case _:
                     assert_never(effect)
         for number, connection in answered.items():
@@ -409,6 +416,10 @@ class Runtime:
         self._perform(self._broker.scan_ended(number, result))
         self._reschedule()
 
+    def _analysed(self, number: int, result: AnatomyReport | str) -> None:
+        self._perform(self._broker.analysed(number, result))
+        self._reschedule()
+
     async def _ask_verifier(self, effect: AskVerifier) -> None:
         words = await self._loop.run_in_executor(None, self.verifiers.ask, effect)
         self._perform(self._broker.verifier_spoke(effect, words))
@@ -417,7 +428,9 @@ class Runtime:
     # -- time ---------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Somebody else has told the broker something: its next deadline may have come closer."""
+        """Somebody else has told the broker something: who waited for it is served, and the next
+        deadline may have come closer."""
+        self._perform(self._broker.changed_from_outside())
         self._reschedule()
 
     def _reschedule(self) -> None:

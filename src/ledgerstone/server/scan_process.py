@@ -37,7 +37,9 @@ TellProgress = Callable[[int, int], None]  # number, bytes read so far
 TellEnd = Callable[[int, ScanResult], None]
 
 
-class _Worker:
+class Worker:
+    """A process of ours at the other end of two pipes."""
+
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -72,7 +74,7 @@ class ScanProcess:
         self._tell_progress = tell_progress
         self._waiting: dict[int, ScanPlan] = {}
         self._at_work: int | None = None
-        self._worker: _Worker | None = None
+        self._worker: Worker | None = None
         self._task: asyncio.Task[None] | None = None
         self._asked = asyncio.Event()
 
@@ -131,7 +133,7 @@ class ScanProcess:
     async def _run(self, number: int, plan: ScanPlan) -> ScanResult:
         try:
             if self._worker is None or self._worker.process.returncode is not None:
-                self._worker = await _start_worker()
+                self._worker = await start_worker(_MODULE)
             return await self._converse(self._worker, number, plan)
         except Exception as error:  # noqa: BLE001 - a border: a scan that never ends blocks all
             worker, self._worker = self._worker, None
@@ -140,7 +142,7 @@ class ScanProcess:
             _LOG.warning("worker died scan=%s reason=%s", number, reason)
             return ScanFailed(reason, worker_died=True)
 
-    async def _converse(self, worker: _Worker, number: int, plan: ScanPlan) -> ScanResult:
+    async def _converse(self, worker: Worker, number: int, plan: ScanPlan) -> ScanResult:
         worker.send(plan_message(plan))
         while True:
             message = await worker.receive()
@@ -156,12 +158,12 @@ class ScanProcess:
                     raise ValueError(f"a worker says {other!r}")
 
 
-async def _start_worker() -> _Worker:
-    return _Worker(
+async def start_worker(module: str) -> Worker:
+    return Worker(
         await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            _MODULE,
+            module,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,

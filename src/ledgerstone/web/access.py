@@ -1,0 +1,68 @@
+"""Who may change something through the page. Pure.
+
+Whoever started the broker was shown a token. It is exchanged for a cookie once, so that it does
+not stay in the address bar, and every form carries a second secret made from it: a foreign page can
+send the cookie's owner here, but cannot know what its form would have to carry. Both are derived,
+so that neither gives away the token.
+"""
+
+import hmac
+from collections.abc import Mapping
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+from urllib.parse import urlsplit
+
+from ledgerstone.clock import Dice
+
+TOKEN_BYTES: Final = 16
+CSRF_FIELD: Final = "csrf"
+
+
+class Access:
+    """Made at start with a token of its own; `port` is known once the broker listens."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+        self.csrf = _derived(token, "form")
+        self._session = _derived(token, "session")
+
+    @classmethod
+    def from_dice(cls, dice: Dice) -> "Access":
+        return cls(dice.random_bytes(TOKEN_BYTES).hex())
+
+    def is_token(self, text: str) -> bool:
+        return _same(text, self.token)
+
+    def cookie(self, port: int) -> str:
+        """The header that lets its holder in until the browser is closed."""
+        return f"{_cookie_name(port)}={self._session}; Path=/; HttpOnly; SameSite=Strict"
+
+    def is_known(self, headers: Mapping[str, str], port: int) -> bool:
+        """Whether the request carries the cookie."""
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        found = cookies.get(_cookie_name(port))
+        return found is not None and _same(found.value, self._session)
+
+    def is_own_form(self, headers: Mapping[str, str], fields: Mapping[str, str]) -> bool:
+        """Whether a form was made by a page of ours. A browser also says where it comes from."""
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            return False
+        return _same(fields.get(CSRF_FIELD, ""), self.csrf)
+
+
+def _cookie_name(port: int) -> str:
+    # Cookies do not know ports, and two brokers may well run on one machine.
+    return f"ledgerstone-{port}"
+
+
+def _derived(token: str, purpose: str) -> str:
+    return hmac.new(token.encode(), purpose.encode(), sha256).hexdigest()
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())

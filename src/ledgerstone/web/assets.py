@@ -1,0 +1,73 @@
+"""Scripts and styles that pages load, as they lie in the package. Grade S.
+
+Each is served under a name that holds a hash of its content, so that a browser keeps it for good
+and still gets the next version's. All of them are small, text, and read once.
+"""
+
+import gzip
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from ledgerstone.server.http import HttpRequest, Page
+
+PREFIX: Final = "/assets/"
+_FOR_EVER: Final = ("Cache-Control", "public, max-age=31536000, immutable")
+_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+class Asset(NamedTuple):
+    url: str
+    content_type: str
+    content: bytes
+    packed: bytes
+
+
+class Assets:
+    """Loaded when first asked for; see `load`."""
+
+    def __init__(self, by_name: Mapping[str, Asset]) -> None:
+        self._by_name = by_name
+        self._by_url = {each.url: each for each in by_name.values()}
+
+    @classmethod
+    def load(cls) -> "Assets":
+        folder = files("ledgerstone.web") / "assets"
+        return cls(
+            {
+                each.name: _asset(each.name, each.read_bytes())
+                for each in sorted(folder.iterdir(), key=lambda each: each.name)
+                if each.name.rpartition(".")[2] in _TYPES
+            }
+        )
+
+    def url(self, name: str) -> str:
+        return self._by_name[name].url
+
+    @property
+    def packed_bytes(self) -> int:
+        """What a browser that knows none of them loads at most."""
+        return sum(len(each.packed) for each in self._by_name.values())
+
+    def page(self, request: HttpRequest) -> Page | None:
+        asset = self._by_url.get(request.path)
+        if asset is None:
+            return None
+        tag = f'"{asset.url.rsplit(".", 2)[1]}"'
+        headers = (_FOR_EVER, ("ETag", tag), ("Vary", "Accept-Encoding"))
+        if request.headers.get("if-none-match") == tag:
+            return Page(304, b"", asset.content_type, headers)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Page(200, asset.content, asset.content_type, headers)
+        return Page(200, asset.packed, asset.content_type, (*headers, ("Content-Encoding", "gzip")))
+
+
+def _asset(name: str, content: bytes) -> Asset:
+    stem, _, kind = name.rpartition(".")
+    url = f"{PREFIX}{stem}.{sha256(content).hexdigest()[:12]}.{kind}"
+    return Asset(url, _TYPES[kind], content, gzip.compress(content, 9, mtime=0))

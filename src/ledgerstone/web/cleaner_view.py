@@ -1,0 +1,153 @@
+"""The cleaner's page: what is cleaned, what is next and why, what was, and what cannot be. Grade D.
+
+Queue and running passes are a fragment; so are the newest runs and the ratios for the chart. Forms
+and older runs stand beside them, since fragments are the same for everybody.
+"""
+
+import json
+from collections.abc import Mapping
+from heapq import nlargest
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from ledgerstone.cleaner.history import Run
+from ledgerstone.cleaner.why import FOR_TOMBSTONES, first_shut, gates
+from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.anatomy_queue import QueueRow, running_rows, trouble_rows
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning_view import situation_of
+from ledgerstone.server.http import HttpRequest
+from ledgerstone.types import TopicPartition
+from ledgerstone.web.router import NotShown, Rendered
+
+SHOWN_ROWS: Final = 40
+SHOWN_RUNS: Final = 25
+SHOWN_TOPICS: Final = 40
+CHARTED: Final = 6
+_MOST_PAGES: Final = 10_000
+
+
+class RunRow(NamedTuple):
+    topic_partition: TopicPartition
+    run: Run
+
+
+def cleaner_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
+    page_number = _page_number(request.query.get("runs", "1"))
+    runs = _runs(broker, page_number)
+    topics = sorted({p.topic_partition.topic for p in broker.partitions if p.log.config.compacts})
+    why = request.query.get("why")
+    live = ["cleaner", "cleaner_ratios"]
+    if page_number == 1:
+        live.append("cleaner_runs")
+    facts: dict[str, object] = {
+        **_queue_facts(broker),
+        "runs": runs[:SHOWN_RUNS],
+        "page_number": page_number,
+        "has_more_runs": len(runs) > SHOWN_RUNS,
+        "ratios": _ratios(broker),
+        "topics": topics[:SHOWN_TOPICS],
+        "hidden_topics": len(topics[SHOWN_TOPICS:]),
+        "why": None if why is None else _why(broker, why),
+        "live": live,
+    }
+    return Rendered("cleaner.html", facts)
+
+
+def cleaner_fragment(broker: Broker, argument: str) -> Rendered:
+    return Rendered("cleaner_fragment.html", _queue_facts(broker))
+
+
+def cleaner_runs_fragment(broker: Broker, argument: str) -> Rendered:
+    return Rendered("cleaner_runs.html", {"runs": _runs(broker, 1)[:SHOWN_RUNS]})
+
+
+def cleaner_ratios_fragment(broker: Broker, argument: str) -> Rendered:
+    return Rendered("cleaner_ratios.html", {"ratios": _ratios(broker)})
+
+
+# -- now ------------------------------------------------------------------------------------------
+
+
+def _queue_facts(broker: Broker) -> dict[str, object]:
+    cleaning, rows = broker.cleaning, broker.anatomy.queue.look(broker)
+    at_work = [each.topic_partition for each in cleaning.running.values()]
+    waiting = [row for row in rows if row.topic_partition not in at_work]
+    settings = cleaning.settings
+    is_on = settings.enable and settings.threads > 0
+    return {
+        "running": running_rows(broker),
+        "queue": [row for row in waiting if row.reason is not None][:SHOWN_ROWS],
+        "coming": [row for row in waiting if row.reason is None][:SHOWN_ROWS],
+        "hidden": max(len(waiting) - SHOWN_ROWS, 0),
+        "troubles": trouble_rows(broker),
+        "totals": cleaning.totals,
+        "is_on": is_on,
+        "worker_failure": cleaning.worker_failure,
+        "threads": settings.threads,
+    }
+
+
+def _ratios(broker: Broker) -> str:
+    """Times, and the ratio of each of the first partitions at each of them, for the chart."""
+    rows: list[QueueRow] = broker.anatomy.queue.known()[:CHARTED]
+    rows.sort(key=lambda row: row.topic_partition)
+    taken = []
+    for row in rows:
+        partition = broker.partitions.find(row.topic_partition)
+        taken.append(broker.anatomy.sample(partition.log, row.dirty_ratio) if partition else [])
+    times = sorted({sample.at_ms for samples in taken for sample in samples})
+    columns: list[list[Any]] = [[at_ms / 1000 for at_ms in times]]
+    for samples in taken:
+        known = {sample.at_ms: round(sample.dirty_ratio, 4) for sample in samples}
+        columns.append([known.get(at_ms) for at_ms in times])
+    names = [str(row.topic_partition) for row in rows]
+    return json.dumps({"names": names, "columns": columns}, separators=(",", ":"))
+
+
+# -- why ------------------------------------------------------------------------------------------
+
+
+def _why(broker: Broker, name: str) -> dict[str, object]:
+    """Every gate of one partition, which is named as its directory."""
+    topic, _, number = name.rpartition("-")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= 10
+    partition: Partition | None = None
+    if is_number:
+        partition = broker.partitions.find(TopicPartition(topic, int(number)))
+    if partition is None:
+        raise NotShown(404, f"There is no partition {name[:260]} here.")
+    try:
+        about = situation_of(broker, partition)
+    except (OSError, StorageError, KafkaError) as error:
+        raise NotShown(503, f"The log of {name} cannot be read: {error}") from error
+    found = gates(about)
+    return {
+        "topic": topic,
+        "partition": int(number),
+        "gates": found,
+        "shut": first_shut([gate for gate in found if gate.name not in FOR_TOMBSTONES]),
+        "dues": sorted(about.dues, key=lambda due: due.at_ms)[:SHOWN_ROWS],
+    }
+
+
+# -- before ---------------------------------------------------------------------------------------
+
+
+def _page_number(text: str) -> int:
+    is_number = text.isascii() and text.isdecimal() and 0 < len(text) <= 5
+    return min(max(int(text), 1), _MOST_PAGES) if is_number else 1
+
+
+def _runs(broker: Broker, page_number: int) -> list[RunRow]:
+    """The newest first; one more than a page, where there is one."""
+    skipped = (page_number - 1) * SHOWN_RUNS
+    wanted = skipped + SHOWN_RUNS + 1
+    rows = (
+        RunRow(partition.topic_partition, run)
+        for partition in broker.partitions
+        for run in islice(reversed(broker.cleaning.files.runs(partition.log)), wanted)
+    )
+    newest = nlargest(wanted, rows, key=lambda row: (row.run.ended_ms, row.topic_partition))
+    return newest[skipped:]

@@ -1,0 +1,167 @@
+"""Where did my key go: every record of one key that is left, and why, and what took the others.
+
+Grade D. The files are searched by the scanning worker, as `ledgerstone where` has it done; the page
+asks again until that is done. Nothing of the key is kept but a hash, for as long as its search is.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from ledgerstone.cleaner.why import Gate, Situation
+from ledgerstone.client.partitioner import partition_of
+from ledgerstone.erasure.places import LIVE
+from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.records.batch import DELETE_HORIZON_FLAG, HEADER_SIZE, read_header
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server import http_erasure
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning_view import situation_of
+from ledgerstone.server.erasing_scans import Ticket
+from ledgerstone.server.http import HttpRequest
+from ledgerstone.storage.filenames import parse_file_name
+from ledgerstone.types import TopicPartition
+from ledgerstone.web.forms import bytes_in, path_of
+from ledgerstone.web.hosting import topic_facts, topic_of
+from ledgerstone.web.key_history_words import PlaceRow, gates_of, pass_rows, place_row, summary
+from ledgerstone.web.router import NotShown, Rendered
+
+SHOWN_PLACES: Final = 200
+# Each reads the whole topic; who asks for more waits until some are done.
+MOST_SEARCHES: Final = 4
+
+
+def key_history_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
+    topic, query = topic_of(broker, parts), dict(request.query)
+    facts: dict[str, object] = {
+        **topic_facts(broker, topic),
+        "key": query.get("key", ""),
+        "key_as": query.get("key_as", "text"),
+        "history": None,
+        "again": None,
+        "failure": None,
+    }
+    if "key" not in query:
+        return Rendered("key_history.html", facts)
+    key = bytes_in(query, "key")
+    ticket = _ticket(broker, topic, key, query.get("search"))
+    if ticket.result is None:
+        again: list[tuple[str, str]] = [
+            (name, query[name]) for name in ("key", "key_as") if name in query
+        ]
+        again.append(("search", str(ticket.number)))
+        facts["again"] = f"{path_of('topics', topic, 'keys')}?{urlencode(again)}"
+    else:
+        content = ticket.to_json()
+        facts["failure"] = content["failure"]
+        if content["answer"] is not None:
+            facts["history"] = _history(broker, topic, key, content["answer"])
+    return Rendered("key_history.html", facts)
+
+
+# -- the search -----------------------------------------------------------------------------------
+
+
+def _ticket(broker: Broker, topic: str, key: bytes, number: str | None) -> Ticket:
+    """The search that this page began, or a new one."""
+    tickets, begun = broker.erasing.tickets, broker.anatomy.key_searches
+    asked = sha256(f"{topic}/".encode() + key).digest()
+    if number is not None and number.isascii() and number.isdecimal() and len(number) <= 18:
+        ticket = tickets.get(int(number))
+        if ticket is not None and begun.get(ticket.number) == asked:
+            return ticket
+    for old in [each for each in begun if tickets.get(each) is None]:
+        del begun[old]
+    waiting = [each for each in begun if _is_waiting(tickets.get(each))]
+    if len(waiting) >= MOST_SEARCHES:
+        raise NotShown(503, f"{len(waiting)} searches are under way; try again when they are done.")
+    body = json.dumps({"key": b64encode(key).decode("ascii")}).encode()
+    search = HttpRequest("POST", "", {}, {}, body)
+    calls = http_erasure.calls(broker, search, ["topics", topic, "where"])
+    assert calls is not None
+    answer: Any = calls["POST"]()
+    begun[answer["search"]] = asked
+    broker.anatomy.wake()
+    begun_ticket = tickets.get(answer["search"])
+    assert begun_ticket is not None
+    return begun_ticket
+
+
+def _is_waiting(ticket: Ticket | None) -> bool:
+    return ticket is not None and ticket.result is None
+
+
+# -- what it found --------------------------------------------------------------------------------
+
+
+def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> dict[str, object]:
+    numbers = sorted(broker.image.topics[topic].partitions)
+    home = partition_of(key, len(numbers))
+    rows: list[PlaceRow] = []
+    situations: dict[int, tuple[Situation | None, list[Gate]]] = {}
+    for place in answer["places"][-SHOWN_PLACES:]:
+        number = place["partition"]
+        partition = broker.partitions.find(TopicPartition(topic, number))
+        if number not in situations:
+            about = _situation(broker, partition)
+            situations[number] = about, gates_of(about)
+        rows.append(place_row(place, *situations[number], _horizon_ms(partition, place)))
+    latest = {row.partition: row.offset for row in rows if row.file_state == LIVE}
+    passes = []
+    for number in sorted({home, *latest}):
+        partition = broker.partitions.find(TopicPartition(topic, number))
+        if partition is not None:
+            runs = broker.cleaning.files.runs(partition.log)
+            passes += pass_rows(number, runs, latest.get(number))
+    return {
+        "words": summary(rows, now_ms=broker.clock.now_ms(), home=home),
+        "rows": sorted(rows, key=lambda row: (row.partition, -row.offset, row.file)),
+        "hidden": answer["records"] - len(rows),
+        "passes": passes,
+        "home": home,
+        "ledger": _ledger(broker, TopicPartition(topic, home)),
+        "scanned_bytes": answer["scanned_bytes"],
+        "trouble": answer["trouble"],
+    }
+
+
+def _situation(broker: Broker, partition: Partition | None) -> Situation | None:
+    if partition is None:
+        return None
+    try:
+        return situation_of(broker, partition)
+    except (OSError, StorageError, KafkaError):
+        return None
+
+
+def _horizon_ms(partition: Partition | None, place: Mapping[str, Any]) -> int | None:
+    """Of a tombstone: what the batch says that it lies in, if it still lies there."""
+    parsed = parse_file_name(place["file"])
+    if partition is None or parsed is None or not place["is_tombstone"] or parsed.suffix:
+        return None
+    segment = partition.log.segments.at_base(parsed.offset)
+    if segment is None or place["position"] + HEADER_SIZE > segment.size:
+        return None
+    try:
+        header = read_header(segment.file.pread(HEADER_SIZE, place["position"]), 0)
+    except (OSError, KafkaError):
+        return None
+    is_it = header.base_offset <= place["offset"] <= header.last_offset
+    if not is_it or not header.attributes & DELETE_HORIZON_FLAG:
+        return None
+    return header.base_timestamp
+
+
+def _ledger(broker: Broker, home: TopicPartition) -> dict[str, int | None]:
+    """Up to where tombstones of the key's partition are gone, as far as is known."""
+    partition = broker.partitions.find(home)
+    if partition is None:
+        return {"removed_below_offset": None, "removed_at_ms": None}
+    ledger = broker.cleaning.files.ledger(partition.log)
+    return {
+        "removed_below_offset": ledger.removed_below_offset,
+        "removed_at_ms": ledger.removed_at_ms,
+    }

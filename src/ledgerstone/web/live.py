@@ -1,0 +1,120 @@
+"""Parts of pages that are sent again when they have changed. Shell.
+
+One task renders each fragment that somebody watches, once a second and once for all of them; a
+reader gets what differs from what was sent last. It ends with the last reader. A reader that is
+slow misses versions in between, never the newest: only that is kept for it.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Final
+
+_LOG: Final = logging.getLogger(__name__)
+
+TICK_S: Final = 1.0
+# Something is sent so often at least, so that a reader that is gone is noticed.
+KEEP_ALIVE_S: Final = 15.0
+MAX_FRAGMENTS: Final = 8
+_LINE_END: Final = re.compile("\r\n|\r|\n")
+_STILL_HERE: Final = b": still here\n\n"
+
+
+class _Reader:
+    """Of one stream: what it watches, and what it was not sent yet."""
+
+    __slots__ = ("names", "news", "unsent")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.unsent: dict[str, bytes] = {}
+        self.news = asyncio.Event()
+
+    def give(self, name: str, frame: bytes) -> None:
+        self.unsent[name] = frame
+        self.news.set()
+
+    def take(self) -> bytes:
+        frames = b"".join(self.unsent.values())
+        self.unsent.clear()
+        self.news.clear()
+        return frames
+
+
+class Live:
+    """`render` makes a fragment by its name; `tick` is called before each round."""
+
+    def __init__(
+        self, render: Callable[[str], str], tick: Callable[[], None], rest: Callable[[], None]
+    ) -> None:
+        self._render = render
+        self._tick = tick
+        self._rest = rest
+        self._readers: dict[_Reader, None] = {}
+        self._sent: dict[str, bytes] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def reader_count(self) -> int:
+        return len(self._readers)
+
+    async def follow(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
+        """Frames of server-sent events, first of all fragments, then of those that change."""
+        reader = _Reader(names[:MAX_FRAGMENTS])
+        self._readers[reader] = None
+        for name in reader.names:
+            # What others were sent a moment ago is good enough to begin with.
+            if name in self._sent:
+                reader.give(name, self._sent[name])
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+        try:
+            yield _STILL_HERE
+            while True:
+                try:
+                    async with asyncio.timeout(KEEP_ALIVE_S):
+                        await reader.news.wait()
+                except TimeoutError:
+                    yield _STILL_HERE
+                else:
+                    yield reader.take()
+        finally:
+            del self._readers[reader]
+            if not self._readers and self._task is not None:
+                self._task.cancel()
+                self._task = None
+                self._sent.clear()
+                self._rest()
+
+    async def _work(self) -> None:
+        while True:
+            self._tick()
+            watched = dict.fromkeys(name for each in self._readers for name in each.names)
+            self._sent = {name: frame for name, frame in self._sent.items() if name in watched}
+            for name in watched:
+                self._renew(name)
+                # Requests come between two fragments.
+                await asyncio.sleep(0)
+            await asyncio.sleep(TICK_S)
+
+    def _renew(self, name: str) -> None:
+        try:
+            made = frame(name, self._render(name))
+        except Exception:  # noqa: BLE001 - a border: one fragment must not stop the others
+            _LOG.exception("fragment failed name=%s", name)
+            return
+        if made == self._sent.get(name):
+            return
+        self._sent[name] = made
+        for reader in self._readers:
+            if name in reader.names:
+                reader.give(name, made)
+
+
+def frame(name: str, text: str) -> bytes:
+    """One event; its name must have no line end, its text may have any."""
+    assert "\n" not in name, name
+    assert "\r" not in name, name
+    lines = [f"event: {name}", *(f"data: {line}" for line in _LINE_END.split(text)), "", ""]
+    return "\n".join(lines).encode()

@@ -1,0 +1,103 @@
+"""Templates to text. Grade S: reads the package's own files.
+
+Made when the first page is asked for, in a thread: a broker nobody looks at does not pay for it.
+Everything a template shows is escaped, a name it does not know is an error and not an empty text,
+and whatever is shown goes through `wording.visible` first.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from ledgerstone.web import wording
+from ledgerstone.web.assets import Assets
+from ledgerstone.web.router import Rendered
+from ledgerstone.web.samples import Samples
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+class PageFacts(NamedTuple):
+    """What every template knows as `page`. Fragments are rendered once for all who look, so there
+    `may_write` is never true and `csrf` is empty."""
+
+    path: str
+    now_ms: int
+    node_id: int
+    cluster_id: str
+    bootstrap: str
+    version: str
+    is_virtual: bool  # the clock can be moved
+    samples: Samples
+    may_write: bool = False
+    why_not: str = ""  # why nothing can be changed here
+    csrf: str = ""
+    notice: str = ""  # what an action has just done
+
+
+class Renderer:
+    """Holds every template, compiled."""
+
+    def __init__(self) -> None:
+        self.assets = Assets.load()
+        self._environment = _environment(self.assets)
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
+    def render(self, answer: Rendered, page: PageFacts) -> str:
+        template = self._environment.get_template(answer.template)
+        return template.render(page=page, **answer.facts)
+
+
+def _environment(assets: Assets) -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: object) -> object:
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return wording.visible(value)
+        return value
+
+    environment = Environment(
+        loader=PackageLoader("ledgerstone.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        cache_size=-1,
+    )
+    environment.filters |= {
+        "as_text": wording.as_text,
+        "size": wording.size,
+        "grouped": wording.grouped,
+        "span": wording.span,
+        "away": wording.away,
+        "moment": wording.moment,
+        "percent": wording.percent,
+        "part": _part,
+        "as_query": _as_query,
+        "query_as": _query_as,
+    }
+    environment.globals["asset"] = assets.url
+    return environment
+
+
+def _part(text: str) -> str:
+    """A text as one part of a path; `urlencode` leaves slashes alone."""
+    return quote(text, safe="")
+
+
+def _as_query(key: bytes) -> str:
+    """A key for the query of an address, written as `query_as` says."""
+    return quote(key.decode() if _query_as(key) == "text" else key.hex(), safe="")
+
+
+def _query_as(key: bytes) -> str:
+    """Text where a form field keeps it as it is, else hex."""
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        return "hex"
+    return "text" if text.isprintable() and wording.visible(text) == text else "hex"

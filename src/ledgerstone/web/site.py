@@ -1,0 +1,186 @@
+"""The pages of one broker: who may see and change what, and which view answers. Shell.
+
+Views and templates are loaded with the first page that is asked for. Reading needs no token where
+only this machine can connect; elsewhere everything does. Every answer says what a browser may load
+and run: our own files, and nothing that is written into a page.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlencode
+
+from ledgerstone import __version__
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.http import BadRequest, HttpRequest, Page, SlowPage, Stream
+from ledgerstone.server.http_json import Refused
+from ledgerstone.server.movable_clock import MovableClock
+from ledgerstone.web.access import Access
+from ledgerstone.web.assets import PREFIX as ASSETS
+from ledgerstone.web.forms import form_of
+from ledgerstone.web.live import Live
+from ledgerstone.web.rendering import PageFacts, Renderer
+from ledgerstone.web.router import Answer, Found, Fragment, NotShown, Rendered, Route, find
+from ledgerstone.web.samples import Samples
+
+EVENTS: Final = "/events"
+HEADERS: Final = (
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    # Nobody else learns of our addresses; our own forms must say where they come from.
+    ("Referrer-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    # Pages show what is in the log: nothing of it stays in a cache.
+    ("Cache-Control", "no-store"),
+)
+_HTML: Final = "text/html; charset=utf-8"
+_NO_TOKEN: Final = "open the page with the address that `ledgerstone up` printed when it started"
+
+
+class PageSite:
+    """One for each broker. `wake` is called when an action may have made something due."""
+
+    def __init__(self, access: Access, broker: Broker, wake: Callable[[], None]) -> None:
+        self._access = access
+        self._broker = broker
+        self._wake = wake
+        self._port = 0
+        self._is_local = False
+        self._renderer: Renderer | None = None
+        self._routes: Sequence[Route] = ()
+        self._fragments: Mapping[str, Fragment] = {}
+        self._samples = Samples(broker)
+        self.live = Live(self._fragment, self._samples.take, self._samples.pause)
+
+    # -- what the HTTP server asks ------------------------------------------------------------
+
+    def opened(self, port: int, *, is_local: bool) -> None:
+        self._port, self._is_local = port, is_local
+
+    def check_form(self, request: HttpRequest) -> None:
+        if not self._access.is_known(request.headers, self._port):
+            raise BadRequest(403, f"who changes something needs a token: {_NO_TOKEN}")
+
+    def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None:
+        if "token" in request.query and request.method == "GET":
+            return self._let_in(request)
+        is_asset = request.path.startswith(ASSETS)
+        if not (self._is_local or is_asset or self._access.is_known(request.headers, self._port)):
+            raise BadRequest(403, f"this port is open to other machines: {_NO_TOKEN}")
+        if self._renderer is None:
+            return self._first(request)
+        if is_asset:
+            return self._renderer.assets.page(request) or Page(404, "there is no such file\n")
+        if request.path == EVENTS:
+            return self._events(request)
+        found = find(self._routes, request.method, request.path)
+        return None if found is None else self._page(self._renderer, request, found)
+
+    # -- pages --------------------------------------------------------------------------------
+
+    def _first(self, request: HttpRequest) -> SlowPage:
+        """Views and templates are loaded first. In a thread: that takes longer than a client should
+        wait for the loop."""
+        yield self.load
+        answer = self.answer(request)
+        if isinstance(answer, Page):
+            return answer
+        if isinstance(answer, Stream):
+            # A page of an earlier start has found the broker again; it asks once more.
+            return Page(503, "not yet\n")
+        return Page(404, "there is no such page\n") if answer is None else (yield from answer)
+
+    def load(self) -> None:
+        from ledgerstone.web.views import FRAGMENTS, ROUTES
+
+        self._routes, self._fragments = ROUTES, FRAGMENTS
+        # Last, since it says that all is there; another may have been as early.
+        self._renderer = self._renderer or Renderer()
+
+    def _let_in(self, request: HttpRequest) -> Page:
+        """Takes the token out of the address and gives a cookie for it."""
+        if not self._access.is_token(request.query["token"]):
+            raise BadRequest(403, f"this token is not of this start: {_NO_TOKEN}")
+        rest = urlencode({name: text for name, text in request.query.items() if name != "token"})
+        where = "/" + request.path.lstrip("/") + (f"?{rest}" if rest else "")
+        cookie = self._access.cookie(self._port)
+        return Page(303, "", headers=(("Location", where), ("Set-Cookie", cookie), *HEADERS))
+
+    def _page(self, renderer: Renderer, request: HttpRequest, found: Found) -> SlowPage:
+        if request.method == "POST":
+            self._check_own(request)
+        try:
+            answer = found.view(self._broker, request, found.parts)
+            if not isinstance(answer, Page | Rendered):
+                answer = yield from answer
+        except (NotShown, Refused) as error:
+            answer = Rendered("error.html", {"reason": str(error)}, error.status)
+        if request.method == "POST":
+            self._wake()
+        return self._finished(renderer, request, answer)
+
+    def _finished(self, renderer: Renderer, request: HttpRequest, answer: Answer) -> Page:
+        if isinstance(answer, Page):
+            return answer._replace(headers=(*answer.headers, *HEADERS))
+        text = renderer.render(answer, self._facts(request))
+        return Page(answer.status, text, _HTML, HEADERS)
+
+    def _check_own(self, request: HttpRequest) -> None:
+        self.check_form(request)
+        if not self._access.is_own_form(request.headers, form_of(request)):
+            raise BadRequest(403, "this form was not made by a page of this broker")
+
+    def _facts(self, request: HttpRequest) -> PageFacts:
+        facts = self._shared_facts(request.path)
+        why_not = self._why_readonly(request)
+        return facts._replace(
+            may_write=not why_not,
+            why_not=why_not,
+            csrf="" if why_not else self._access.csrf,
+            notice=request.query.get("notice", ""),
+        )
+
+    def _shared_facts(self, path: str) -> PageFacts:
+        """What is the same for everybody."""
+        broker = self._broker
+        host, port = broker.address_of(broker.config.node_id)
+        return PageFacts(
+            path=path,
+            now_ms=broker.clock.now_ms(),
+            node_id=broker.config.node_id,
+            cluster_id=broker.image.cluster_id,
+            bootstrap=f"{host}:{port}",
+            version=__version__,
+            is_virtual=isinstance(broker.clock, MovableClock),
+            samples=self._samples,
+        )
+
+    def _why_readonly(self, request: HttpRequest) -> str:
+        if self._broker.config.ledgerstone_http_readonly:
+            return "ledgerstone.http.readonly is set"
+        if not self._is_local:
+            return "this port is open to other machines"
+        if not self._access.is_known(request.headers, self._port):
+            return _NO_TOKEN
+        return ""
+
+    # -- events -------------------------------------------------------------------------------
+
+    def _events(self, request: HttpRequest) -> Stream:
+        names = [name for name in request.query.get("show", "").split(",") if name]
+        unknown = [name for name in names if name.partition(":")[0] not in self._fragments]
+        if not names or unknown or any(not name.isprintable() for name in names):
+            raise BadRequest(404, "show must name fragments, with commas between them")
+        return Stream(self.live.follow(names), HEADERS[:-1])
+
+    def _fragment(self, name: str) -> str:
+        assert self._renderer is not None
+        kind, _, argument = name.partition(":")
+        try:
+            answer = self._fragments[kind](self._broker, argument)
+        except (NotShown, Refused) as error:
+            answer = Rendered("error_fragment.html", {"reason": str(error)})
+        return self._renderer.render(answer, self._shared_facts(""))

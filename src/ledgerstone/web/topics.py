@@ -1,0 +1,106 @@
+"""The list of topics, and the form that makes one. Grade D."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ledgerstone.errors import KafkaError
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestConfig,
+    CreateTopicsRequestTopic,
+)
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.web.forms import form_of, path_of, see_other, whole_number
+from ledgerstone.web.hosting import is_internal
+from ledgerstone.web.router import NotShown, Rendered
+
+SHOWN: Final = 200
+_MOST_PARTITIONS: Final = 10_000
+
+
+class TopicRow(NamedTuple):
+    name: str
+    is_internal: bool
+    partition_count: int
+    offsets: int  # between start and end of its logs; what was compacted away is counted too
+    size_bytes: int
+    segments: int
+    policy: str
+    is_failing: bool
+
+
+def topics_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
+    wanted = request.query.get("q", "")
+    facts = {**_facts(broker, wanted), "q": wanted}
+    # A list that somebody searches in stays as they found it.
+    return Rendered("topics.html", facts if wanted else {**facts, "live": ("topics",)})
+
+
+def topics_fragment(broker: Broker, argument: str) -> Rendered:
+    return Rendered("topics_fragment.html", _facts(broker, ""))
+
+
+def _facts(broker: Broker, wanted: str) -> dict[str, object]:
+    names = sorted(
+        (name for name in broker.image.topics if wanted.lower() in name.lower()),
+        key=lambda name: (is_internal(name), name),
+    )
+    shown = names[:SHOWN]
+    by_topic: dict[str, list[Partition]] = {name: [] for name in shown}
+    for partition in broker.partitions:
+        if partition.topic_partition.topic in by_topic:
+            by_topic[partition.topic_partition.topic].append(partition)
+    return {
+        "rows": [_row(broker, name, hosted) for name, hosted in by_topic.items()],
+        "hidden": len(names) - len(shown),
+    }
+
+
+def _row(broker: Broker, name: str, hosted: list[Partition]) -> TopicRow:
+    logs = [each.log for each in hosted]
+    return TopicRow(
+        name=name,
+        is_internal=is_internal(name),
+        partition_count=len(broker.image.topics[name].partitions),
+        offsets=sum(log.log_end_offset - log.log_start_offset for log in logs),
+        size_bytes=sum(log.size_bytes for log in logs),
+        segments=sum(len(log.segments) for log in logs),
+        policy=", ".join(logs[0].config.cleanup_policy) if logs else "",
+        is_failing=any(log.failure is not None for log in logs),
+    )
+
+
+def create_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
+    fields = form_of(request)
+    name = fields.get("name", "").strip()
+    partitions = whole_number(fields, "partitions", at_most=_MOST_PARTITIONS)
+    wanted = CreateTopicsRequestTopic(
+        name=name,
+        num_partitions=-1 if partitions is None else partitions,
+        replication_factor=-1,
+        configs=_configs(fields),
+    )
+    try:
+        decision = broker.controller.create_topics(CreateTopicsRequest(topics=[wanted]))
+        broker.commit_metadata(decision.records)
+    except (KafkaError, OSError) as error:
+        raise NotShown(503, f"The topic was not made: {error}") from None
+    refusal = decision.response.topics[0]
+    if refusal.error_code:
+        raise NotShown(400, f"The topic was not made: {refusal.error_message}")
+    return see_other(path_of("topics", name), notice=f"Topic {name} was made.")
+
+
+def _configs(fields: dict[str, str]) -> list[CreateTopicsRequestConfig]:
+    configs = []
+    if fields.get("policy"):
+        configs.append(CreateTopicsRequestConfig("cleanup.policy", fields["policy"]))
+    for line in fields.get("configs", "").splitlines():
+        if line.strip():
+            key, equals, value = line.partition("=")
+            if not equals:
+                raise NotShown(400, f"Settings are key=value, one a line; not {line[:80]!r}.")
+            configs.append(CreateTopicsRequestConfig(key.strip(), value.strip()))
+    return configs

@@ -1,0 +1,103 @@
+"""How pages write bytes, numbers and times. Pure.
+
+Data is shown as the text it is where it is text, and no character of it may act: what moves,
+reverses or hides other characters is written out, like control characters. Escaping for HTML is not
+done here; templates do that with everything they show.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+# What a table shows of one key or value; a page of its own shows more.
+SHOWN_BYTES: Final = 400
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS: Final = 253_402_300_799_999  # of the year 9999
+# Control characters, lone surrogates, and what sets direction, joins or is not seen at all.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_NAMED: Final = {"\r": "\\r", "\0": "\\0"}
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def visible(text: str) -> str:
+    """The text with every character that could not be seen, or could act, written out."""
+    return _UNSEEN.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    character = found.group()
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{{{code:x}}}")
+
+
+def as_text(data: bytes | None, limit_bytes: int = SHOWN_BYTES) -> str:
+    """Bytes as UTF-8 where they are that, else in hexadecimal; what is cut says its size."""
+    if data is None:
+        return ""
+    shown = data[:limit_bytes]
+    rest = f" … {size(len(data))}" if len(data) > limit_bytes else ""
+    try:
+        return visible(shown.decode()) + rest
+    except UnicodeDecodeError as error:
+        # A character that the cut went through is no reason to show hexadecimal.
+        if rest and error.start >= len(shown) - 3:
+            return visible(shown[: error.start].decode()) + rest
+    half = data[: limit_bytes // 2]
+    rest = f" … {size(len(data))}" if len(data) > len(half) else ""
+    return f"0x{half.hex()}{rest}"
+
+
+def size(count_bytes: int) -> str:
+    """1536 as 1.5 KiB."""
+    amount, unit = float(count_bytes), 0
+    while amount >= 1024 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1024, unit + 1
+    if unit == 0:
+        return f"{count_bytes} B"
+    return f"{amount:.1f} {_UNITS[unit]}" if amount < 100 else f"{amount:.0f} {_UNITS[unit]}"
+
+
+def grouped(number: int) -> str:
+    """12345 with a thin space in it, so that the eye counts digits by threes."""
+    return f"{number:,}".replace(",", "\u2009")
+
+
+def span(duration_ms: float) -> str:
+    """A duration in its two largest units."""
+    left_ms = int(abs(duration_ms))
+    if left_ms < 1000:
+        return f"{left_ms} ms"
+    words: list[str] = []
+    for unit_ms, name in _SPANS:
+        amount, left_ms = divmod(left_ms, unit_ms)
+        if amount:
+            words.append(f"{amount} {name}")
+        if len(words) == 2 or (words and not amount):
+            break
+    return " ".join(words)
+
+
+def away(at_ms: int, now_ms: int) -> str:
+    """When something was or will be, seen from now."""
+    if abs(at_ms - now_ms) < 1000:
+        return "now"
+    return f"in {span(at_ms - now_ms)}" if at_ms > now_ms else f"{span(now_ms - at_ms)} ago"
+
+
+def moment(at_ms: int) -> str:
+    """ISO 8601 with a space, in UTC; what no calendar has as a number."""
+    if not 0 <= at_ms <= _LAST_MS:
+        return f"{at_ms} ms"
+    time = _EPOCH + timedelta(milliseconds=at_ms)
+    millis = f".{at_ms % 1000:03d}" if at_ms % 1000 else ""
+    return f"{time:%Y-%m-%d %H:%M:%S}{millis}"
+
+
+def percent(share: float) -> str:
+    """A share of one; small ones keep a digit, so that some is never shown as none."""
+    hundredths = share * 100
+    return f"{hundredths:.0f} %" if hundredths >= 10 or hundredths == 0 else f"{hundredths:.1f} %"

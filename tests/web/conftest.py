@@ -1,0 +1,35 @@
+"""Brokers that somebody looks at."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit.in_process import InProcess
+from tests.unit.server.erasing_kit import ErasingMachine
+from tests.web.kit import Visitor, full_machine
+
+
+@pytest.fixture
+def machine() -> Iterator[ErasingMachine]:
+    """With topics, records, a group and an erasure."""
+    machine = full_machine()
+    yield machine
+    machine.check_invariants()
+
+
+@pytest.fixture
+def empty() -> Iterator[InProcess]:
+    machine = InProcess()
+    yield machine
+    machine.check_invariants()
+
+
+@pytest.fixture
+def visitor(machine: ErasingMachine) -> Visitor:
+    """Has the token."""
+    return Visitor(machine).let_in()
+
+
+@pytest.fixture
+def stranger(machine: ErasingMachine) -> Visitor:
+    return Visitor(machine)
