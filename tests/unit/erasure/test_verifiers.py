@@ -51,6 +51,12 @@ def test_plug_in_that_is_no_verifier_is_refused() -> None:
         load_verifiers([Point("a", dict)])
 
 
+def test_plug_in_that_has_nothing_to_answer_for_is_left_out() -> None:
+    verifiers = load_verifiers([Point("a", lambda: None), Point("b", Lake)])
+
+    assert list(verifiers) == ["lake"]
+
+
 def test_question_has_the_print_and_the_key_only_where_it_is_given() -> None:
     erasure = at_stage(Stage.VERIFIED)
 

@@ -1,6 +1,11 @@
 """A topic against a table, without either: what is judged, what is found, what would repair it."""
 
+import os
 import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -8,7 +13,8 @@ import pytest
 from ledgerstone.pipeline.changes import one_per_key
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.state.comparing import Comparison, compare
+from ledgerstone.pipeline.state.comparing import Comparison, compare, total
+from ledgerstone.pipeline.state.spilling import PARTS, Spill, own_directory
 from ledgerstone.pipeline.tables.merging import merged
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
@@ -27,6 +33,12 @@ def table_of(deletes: str, records: list[Record]) -> pa.Table:
 def compared(
     deletes: str, topic: list[Record], table: pa.Table, positions: dict[int, int]
 ) -> Comparison:
+    return compared_and_repairs(deletes, topic, table, positions)[0]
+
+
+def compared_and_repairs(
+    deletes: str, topic: list[Record], table: pa.Table, positions: dict[int, int]
+) -> tuple[Comparison, pa.Table]:
     pipeline = text_pipeline("sqlite", "unused", deletes)
     latest = one_per_key(changes_of(pipeline, topic), ("id",))
     return compare(latest, table, positions, layout_of(pipeline), now_ms=NOW_MS)
@@ -84,8 +96,8 @@ def test_repairs_make_any_table_what_it_has_to_be(deletes: str) -> None:
         pipeline = text_pipeline("sqlite", "unused", deletes)
         table = table_of(deletes, wrong)
 
-        found = compared(deletes, topic, table, {0: 12})
-        repaired = merged(table, found.repairs, layout_of(pipeline), forced=True)
+        found, repairs = compared_and_repairs(deletes, topic, table, {0: 12})
+        repaired = merged(table, repairs, layout_of(pipeline), forced=True)
 
         assert not found.is_equal
         assert compared(deletes, topic, repaired, {0: 12}).is_equal
@@ -99,9 +111,53 @@ def test_row_whose_tombstone_is_gone_ends_now(deletes: str, end: str) -> None:
     pipeline = text_pipeline("sqlite", "unused", deletes)
     table = table_of(deletes, [Record(0, 4, b"ghost", b"1", 1)])
 
-    found = compared(deletes, [], table, {0: 9})
-    repaired = merged(table, found.repairs, layout_of(pipeline), forced=True)
+    found, repairs = compared_and_repairs(deletes, [], table, {0: 9})
+    repaired = merged(table, repairs, layout_of(pipeline), forced=True)
 
     assert (found.extra, found.missing, found.stale) == (1, 0, 0)
     (at,) = repaired.column(end).to_pylist()
     assert at.timestamp() * 1000 == NOW_MS
+
+
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_parts_add_up_to_the_whole(deletes: str, tmp_path: Path) -> None:
+    pipeline = text_pipeline("sqlite", "unused", deletes)
+    layout = layout_of(pipeline)
+    dice = random.Random(3)
+    topic = [
+        Record(n % 2, n, f"k{n}".encode(), b"v" if dice.random() < 0.7 else None, n + 1)
+        for n in range(500)
+    ]
+    table = table_of(deletes, [each for each in topic if dice.random() < 0.9])
+    latest = one_per_key(changes_of(pipeline, topic), ("id",))
+
+    with (
+        Spill(tmp_path / "topic", layout, layout.change_schema) as one,
+        Spill(tmp_path / "table", layout, layout.table_schema) as other,
+    ):
+        one.add([latest.slice(0, 77), latest.slice(77), latest.slice(0, 0)])
+        other.add([table])
+        sides = list(zip(one.parts(), other.parts(), strict=True))
+        again = [part.num_rows for part in one.parts()]
+    found = [compare(*each, {0: 400, 1: 400}, layout, now_ms=NOW_MS) for each in sides]
+
+    whole, repairs = compare(latest, table, {0: 400, 1: 400}, layout, now_ms=NOW_MS)
+    added = total((each for each, _ in found), layout)
+    assert replace(added, examples=()) == replace(whole, examples=())
+    assert len(added.examples) == len(whole.examples)
+    assert sum(each.num_rows for _, each in found) == repairs.num_rows > 0
+    assert (len(again), sum(again), max(again) < 50) == (PARTS, 500, True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_leftovers_of_a_comparison_that_was_killed_are_dropped(tmp_path: Path) -> None:
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
+    dead, alive = (tmp_path / f"comparing-{pid}" for pid in (int(gone.stdout), os.getppid()))
+    for path in (dead, alive):
+        (path / "table").mkdir(parents=True)
+        (path / "table" / "07.arrow").write_bytes(b"rows")
+
+    mine = own_directory(tmp_path)
+
+    assert mine.name == f"comparing-{os.getpid()}"
+    assert list(tmp_path.iterdir()) == [alive]

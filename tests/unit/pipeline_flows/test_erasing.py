@@ -3,6 +3,8 @@
 import gzip
 import http.server
 import json
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -10,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import fastavro
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,13 +20,15 @@ import pytest
 
 from ledgerstone.erasure.erasure import Outcome
 from ledgerstone.erasure.verifiers import Question
+from ledgerstone.pipeline import erasing
 from ledgerstone.pipeline.changes import one_per_key, positions_after
-from ledgerstone.pipeline.definition import Deletes, Pipeline
-from ledgerstone.pipeline.erasing import PipelineVerifier, purge, report, search, verifier
+from ledgerstone.pipeline.definition import Deletes, Format, Pipeline
+from ledgerstone.pipeline.erasing import purge, report, search
 from ledgerstone.pipeline.erasing_files import Finding, Verdict, holds_bytes, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.pipeline.verifying import verifier
 from ledgerstone.server.effects import AskVerifier
 from ledgerstone.server.erasing_verifiers import Verifiers
 from tests.kit.table_model import Record, changes_of, text_pipeline
@@ -76,7 +81,7 @@ def test_a_live_row_is_found(tmp_path: Path, target: str, location: str) -> None
 
 
 @pytest.mark.parametrize("deletes", ["hard", "soft", "history"])
-@pytest.mark.parametrize("target", ["sqlite", "delta", "postgres"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_purge_leaves_nothing_of_a_deleted_row(
     tmp_path: Path, target: str, location: str, deletes: str
 ) -> None:
@@ -154,6 +159,23 @@ def test_dead_rows_that_may_not_be_looked_for_are_unknown(tmp_path: Path, locati
 
     assert table_finding(found).verdict is Verdict.UNKNOWN
     assert "superuser" in found[0].evidence
+
+
+def test_a_key_in_avro_is_taken_apart_by_the_schema_a_registry_has_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = {"type": "record", "name": "k", "fields": [{"name": "id", "type": "string"}]}
+    parsed = fastavro.parse_schema(schema)
+    monkeypatch.setattr(erasing, "registered_schema", lambda registry, number: parsed)
+    pipeline = pipeline_at(tmp_path, "sqlite", str(tmp_path / "table"))
+    written(pipeline)
+    in_avro = replace(pipeline.key, format=Format.AVRO, registry="http://registry")
+    columns = (replace(pipeline.key.columns[0], path=("id",)),)
+    pipeline = replace(pipeline, key=replace(in_avro, columns=columns))
+
+    found = search(pipeline, b"\0\0\0\0\x07" + bytes([2 * len(KEY)]) + KEY)
+
+    assert table_finding(found).verdict is Verdict.RESIDUE
 
 
 WANTED = WantedKey(raw=KEY, columns={"id": KEY.decode()})
@@ -239,14 +261,38 @@ def test_a_broker_can_ask_for_the_pipelines_of_a_topic(
     other = asking.ask(AskVerifier("pipelines", question("orders", KEY)))
 
     assert isinstance(known, list)
-    assert isinstance(keyless, list)
     assert [word.outcome for word in known] == [Outcome.CLEAN, Outcome.CLEAN]
-    assert [word.outcome for word in keyless] == [Outcome.UNKNOWN]
-    assert other == []
+    # No word, so that the receipt waits for what a purge finds.
+    assert keyless == "it failed with KeyNotGiven"
+    assert isinstance(other, list)
+    assert [(word.outcome, word.evidence) for word in other] == [
+        (Outcome.CLEAN, "none of 1 pipelines here reads the topic")
+    ]
 
 
-def test_a_verifier_without_pipelines_says_nothing() -> None:
-    assert PipelineVerifier(definitions=()).verify(question("users", KEY)) == []
+def test_a_broker_without_pipelines_waits_for_no_word_about_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LEDGERSTONE_PIPELINES", raising=False)
+    point = Point("pipelines", lambda: verifier)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: (point,))
+
+    names = Verifiers().names()
+
+    assert names == ()
+
+
+def test_what_a_broker_loads_to_ask_needs_neither_arrow_nor_spark() -> None:
+    program = (
+        "import sys, ledgerstone.pipeline.verifying as plugin; plugin.verifier(); "
+        "print([name for name in ('pyarrow', 'pyspark', 'numpy') if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
 
 
 @dataclass(slots=True)

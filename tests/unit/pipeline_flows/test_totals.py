@@ -26,9 +26,12 @@ def store(tmp_path: Path) -> Iterator[TotalsStore]:
     made.close()
 
 
-def row(key: str, offset: int, group: str | None, amount: int = 0) -> TableRow:
+def row(
+    key: str, offset: int, group: str | None, amount: int = 0, *, partition: int = 0, at: int = 0
+) -> TableRow:
     measures = (None, amount, amount, amount)
-    return TableRow(key.encode(), offset, None if group is None else (group,), measures)
+    place = None if group is None else (group,)
+    return TableRow(key.encode(), partition, offset, at, place, measures)
 
 
 def told(store: TotalsStore) -> dict[str, Any]:
@@ -89,6 +92,35 @@ def test_an_older_record_does_not_overwrite_a_newer_one(store: TotalsStore) -> N
     store.apply(1, [row("a", 4, "x", 4), row("a", 5, None)])
 
     assert told(store)["x"]["total"] == 5
+
+
+def test_the_younger_record_counts_where_a_key_is_in_two_partitions(store: TotalsStore) -> None:
+    store.apply(0, [row("a", 900, "x", 5, partition=0, at=10)])
+
+    store.apply(1, [row("a", 3, "x", 6, partition=1, at=20)])
+    younger = told(store)
+    store.apply(2, [row("a", 901, "x", 7, partition=0, at=15)])
+    older = told(store)
+
+    assert younger["x"]["total"] == 6
+    assert older == {}
+
+
+def test_a_tombstone_wins_over_an_older_row_of_another_partition_in_its_batch(
+    store: TotalsStore,
+) -> None:
+    rows = [row("a", 3, None, partition=1, at=20), row("a", 900, "x", 5, partition=0, at=10)]
+
+    store.apply(0, rows)
+
+    assert told(store) == {"x": None}
+
+
+def test_the_state_of_other_aggregates_is_refused(tmp_path: Path) -> None:
+    TotalsStore(tmp_path / "totals.sqlite", AGGREGATES[:1]).close()
+
+    with pytest.raises(PipelineError, match="other aggregates"):
+        TotalsStore(tmp_path / "totals.sqlite", AGGREGATES)
 
 
 def test_a_deleted_key_is_not_left_in_the_file(tmp_path: Path) -> None:

@@ -112,11 +112,11 @@ def test_key_is_in_no_answer_no_metric_no_log_line_and_no_file(
 
     erasure_id = machine.erase(within_ms=DAY_MS)
     while True:
-        said.append(machine.page("GET", f"erasures/{erasure_id}").body)
-        said.append(machine.page("GET", "erasures").body)
-        said.append(machine.page("GET", f"erasures/{erasure_id}/receipt").body)
+        said.append(str(machine.page("GET", f"erasures/{erasure_id}").body))
+        said.append(str(machine.page("GET", "erasures").body))
+        said.append(str(machine.page("GET", f"erasures/{erasure_id}/receipt").body))
         said.append(exposition(samples(machine.broker)))
-        said.append(readiness(machine.broker).body)
+        said.append(str(readiness(machine.broker).body))
         said += [repr(each) for each in machine.broker.erasing.journal.book]
         said.append(repr(machine.broker.erasing.secrets))
         if machine.erasure(erasure_id).is_over:

@@ -262,7 +262,7 @@ def test_others_have_their_turn_while_a_page_is_made() -> None:
         for _ in range(3):
             asyncio.get_running_loop().call_soon(turns.append, "another")
             turns.append("page")
-            yield
+            yield None
         return Page(200, "made\n")
 
     answer = exchange(b"GET /slow HTTP/1.1\r\n\r\n", slow=slow)
@@ -275,7 +275,7 @@ def test_page_that_fails_while_it_is_made_is_told_and_harms_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def slow() -> SlowPage:
-        yield
+        yield None
         raise ValueError("no page")
 
     answer = exchange(b"GET /slow HTTP/1.1\r\n\r\n", slow=slow)

@@ -1,0 +1,112 @@
+"""Names that are syntax somewhere, as keys, values and columns of every target."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledgerstone.pipeline.changes import positions_after
+from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.definition_files import define
+from ledgerstone.pipeline.erasing import purge, search
+from ledgerstone.pipeline.erasing_files import Verdict
+from ledgerstone.pipeline.errors import DefinitionError
+from ledgerstone.pipeline.tables.opening import open_target
+from tests.kit.hostile_names import NAMES
+from tests.kit.table_model import Record, changes_of
+
+TARGETS = ("sqlite", "parquet", "delta", "postgres")
+
+
+@pytest.fixture
+def location(request: pytest.FixtureRequest, tmp_path: Path, target: str) -> str:
+    if target == "postgres":
+        return str(request.getfixturevalue("postgres"))
+    return str(tmp_path / "table")
+
+
+def pipeline_with(target: str, location: str, columns: dict[str, Any], **table: Any) -> Pipeline:
+    where = "connection" if target == "postgres" else "path"
+    return define(
+        {
+            "name": "hostile",
+            "source": {"topic": "hostile"},
+            "key": {"format": "string", "column": "id"},
+            "value": {"format": "json", "columns": columns},
+            "table": {"type": target, where: location, **table},
+        },
+        directory=Path(),
+    )
+
+
+def is_refused(target: str, name: str) -> bool:
+    try:
+        pipeline_with(target, "x", {name: "string"})
+    except DefinitionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_hostile_keys_columns_and_values_come_back_as_they_were(target: str, location: str) -> None:
+    names = [name for name in NAMES if not is_refused(target, name)]
+    pipeline = pipeline_with(target, location, dict.fromkeys(names, "string"))
+    value = {name: f"of {name}" for name in names}
+    records = [
+        Record(0, at, name.encode(), json.dumps({**value, names[0]: name}).encode(), at)
+        for at, name in enumerate(NAMES)
+    ]
+    changes = changes_of(pipeline, records)
+    table = open_target(pipeline)
+    table.prepare()
+
+    table.apply(changes, positions_after(changes))
+    # Updated and deleted by key as well.
+    again = [Record(0, 50 + at, each.key, None, 100) for at, each in enumerate(records[::2])]
+    again += [
+        Record(0, 80 + at, each.key, each.value, 100) for at, each in enumerate(records[1::2])
+    ]
+    table.apply(changes_of(pipeline, again), {0: 200})
+    rows = [row for piece in table.rows() for row in piece.to_pylist()]
+    table.close()
+
+    assert len(names) == (40 if target != "delta" else 21)
+    assert sorted(row["id"] for row in rows) == sorted(NAMES[1::2])
+    for row in rows:
+        assert {name: row[name] for name in names} == {**value, names[0]: row["id"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_name_of_a_table_is_a_name(name: str, tmp_path: Path) -> None:
+    pipeline = pipeline_with("sqlite", str(tmp_path / "db"), {"text": "string"}, name=name)
+    changes = changes_of(pipeline, [Record(0, 0, name.encode(), b'{"text": "x"}', 1)])
+    table = open_target(pipeline)
+    table.prepare()
+
+    table.apply(changes, {0: 1})
+    rows = [row["id"] for piece in table.rows() for row in piece.to_pylist()]
+    positions = table.positions()
+    table.close()
+
+    assert (rows, positions) == ([name], {0: 1})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_hostile_key_is_purged_and_no_other(target: str, location: str, tmp_path: Path) -> None:
+    pipeline = pipeline_with(target, location, {"text": "string"}, deletes="soft")
+    records = [Record(0, at, each.encode(), b"{}", 1) for at, each in enumerate(NAMES)]
+    table = open_target(pipeline)
+    table.prepare()
+    table.apply(changes_of(pipeline, records), {0: 40})
+    table.close()
+    hostile = NAMES[1].encode()
+
+    purge(pipeline, hostile)
+    found = search(pipeline, hostile)[0]
+    table = open_target(pipeline)
+    rows = [row["id"] for piece in table.rows() for row in piece.to_pylist()]
+    table.close()
+
+    assert found.verdict is Verdict.CLEAN, found
+    assert sorted(rows) == sorted(name for name in NAMES if name != NAMES[1])

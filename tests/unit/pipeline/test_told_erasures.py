@@ -1,0 +1,56 @@
+"""Which erasures a snapshot has neither read nor heard of, from what a broker tells."""
+
+from typing import Any
+
+import pytest
+
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.state import erasures
+from ledgerstone.pipeline.state.erasures import ErasureTombstone, erasures_of, untold_to
+
+TOLD = [
+    {"id": "ER-1", "tombstones": [{"partition": 0, "offset": 5}, {"partition": 1, "offset": 9}]},
+    {"id": "ER-2", "tombstones": [{"partition": 0, "offset": 20, "written_ms": 1}]},
+    {"id": "ER-3", "tombstones": []},
+]
+
+
+def told_by(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[ErasureTombstone]:
+    left = list(answers)
+    monkeypatch.setattr(erasures, "http_addresses", lambda client: [("h", 1)] * len(answers))
+    monkeypatch.setattr(erasures, "get_json", lambda host, port, path: left.pop(0))
+    # Nobody asks the client.
+    return erasures_of(None, "t")  # type: ignore[arg-type]
+
+
+def test_only_what_lies_behind_the_snapshot_and_was_not_told_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = told_by(monkeypatch, {"erasures": TOLD, "total": 3}, None, {"erasures": TOLD[:1]})
+
+    assert untold_to(known, (), 0, 5) == (("ER-1", 0, 5), ("ER-2", 0, 20))
+    assert untold_to(known, (), 0, 6) == (("ER-2", 0, 20),)
+    assert untold_to(known, ("ER-2",), 0, 6) == ()
+    assert untold_to(known, (), 1, 0) == (("ER-1", 1, 9),)
+
+
+def test_more_erasures_than_a_broker_tells_may_be_anywhere_behind_the_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = told_by(monkeypatch, {"erasures": TOLD, "total": 4})
+
+    assert untold_to(known, ("ER-1", "ER-2"), 7, 100) == (("", 7, 100),)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"erasures": [{"id": "ER-1"}]},
+        {"erasures": 5},
+        {"erasures": [{"id": "ER-1", "tombstones": [{"partition": "x", "offset": 1}]}]},
+        {"erasures": [None]},
+    ],
+)
+def test_answer_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    with pytest.raises(PipelineError, match="erasures of t that are none"):
+        told_by(monkeypatch, answer)
