@@ -1,6 +1,5 @@
 """What every test shares: Hypothesis settings under which the same commit gives the same run, and
-who runs where. All tests of a file whose path says `spark` go to one worker, which begins with
-them: a second session would need a second JVM.
+who runs where. Tests that share something dear, such as a JVM or a browser, go to one worker.
 """
 
 import os
@@ -19,17 +18,28 @@ settings.register_profile("explore", max_examples=2_000, deadline=None, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
-class OneWorkerForSpark(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """Deals out tests one by one, those of Spark as one piece.
+# What one worker runs, by how the path begins. The largest piece is dealt out first.
+TOGETHER = {
+    "tests/spark/": "spark",
+    "tests/demo/test_run.py": "spark",
+    "tests/docs/test_examples.py": "examples",
+    "tests/docs/test_wheel.py": "wheel",
+    "tests/web/test_browser.py": "browser",
+    "tests/web/test_anatomy_browser.py": "browser",
+}
+
+
+class SharingWorkers(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
+    """Deals out tests one by one, except for those that stay together.
 
     xdist's own groups rename tests, and pytest 9.2 no longer lets it.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return "spark" if "spark" in path else nodeid
+        return next((group for start, group in TOGETHER.items() if path.startswith(start)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    return OneWorkerForSpark(config, log)
+    return SharingWorkers(config, log)

@@ -104,7 +104,6 @@ def environment(temporary: Path) -> dict[str, str]:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
     repository = odd_repository(tmp_path / "repository")
     temporary = tmp_path / "temporary"
@@ -126,7 +125,6 @@ def test_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_demo_that_is_told_to_end_leaves_nothing(tmp_path: Path) -> None:
     repository = plain_repository(tmp_path / "repository")
     temporary = tmp_path / "temporary"

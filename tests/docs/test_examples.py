@@ -36,7 +36,6 @@ def run_example(name: str, bootstrap: str, directory: Path, timeout_s: float) ->
     return done.stdout
 
 
-@pytest.mark.xdist_group("client-examples")
 @pytest.mark.parametrize("name", CLIENTS)
 def test_client_example_runs_against_a_broker_it_is_given(
     name: str, broker: BrokerProcess, tmp_path: Path
@@ -45,14 +44,6 @@ def test_client_example_runs_against_a_broker_it_is_given(
 
     assert said
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
-def test_notebook_runs_against_a_broker_it_is_given(broker: BrokerProcess, tmp_path: Path) -> None:
-    said = run_example("spark_notebook.py", broker.bootstrap, tmp_path, timeout_s=600)
-
-    assert "after a tombstone for bob: [('ann', 32), ('cyd', 27)]" in said
 
 
 def test_every_example_says_how_it_is_run() -> None:

@@ -14,9 +14,6 @@ import pytest
 from tests.docs.documents import ROOT
 from tests.kit.broker import STOP_TIMEOUT_S, wait_until
 
-# One build for all of these, whatever the number of workers.
-pytestmark = pytest.mark.xdist_group("wheel")
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:

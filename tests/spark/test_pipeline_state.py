@@ -1,5 +1,6 @@
 """Snapshots, restore, verification and missed deletes, against a real broker."""
 
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +14,7 @@ from ledgerstone.client.admin import delete_records
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord
 from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
+from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
 from ledgerstone.pipeline.runner import run_pipeline
 from ledgerstone.pipeline.state.jobs import run_on
@@ -25,8 +27,8 @@ from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.state.points import AtOffset, AtOffsets
 from ledgerstone.state.rebuild import rebuild
 from ledgerstone.types import TopicPartition
-from tests.kit.broker import BrokerProcess
-from tests.kit.cleaner_api import compact
+from tests.kit.broker import BrokerProcess, wait_until
+from tests.kit.cleaner_api import compact, get, post
 from tests.kit.table_model import Record, changes_of, table_rows, text_pipeline
 from tests.spark.conftest import MakeTopic, Produce
 
@@ -142,6 +144,29 @@ def test_restore_from_a_snapshot_forgets_keys_that_the_log_has_forgotten(
     assert live_in(asked) == {b"gone": b"1", b"here": b"1"}
 
 
+def test_restore_does_not_bring_back_a_key_erased_and_written_anew(
+    broker: BrokerProcess, make_topic: MakeTopic, produce: Produce, tmp_path: Path
+) -> None:
+    topic = make_topic("erased-anew", cleanup_policy="compact", delete_retention_ms="0")
+    source = TopicSource(bootstrap=broker.bootstrap, topic=topic)
+    snaps, before = tmp_path / "snaps", AtOffsets({0: 3})
+    produce(*(NewRecord(topic, key, b"then") for key in (b"erased", b"changed", b"still")))
+    snapshot(source, snaps)
+    erasure_id = _erase(broker, topic, b"erased")
+    produce(NewRecord(topic, b"erased", b"again"), NewRecord(topic, b"changed", b"now"))
+    _remove_tombstones(broker, topic)
+
+    doubting = restore(source, snaps, tmp_path / "out", before)
+    purge_snapshots(snaps, topic, b"erased", erasure_id)
+    told = restore(source, snaps, tmp_path / "out", before)
+    asked = restore(source, snaps, tmp_path / "out", AtOffset(10))
+
+    # Which of the two was erased nobody can say any more, unless the snapshot was told.
+    assert (live_in(doubting), doubting.forgotten) == ({b"still": b"then"}, 2)
+    assert live_in(told) == {b"changed": b"then", b"still": b"then"}
+    assert live_in(asked)[b"erased"] == b"again"
+
+
 def test_restored_state_fills_a_table_that_then_goes_on(
     spark: SparkSession,
     broker: BrokerProcess,
@@ -233,6 +258,14 @@ def test_rows_of_a_topic_that_expires_records_are_not_taken_for_missed_deletes(
             verify(spark, pipeline, target, repair=True)
 
     assert rows_in(pipeline) == ["expired", "here"]
+
+
+def _erase(broker: BrokerProcess, topic: str, key: bytes) -> str:
+    """The id of an erasure whose tombstone is written."""
+    asked = {"key": b64encode(key).decode(), "reason": "asked for", "requested_by": "tests"}
+    erasure_id: str = post(broker, f"topics/{topic}/erasures", **asked)["erasures"][0]["id"]
+    wait_until(lambda: get(broker, f"erasures/{erasure_id}")["tombstones"], "it has a tombstone")
+    return erasure_id
 
 
 def _remove_tombstones(broker: BrokerProcess, topic: str) -> None:

@@ -18,7 +18,6 @@ from tests.kit.broker import BrokerProcess, wait_until
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(why_missing() is not None, reason=why_missing() or ""),
-    pytest.mark.xdist_group("browser"),
 ]
 
 TOPIC = "accounts"

@@ -26,7 +26,6 @@ from tests.web.hostile import STRINGS, TOPIC_NAMES
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(why_missing() is not None, reason=why_missing() or ""),
-    pytest.mark.xdist_group("browser"),
 ]
 
 TOPIC = "customers"

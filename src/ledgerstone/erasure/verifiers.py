@@ -53,11 +53,14 @@ class EntryPoint(Protocol):
 
 
 def load_verifiers(entry_points: Iterable[EntryPoint]) -> dict[str, Verifier]:
-    """Each entry point is a class or function without arguments that makes a verifier."""
+    """Each entry point is a class or function without arguments that makes a verifier, or None
+    where it has nothing to answer for: then nobody waits for it."""
     verifiers: dict[str, Verifier] = {}
     for point in sorted(entry_points, key=lambda point: point.name):
         factory = point.load()
         verifier = factory() if callable(factory) else factory
+        if verifier is None:
+            continue
         if not isinstance(verifier, Verifier):
             raise ConfigError(GROUP, point.name, "it has no name or no verify(question)")
         if verifier.name in verifiers:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.column_types import AnyType, ColumnType, DecimalType
 from ledgerstone.pipeline.definition import Column
 
 _MAX_DEPTH: Final = 20
@@ -26,7 +26,11 @@ _PLAIN: Final = {
 _LOGICAL: Final = {
     "timestamp-millis": ColumnType.TIMESTAMP,
     "timestamp-micros": ColumnType.TIMESTAMP,
+    "local-timestamp-millis": ColumnType.TIMESTAMP,
+    "local-timestamp-micros": ColumnType.TIMESTAMP,
     "date": ColumnType.DATE,
+    "time-millis": ColumnType.TIME,
+    "time-micros": ColumnType.TIME,
 }
 
 
@@ -60,10 +64,12 @@ def _without_null(kind: Any) -> Any:  # noqa: ANN401 - JSON
     return kind
 
 
-def _type_of(kind: Any) -> ColumnType:  # noqa: ANN401 - JSON
+def _type_of(kind: Any) -> AnyType:  # noqa: ANN401 - JSON
     if isinstance(kind, str):
         return _PLAIN.get(kind, ColumnType.JSON)
     if isinstance(kind, dict):
+        if kind.get("logicalType") == "decimal" and kind.get("type") in ("bytes", "fixed"):
+            return DecimalType(int(kind.get("precision", 0)), int(kind.get("scale", 0)))
         logical = _LOGICAL.get(str(kind.get("logicalType")))
         return logical or _PLAIN.get(str(kind.get("type")), ColumnType.JSON)
     return ColumnType.JSON

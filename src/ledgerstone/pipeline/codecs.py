@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ledgerstone.pipeline.codecs_avro import SchemaOf, avro_parser
 from ledgerstone.pipeline.codecs_json import read_json_lines
-from ledgerstone.pipeline.column_types import ARROW
+from ledgerstone.pipeline.column_types import arrow_type
 from ledgerstone.pipeline.converting import Unfit, convert, find, strict_json
 from ledgerstone.pipeline.definition import Codec, Column, Format
 
@@ -95,6 +95,7 @@ def decode_each(columns: Sequence[Column], cells: pa.Array, parse: Parse) -> Dec
         for column, value in zip(values, converted, strict=True):
             column.append(value)
     arrays = tuple(
-        pa.array(each, ARROW[column.type]) for column, each in zip(columns, values, strict=True)
+        pa.array(each, arrow_type(column.type))
+        for column, each in zip(columns, values, strict=True)
     )
     return Decoded(arrays=arrays, bad=bad)

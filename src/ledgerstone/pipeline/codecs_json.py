@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from ledgerstone.pipeline.column_types import ARROW, ColumnType
+from ledgerstone.pipeline.column_types import ColumnType, arrow_type
 from ledgerstone.pipeline.definition import Column
 
 # Types that Arrow's reader takes exactly as `converting` does.
@@ -40,7 +40,7 @@ def read_json_lines(columns: Sequence[Column], cells: pa.Array) -> list[pa.Array
         if table.num_rows != len(cells):
             return None
         table.validate(full=True)
-        return [_at(table, each.path).cast(ARROW[each.type]) for each in columns]
+        return [_at(table, each.path).cast(arrow_type(each.type)) for each in columns]
     except (pa.ArrowException, ValueError):
         return None
 
@@ -62,7 +62,7 @@ def _schema(columns: Sequence[Column]) -> pa.Schema:
                 raise ValueError(f"{column.path} goes through a plain column")
         if column.path[-1] in here:
             raise ValueError(f"{column.path} is there twice")
-        here[column.path[-1]] = ARROW[column.type]
+        here[column.path[-1]] = arrow_type(column.type)
     return pa.schema(_fields(tree))
 
 

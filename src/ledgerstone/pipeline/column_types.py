@@ -1,5 +1,7 @@
 """The types a column of a table can have, and what they are in Arrow and in databases. Pure."""
 
+import re
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -17,10 +19,34 @@ class ColumnType(Enum):
     BINARY = "binary"
     TIMESTAMP = "timestamp"
     DATE = "date"
+    TIME = "time"  # of a day, kept as text HH:MM:SS.ffffff where there is no such type
     JSON = "json"  # anything, kept as JSON text with sorted names
 
 
-ARROW: Final = {
+MAX_PRECISION: Final = 38  # what 128 bits hold, in Arrow, in Delta and in Spark
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    """So many digits, of which `scale` are behind the point."""
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.scale <= self.precision <= MAX_PRECISION or not self.precision:
+            raise ValueError(
+                f"{self.value}: 1 to {MAX_PRECISION} digits, and no more of them behind the point"
+            )
+
+    @property
+    def value(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+
+AnyType = ColumnType | DecimalType
+
+_ARROW: Final = {
     ColumnType.STRING: pa.string(),
     ColumnType.INT32: pa.int32(),
     ColumnType.INT64: pa.int64(),
@@ -29,11 +55,13 @@ ARROW: Final = {
     ColumnType.BINARY: pa.binary(),
     ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     ColumnType.DATE: pa.date32(),
+    # Spark's and Delta's types have no time of a day that both could carry.
+    ColumnType.TIME: pa.string(),
     ColumnType.JSON: pa.string(),
 }
 
 # Strict tables take these and no others; what SQLite has no type for is readable text.
-SQLITE: Final = {
+_SQLITE: Final = {
     ColumnType.STRING: "TEXT",
     ColumnType.INT32: "INTEGER",
     ColumnType.INT64: "INTEGER",
@@ -42,10 +70,11 @@ SQLITE: Final = {
     ColumnType.BINARY: "BLOB",
     ColumnType.TIMESTAMP: "TEXT",
     ColumnType.DATE: "TEXT",
+    ColumnType.TIME: "TEXT",
     ColumnType.JSON: "TEXT",
 }
 
-POSTGRES: Final = {
+_POSTGRES: Final = {
     ColumnType.STRING: "text",
     ColumnType.INT32: "integer",
     ColumnType.INT64: "bigint",
@@ -54,6 +83,37 @@ POSTGRES: Final = {
     ColumnType.BINARY: "bytea",
     ColumnType.TIMESTAMP: "timestamptz",
     ColumnType.DATE: "date",
+    ColumnType.TIME: "time",
     # Not jsonb: that would change the text, and a checksum over it.
     ColumnType.JSON: "text",
 }
+
+_DECIMAL: Final = re.compile(r"decimal\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
+
+
+def named_type(name: object) -> AnyType:
+    """Raises ValueError for what is no name of a type."""
+    found = _DECIMAL.fullmatch(name) if isinstance(name, str) else None
+    if found is not None:
+        return DecimalType(int(found[1]), int(found[2] or 0))
+    try:
+        return ColumnType(name)
+    except ValueError:
+        known = ", ".join(each.value for each in ColumnType)
+        raise ValueError(f"one of {known}, decimal(DIGITS,SCALE) is expected") from None
+
+
+def arrow_type(kind: AnyType) -> pa.DataType:
+    if isinstance(kind, DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    return _ARROW[kind]
+
+
+def sqlite_type(kind: AnyType) -> str:
+    return "TEXT" if isinstance(kind, DecimalType) else _SQLITE[kind]
+
+
+def postgres_type(kind: AnyType) -> str:
+    if isinstance(kind, DecimalType):
+        return f"numeric({kind.precision},{kind.scale})"
+    return _POSTGRES[kind]

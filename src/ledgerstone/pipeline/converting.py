@@ -9,15 +9,20 @@ import binascii
 import json
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
+from uuid import UUID
 
-from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.column_types import ColumnType, DecimalType
 from ledgerstone.pipeline.definition import Column
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _INT32: Final = 1 << 31
 _INT64: Final = 1 << 63
+# Every decimal number of so many digits comes back from a float64 as it was written.
+_FLOAT_DIGITS: Final = 15
+_DECIMAL_TEXT: Final = 100
 
 
 class Unfit(ValueError):
@@ -39,6 +44,8 @@ def convert(column: Column, value: object) -> Any:  # noqa: ANN401 - as the colu
     if value is None:
         return None
     try:
+        if isinstance(column.type, DecimalType):
+            return _decimal(value, column.type)
         return _CONVERTERS[column.type](value)
     except (ValueError, OverflowError) as error:
         raise Unfit(f"column {column.name}: {error}") from None
@@ -62,7 +69,43 @@ def _float(value: object) -> float:
     return converted
 
 
+def _decimal(value: object, kind: DecimalType) -> Decimal:
+    number = _exact(value)
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise Unfit(f"{value!r:.40} is not a number")
+    if not any(digits):
+        return Decimal((0, (0,), -kind.scale))
+    if len(digits) + exponent > kind.precision - kind.scale:
+        raise Unfit(f"{value!r:.40} is too large for {kind.value}")
+    if exponent < -kind.scale and any(digits[kind.scale + exponent :]):
+        raise Unfit(f"{value!r:.40} has more than {kind.scale} digits behind the point")
+    # Rounds nothing, and without a context that would: a number may have 38 digits.
+    shifted = int("".join(map(str, digits))) * 10 ** max(0, kind.scale + exponent)
+    shifted //= 10 ** max(0, -kind.scale - exponent)
+    return Decimal((sign, tuple(map(int, str(shifted))), -kind.scale))
+
+
+def _exact(value: object) -> Decimal:
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Unfit(f"{_kind(value)} is not a number")
+    text = str(value).strip()
+    if len(text) > _DECIMAL_TEXT:
+        raise Unfit(f"{text:.40}… is too long for a number")
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise Unfit(f"{text!r:.40} is not a number") from None
+    if isinstance(value, float) and len(number.normalize().as_tuple().digits) > _FLOAT_DIGITS:
+        raise Unfit(f"{text} may have lost digits; write such a number as text")
+    return number
+
+
 def _text(value: object) -> str:
+    if isinstance(value, UUID):
+        return str(value)
     if not isinstance(value, str):
         raise Unfit(f"{_kind(value)} is not text")
     try:
@@ -103,6 +146,14 @@ def _date(value: object) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
     return date.fromisoformat(_text(value))
+
+
+def _time(value: object) -> str:
+    """Always with six digits, so that the order of the texts is that of the times."""
+    found = value if isinstance(value, time) else time.fromisoformat(_text(value))
+    if found.tzinfo is not None:
+        raise Unfit("a time of a day has no time zone")
+    return found.isoformat("microseconds")
 
 
 def _json(value: object) -> str:
@@ -150,5 +201,6 @@ _CONVERTERS: Final[Mapping[ColumnType, Callable[[object], Any]]] = {
     ColumnType.BINARY: _binary,
     ColumnType.TIMESTAMP: _timestamp,
     ColumnType.DATE: _date,
+    ColumnType.TIME: _time,
     ColumnType.JSON: _json,
 }

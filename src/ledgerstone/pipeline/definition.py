@@ -6,7 +6,7 @@ Every key of a definition, with its default, is in docs/pipeline.md.
 from dataclasses import dataclass
 from enum import Enum
 
-from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.column_types import AnyType
 
 
 class Format(Enum):
@@ -50,7 +50,7 @@ class Column:
     """One column; `path` leads to it through nested objects."""
 
     name: str
-    type: ColumnType
+    type: AnyType
     path: tuple[str, ...]
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar
 
 from ledgerstone.pipeline.avro_schema import columns_of_schema
-from ledgerstone.pipeline.column_types import ColumnType
+from ledgerstone.pipeline.column_types import ColumnType, named_type
 from ledgerstone.pipeline.definition import (
     Codec,
     Column,
@@ -36,6 +36,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)")
 _MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 # Without column mapping, which few readers have, Delta refuses these in a name.
 _NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
 
@@ -231,7 +232,11 @@ def _column(place: str, name: object, said: object) -> Column:
         path = path.split(".")
     if not isinstance(path, list) or not path or not all(isinstance(e, str) for e in path):
         raise section.refuse("path", "text like address.city, or a list of names, is expected")
-    column = Column(name=name, type=section.one_of("type", ColumnType), path=tuple(path))
+    try:
+        kind = named_type(section.get("type"))
+    except ValueError as error:
+        raise section.refuse("type", str(error)) from None
+    column = Column(name=name, type=kind, path=tuple(path))
     section.done()
     return column
 
@@ -270,6 +275,8 @@ def _check_columns(pipeline: Pipeline) -> None:
         other = seen.setdefault(column.name.lower(), column.name)
         if other is not column.name:
             raise DefinitionError("columns", column.name, f"there is {other!r} already")
+        if pipeline.target.type is TargetType.POSTGRES and column.name in _NOT_IN_POSTGRES:
+            raise DefinitionError("columns", column.name, "PostgreSQL has its own of that name")
         is_delta = pipeline.target.type is TargetType.DELTA
         if is_delta and any(character in column.name for character in _NOT_IN_DELTA):
             raise DefinitionError("columns", column.name, f"Delta refuses any of {_NOT_IN_DELTA!r}")

@@ -3,49 +3,49 @@
 `search` looks at the table of a pipeline, its work directory (checkpoints, status, states of
 aggregates, notes of sources) and at directories of snapshots. `purge` rewrites what still holds the
 key and searches again. `report` posts what was found to the erasure, where it becomes part of the
-signed receipt. `verifier` makes the plug-in that a broker asks by itself (docs/connect.md).
+signed receipt. The plug-in that a broker asks by itself is `verifying`.
 """
 
 import http.client
 import json
-import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 from urllib.parse import quote, urlsplit
 
+from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.definition import Pipeline
-from ledgerstone.pipeline.definition_files import load_definition
 from ledgerstone.pipeline.erasing_files import Finding, Verdict, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey, wanted_key
+from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.erasing_tables import output_name, purge_table, search_table
 from ledgerstone.pipeline.errors import PipelineError
 
-VERIFIER_NAME: Final = "pipelines"
-# Definitions, separated as a PATH is, of the pipelines that the plug-in answers for.
-DEFINITIONS_VARIABLE: Final = "LEDGERSTONE_PIPELINES"
 _TIMEOUT_S: Final = 30.0
 
 
 def search(pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = ()) -> list[Finding]:
-    wanted = wanted_key(pipeline.key, key)
+    wanted = wanted_key(pipeline.key, key, registered_schema)
     found = [_told(lambda: search_table(pipeline.target, wanted), output_name(pipeline.target))]
     for directory in (pipeline.work, *snapshots):
         found.append(_search_directory(directory, wanted))
     return found
 
 
-def purge(pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = ()) -> list[Finding]:
+def purge(
+    pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = (), erasure_id: str | None = None
+) -> list[Finding]:
     """What is left afterwards. A table that has not applied the tombstone yet would get the row
-    again: run the pipeline first. Snapshots are made anew, not rewritten: they are evidence too."""
-    wanted = wanted_key(pipeline.key, key)
-    purge_table(pipeline.target, wanted)
+    again: run the pipeline first. Snapshots are told the erasure, so that a restore knows."""
+    wanted = wanted_key(pipeline.key, key, registered_schema)
+    purge_table(pipeline, wanted)
     for path in sorted(Path(pipeline.work).rglob("*.sqlite")):
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("VACUUM")
+    for directory in snapshots:
+        purge_snapshots(Path(directory), pipeline.source.topic, key, erasure_id)
     return search(pipeline, key, snapshots=snapshots)
 
 
@@ -91,41 +91,3 @@ def report(api: str, erasure_id: str, findings: Sequence[Finding], *, verifier: 
             text = answer.read(1 << 16).decode("utf-8", "replace")
             if answer.status != http.client.OK:
                 raise PipelineError(f"erasure {erasure_id}: {answer.status} {text.strip()[:200]}")
-
-
-class Question(Protocol):
-    """What a broker asks; `key` is None once the tombstone is written."""
-
-    @property
-    def topic(self) -> str: ...
-
-    @property
-    def key(self) -> bytes | None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineVerifier:
-    """Answers for pipelines whose source is the topic of the erasure."""
-
-    definitions: tuple[str, ...]
-    name: str = VERIFIER_NAME
-
-    def verify(self, question: Question) -> list[tuple[str, Any, str]]:
-        words: list[tuple[str, Any, str]] = []
-        for path in self.definitions:
-            pipeline = load_definition(path)
-            if pipeline.source.topic != question.topic:
-                continue
-            if question.key is None:
-                evidence = "the key is not known any more; run `ledgerstone pipeline erase`"
-                words.append((output_name(pipeline.target), Verdict.UNKNOWN.value, evidence))
-                continue
-            for each in search(pipeline, question.key):
-                words.append((each.output, each.verdict.value, each.evidence))
-        return words
-
-
-def verifier() -> PipelineVerifier:
-    """An entry point of the group `ledgerstone.erasure_verifiers`."""
-    named = os.environ.get(DEFINITIONS_VARIABLE, "")
-    return PipelineVerifier(definitions=tuple(filter(None, named.split(os.pathsep))))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ledgerstone.pipeline.codecs import decoder
+from ledgerstone.pipeline.codecs_avro import SchemaOf
 from ledgerstone.pipeline.definition import Codec
 from ledgerstone.pipeline.errors import PipelineError
 
@@ -43,8 +44,8 @@ class WantedKey:
         return [each for each in found if len(each) >= SHORTEST_NEEDLE_BYTES]
 
 
-def wanted_key(codec: Codec, raw: bytes) -> WantedKey:
-    decoded = decoder(codec)(pa.array([raw], pa.binary()))
+def wanted_key(codec: Codec, raw: bytes, schema_of: SchemaOf | None = None) -> WantedKey:
+    decoded = decoder(codec, schema_of)(pa.array([raw], pa.binary()))
     for reason in decoded.bad.values():
         raise PipelineError(f"the key is not one of this pipeline: {reason}")
     names = [column.name for column in codec.columns]
@@ -52,14 +53,19 @@ def wanted_key(codec: Codec, raw: bytes) -> WantedKey:
     return WantedKey(raw=raw, columns=dict(zip(names, values, strict=True)))
 
 
+def is_row_of(table: pa.Table, wanted: WantedKey) -> pa.Array:
+    """For each row whether its key columns are all the key's."""
+    has_columns = wanted.columns and all(name in table.column_names for name in wanted.columns)
+    found = pa.array([bool(has_columns)] * len(table), pa.bool_())
+    if has_columns:
+        for name, value in wanted.columns.items():
+            found = pc.and_(found, _equals(table.column(name), value))
+    return found
+
+
 def rows_with(table: pa.Table, wanted: WantedKey) -> int:
     """Rows whose key columns are all the key's, or of which a cell is the key itself."""
-    found = pa.array([False] * len(table), pa.bool_())
-    if wanted.columns and all(name in table.column_names for name in wanted.columns):
-        own = pa.array([True] * len(table), pa.bool_())
-        for name, value in wanted.columns.items():
-            own = pc.and_(own, _equals(table.column(name), value))
-        found = pc.or_(found, own)
+    found = is_row_of(table, wanted)
     for name in table.column_names:
         column = table.column(name)
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):

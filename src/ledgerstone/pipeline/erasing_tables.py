@@ -8,10 +8,13 @@ Delta old files and statistics of them. `purge_*` rewrites; a row that is only m
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from ledgerstone.pipeline.definition import Target, TargetType
+import pyarrow as pa
+
+from ledgerstone.pipeline.definition import Pipeline, Target, TargetType
 from ledgerstone.pipeline.erasing_files import (
     Finding,
     Searched,
@@ -20,8 +23,10 @@ from ledgerstone.pipeline.erasing_files import (
     search_directory,
     search_file,
 )
-from ledgerstone.pipeline.erasing_key import WantedKey
+from ledgerstone.pipeline.erasing_key import WantedKey, is_row_of
+from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables.sql import quoted
+from ledgerstone.pipeline.tables.sqlite import to_sqlite
 
 _SEGMENT_BYTES: Final = 8 << 20
 _SQLITE_FILES: Final = ("", "-wal", "-journal", "-shm")
@@ -46,8 +51,9 @@ def search_table(target: Target, wanted: WantedKey) -> Finding:
             return search_directory(Path(target.location), wanted).finding(output, note)
 
 
-def purge_table(target: Target, wanted: WantedKey) -> None:
+def purge_table(pipeline: Pipeline, wanted: WantedKey) -> None:
     """Afterwards a search tells what is left; nothing here is believed to have worked."""
+    target = pipeline.target
     match target.type:
         case TargetType.SQLITE:
             _purge_sqlite(target, wanted)
@@ -56,7 +62,7 @@ def purge_table(target: Target, wanted: WantedKey) -> None:
         case TargetType.DELTA:
             _purge_delta(target, wanted)
         case TargetType.PARQUET:
-            pass  # its files are rewritten with every change, and old ones go at once
+            _purge_parquet(pipeline, wanted)
 
 
 def output_name(target: Target) -> str:
@@ -73,7 +79,7 @@ def _search_sqlite(target: Target, wanted: WantedKey, output: str) -> Finding:
     if not path.is_file():
         return Finding(output=output, verdict=Verdict.CLEAN, evidence="there is no file")
     with closing(sqlite3.connect(path)) as db:
-        condition, values = _condition(wanted, "?")
+        condition, values = _sqlite_condition(wanted)
         query = f"SELECT count(*) FROM {quoted(target.name)} WHERE {condition}"
         rows = db.execute(query, values).fetchone()[0]
     if rows:
@@ -89,13 +95,20 @@ def _search_sqlite(target: Target, wanted: WantedKey, output: str) -> Finding:
 
 
 def _purge_sqlite(target: Target, wanted: WantedKey) -> None:
+    if not Path(target.location).is_file():
+        return
     with closing(sqlite3.connect(target.location, isolation_level=None)) as db:
         db.execute("PRAGMA secure_delete=ON")
-        condition, values = _condition(wanted, "?")
+        condition, values = _sqlite_condition(wanted)
         db.execute(f"DELETE FROM {quoted(target.name)} WHERE {condition}", values)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _sqlite_condition(wanted: WantedKey) -> tuple[str, list[Any]]:
+    condition, values = _condition(wanted, "?")
+    return condition, [to_sqlite(pa.chunked_array([pa.array([each])]))[0] for each in values]
 
 
 def _condition(wanted: WantedKey, place: str) -> tuple[str, list[Any]]:
@@ -192,6 +205,8 @@ def _purge_delta(target: Target, wanted: WantedKey) -> None:
     the words of the delete itself. What is left of the log is one checkpoint."""
     from deltalake import DeltaTable
 
+    if not DeltaTable.is_deltatable(target.location):
+        return
     table = DeltaTable(target.location)
     condition = " AND ".join(
         f"{quoted(name)} = {_literal(value)}" for name, value in wanted.columns.items()
@@ -213,4 +228,21 @@ def _literal(value: object) -> str:
         return repr(value)
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return "'" + str(value).replace("'", "''") + "'"
+
+
+# -- Parquet ----------------------------------------------------------------------------------
+
+
+def _purge_parquet(pipeline: Pipeline, wanted: WantedKey) -> None:
+    """Old files go with every change; only rows that are marked as deleted are still there."""
+    from ledgerstone.pipeline.tables.parquet import ParquetTable
+
+    target = pipeline.target
+    layout = layout_of(pipeline)
+    table = ParquetTable(target.location, pipeline.source.topic, layout, buckets=target.buckets)
+    if Path(target.location).is_dir():
+        table.prepare()
+        table.drop_rows(lambda rows: is_row_of(rows, wanted))

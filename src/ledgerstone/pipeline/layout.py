@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledgerstone.pipeline.column_types import ARROW, ColumnType
+from ledgerstone.pipeline.column_types import AnyType, ColumnType, arrow_type
 from ledgerstone.pipeline.definition import Column, Deletes, Pipeline
 
 KEY: Final = "_key"
@@ -58,9 +58,9 @@ class Layout:
         return self.key_names
 
     @property
-    def types(self) -> dict[str, ColumnType]:
+    def types(self) -> dict[str, AnyType]:
         """Every column of the table, in order."""
-        types = {each.name: each.type for each in self.keys + self.values}
+        types: dict[str, AnyType] = {each.name: each.type for each in self.keys + self.values}
         if self.keep_bytes:
             types |= _BYTES
         types |= _ORIGIN
@@ -72,14 +72,14 @@ class Layout:
 
     @property
     def table_schema(self) -> pa.Schema:
-        return pa.schema([(name, ARROW[kind]) for name, kind in self.types.items()])
+        return pa.schema([(name, arrow_type(kind)) for name, kind in self.types.items()])
 
     @property
     def change_schema(self) -> pa.Schema:
         """Rows on their way. Key and value bytes are there if they are kept, or if it is bad."""
-        types = {each.name: each.type for each in self.keys + self.values}
+        types: dict[str, AnyType] = {each.name: each.type for each in self.keys + self.values}
         types |= dict(_BYTES) | dict(_ORIGIN)
-        fields = [(name, ARROW[kind]) for name, kind in types.items()]
+        fields = [(name, arrow_type(kind)) for name, kind in types.items()]
         return pa.schema([*fields, (DELETED, pa.bool_()), (BAD, pa.string())])
 
 

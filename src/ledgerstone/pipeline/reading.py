@@ -5,6 +5,7 @@ them. Decoding happens in Spark's Python workers.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -53,9 +54,10 @@ def change_stream(spark: SparkSession, pipeline: Pipeline, starting: dict[int, i
     return as_changes(stream, pipeline)
 
 
-def latest_changes(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
-    """The latest record of every key as it is now, tombstones included."""
+def latest_changes(spark: SparkSession, pipeline: Pipeline, partitions: Sequence[int]) -> DataFrame:
+    """The latest record of every key of some partitions as it is now, tombstones included."""
     options = {**common_options(pipeline.source), "fold": "latest", "includeTombstones": "true"}
+    options["assign"] = json.dumps({options.pop("subscribe"): list(partitions)})
     found = spark.read.format(FORMAT).schema(RECORD_SCHEMA).options(**options).load()
     return as_changes(found, pipeline)
 

@@ -182,10 +182,19 @@ class PipelineRun:
                 raise self._failure from None
             raise PipelineError(_said(str(error))) from error
         finally:
-            query.stop()
+            self._stop(query)
             # Whoever is still at work on the table ends before it is closed or read again.
             with self._applying:
                 pass
+
+    def _stop(self, query: StreamingQuery) -> None:
+        try:
+            query.stop()
+        except Exception as error:
+            # A signal to the whole group of processes ends the JVM before us: that is no failure.
+            if not self._stopped:
+                raise
+            logger.info("pipeline=%s: its JVM was stopped too: %s", self._pipeline.name, error)
 
     def _check_deletes(
         self, watch: MissedDeletes, target: TableTarget, applier: ChangeApplier, status: RunStatus

@@ -30,6 +30,7 @@ _MASTER: Final = "org.apache.spark.deploy.master.Master"
 _WORKER: Final = "org.apache.spark.deploy.worker.Worker"
 _MASTER_URL: Final = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED: Final = "Registering worker"
+_ANYWHERE: Final = ("--host", LOOPBACK, "--port", "0", "--webui-port", "0")
 _START_TIMEOUT_S: Final = 180.0
 _STOP_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.1
@@ -83,7 +84,8 @@ class StandaloneCluster:
     cores_of_a_worker: int = 1
     memory_of_a_worker: str = "1g"
     url: str = ""
-    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _started: int = 0  # workers, those that died included
 
     def __enter__(self) -> "StandaloneCluster":
         try:
@@ -98,34 +100,50 @@ class StandaloneCluster:
 
     def start(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        anywhere = ["--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
-        master = self._launch("master", [_MASTER, *anywhere])
-        self.url = self._await(master, _url_in, "no master has started")
+        self._launch("master", [_MASTER, *_ANYWHERE])
+        self.url = self._await(_url_in, "no master has started")
         for number in range(self.workers):
-            limits = ["--cores", str(self.cores_of_a_worker), "--memory", self.memory_of_a_worker]
-            scratch = ["--work-dir", str(self.directory / f"worker-{number}")]
-            self._launch(f"worker-{number}", [_WORKER, *anywhere, *limits, *scratch, self.url])
+            self._start_worker(number)
+        self._await_registered()
+
+    def worker_pid(self, number: int) -> int:
+        return self._processes[f"worker-{number}"].pid
+
+    def restart_worker(self, number: int) -> None:
+        """Also one that has died; comes back when the master knows it."""
+        process = self._processes.pop(f"worker-{number}")
+        process.kill()
+        process.wait()
+        self._start_worker(number)
+        self._await_registered()
+
+    def _start_worker(self, number: int) -> None:
+        name = f"worker-{number}"
+        limits = ["--cores", str(self.cores_of_a_worker), "--memory", self.memory_of_a_worker]
+        scratch = ["--work-dir", str(self.directory / name)]
+        self._launch(name, [_WORKER, *_ANYWHERE, *limits, *scratch, self.url])
+        self._started += 1
+
+    def _await_registered(self) -> None:
         self._await(
-            master,
-            lambda text: "all" if text.count(_REGISTERED) >= self.workers else None,
-            f"{self.workers} workers have not come",
+            lambda text: "all" if text.count(_REGISTERED) >= self._started else None,
+            f"{self._started} workers have not come",
         )
 
-    def _launch(self, name: str, arguments: list[str]) -> Path:
+    def _launch(self, name: str, arguments: list[str]) -> None:
         spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-        log = self.directory / f"{name}.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
+        with (self.directory / f"{name}.log").open("ab") as output:
+            self._processes[name] = subprocess.Popen(
                 [spark_class, *arguments],
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
                 env=spark_environment(),
             )
-        self._processes.append(process)
-        return log
 
-    def _await(self, log: Path, look: Look, what: str) -> str:
+    def _await(self, look: Look, what: str) -> str:
+        """Something in the log of the master."""
+        log = self.directory / "master.log"
         deadline = time.monotonic() + _START_TIMEOUT_S
         pause = threading.Event()
         while True:
@@ -133,16 +151,17 @@ class StandaloneCluster:
             found = look(text)
             if found is not None:
                 return found
-            ended = [each.returncode for each in self._processes if each.poll() is not None]
+            ended = [each for each in self._processes.values() if each.poll() is not None]
             if ended or time.monotonic() > deadline:
                 raise PipelineError(f"{what}; {log}: {text[-500:]}")
             pause.wait(_POLL_S)
 
     def stop(self) -> None:
-        for process in reversed(self._processes):
+        processes = list(reversed(self._processes.values()))
+        for process in processes:
             if process.poll() is None:
                 process.terminate()
-        for process in reversed(self._processes):
+        for process in processes:
             try:
                 process.wait(_STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:

@@ -41,8 +41,8 @@ def removed_below(client: Client, topic: str) -> dict[TopicPartition, int] | Non
     """For each partition the offset below which tombstones were removed; None if nobody says."""
     found: dict[TopicPartition, int] = {}
     answered = False
-    for host, port in _http_addresses(client):
-        answer = _get(host, port, f"/api/v1/topics/{quote(topic, safe='')}/tombstones")
+    for host, port in http_addresses(client):
+        answer = get_json(host, port, f"/api/v1/topics/{quote(topic, safe='')}/tombstones")
         for each in (answer or {}).get("partitions", ()):
             partition = TopicPartition(topic, int(each["partition"]))
             found[partition] = max(found.get(partition, 0), int(each["removed_below_offset"] or 0))
@@ -84,7 +84,7 @@ def tombstone_retention_ms(client: Client, topic: str) -> int | None:
     return int(values.get("delete.retention.ms") or 86_400_000)
 
 
-def _http_addresses(client: Client) -> list[tuple[str, int]]:
+def http_addresses(client: Client) -> list[tuple[str, int]]:
     found = []
     for node_id, endpoint in sorted(client.session.cluster.brokers.items()):
         try:
@@ -100,7 +100,7 @@ def _http_addresses(client: Client) -> list[tuple[str, int]]:
     return found
 
 
-def _get(host: str, port: int, path: str) -> dict[str, Any] | None:
+def get_json(host: str, port: int, path: str) -> dict[str, Any] | None:
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", path)

@@ -2,7 +2,8 @@
 
 Only what the table must have by now is compared: a key whose latest record lies at or behind the
 table's position is *pending*, whatever the table says about it. What each comparison can prove is
-in docs/pipeline.md.
+in docs/pipeline.md. Keys are compared with themselves alone, so both sides may be cut by key and
+compared part by part; `total` adds the parts up.
 """
 
 from collections.abc import Iterable
@@ -29,6 +30,8 @@ from ledgerstone.pipeline.layout import (
 from ledgerstone.pipeline.tables.target import Positions
 
 _SHOWN: Final = 20
+_DIFFERENCES: Final = ("missing", "extra", "stale")
+_COUNTS: Final = ("live", "deleted", *_DIFFERENCES, "pending", "undecodable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,15 @@ class PartitionCheck:
     topic_checksum: str
     table_checksum: str
 
+    def plus(self, other: "PartitionCheck") -> "PartitionCheck":
+        return PartitionCheck(
+            partition=self.partition,
+            topic_rows=self.topic_rows + other.topic_rows,
+            table_rows=self.table_rows + other.table_rows,
+            topic_checksum=_sum(self.topic_checksum, other.topic_checksum),
+            table_checksum=_sum(self.table_checksum, other.table_checksum),
+        )
+
     @property
     def is_equal(self) -> bool:
         return (self.topic_rows, self.topic_checksum) == (self.table_rows, self.table_checksum)
@@ -48,7 +60,7 @@ class PartitionCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """`repairs` are changes that would make the table what it has to be."""
+    """What was found, of all keys or of a part of them."""
 
     exact: bool  # the checksum is over the records' own bytes: that of docs/state.md
     partitions: tuple[PartitionCheck, ...]
@@ -60,7 +72,6 @@ class Comparison:
     pending: int
     undecodable: int
     examples: tuple[str, ...]
-    repairs: pa.Table
 
     @property
     def is_equal(self) -> bool:
@@ -69,10 +80,11 @@ class Comparison:
 
 def compare(
     latest: pa.Table, rows: pa.Table, positions: Positions, layout: Layout, *, now_ms: int
-) -> Comparison:
+) -> tuple[Comparison, pa.Table]:
     """`latest` are changes, the newest of each key of the topic, `rows` all of the table.
 
-    `now_ms` is when a delete happened whose tombstone nobody has any more."""
+    Beside what was found: changes that would make the table what it has to be. `now_ms` is when a
+    delete happened whose tombstone nobody has any more."""
     good, bad = split_bad(latest)
     good = one_per_key(good, layout.key_names)
     is_due = _is_below(good, positions)
@@ -86,10 +98,10 @@ def compare(
     stale = _stale(live, current, layout)
     examples = [
         f"{what} {key}"
-        for what, some in (("missing", missing), ("extra", extra), ("stale", stale))
+        for what, some in zip(_DIFFERENCES, (missing, extra, stale), strict=True)
         for key in _shown_keys(some, layout)
     ]
-    return Comparison(
+    found = Comparison(
         exact=layout.keep_bytes,
         partitions=tuple(_by_partition(live, current, positions, layout)),
         live=live.num_rows,
@@ -100,8 +112,35 @@ def compare(
         pending=pending.num_rows,
         undecodable=bad.num_rows,
         examples=tuple(examples),
-        repairs=pa.concat_tables([missing, stale, _as_deletes(extra, due, layout, now_ms)]),
     )
+    return found, pa.concat_tables([missing, stale, _as_deletes(extra, due, layout, now_ms)])
+
+
+def total(parts: Iterable[Comparison], layout: Layout) -> Comparison:
+    """Of parts that share no key: counts and checksums are sums."""
+    sums = dict.fromkeys(_COUNTS, 0)
+    partitions: dict[int, PartitionCheck] = {}
+    examples: dict[str, list[str]] = {what: [] for what in _DIFFERENCES}
+    for part in parts:
+        for name in _COUNTS:
+            sums[name] += getattr(part, name)
+        for each in part.partitions:
+            known = partitions.get(each.partition)
+            partitions[each.partition] = each if known is None else known.plus(each)
+        for text in part.examples:
+            some = examples[text.partition(" ")[0]]
+            if len(some) < _SHOWN:
+                some.append(text)
+    return Comparison(
+        exact=layout.keep_bytes,
+        partitions=tuple(partitions[each] for each in sorted(partitions)),
+        examples=tuple(text for some in examples.values() for text in some),
+        **sums,
+    )
+
+
+def _sum(one: str, other: str) -> str:
+    return f"{(int(one, 16) + int(other, 16)) % (1 << 128):032x}"
 
 
 def _is_below(changes: pa.Table, positions: Positions) -> pa.Array:

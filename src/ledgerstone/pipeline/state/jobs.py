@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import Fetched
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.state.erasures import ErasureTombstone
 from ledgerstone.pipeline.state.folding import (
     SNAPSHOT_SCHEMA,
     RowFacts,
@@ -56,6 +57,8 @@ class PartitionJob:
     out: str
     respect_erasures: bool = False  # leave out what was erased after `end_offset`
     include_forgotten: bool = False
+    # Erasures behind `older`, whose key may be in it.
+    erasures: tuple[ErasureTombstone, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,14 @@ class PartitionDone:
     erased: int
     forgotten: int
     file_bytes: int
+
+
+class ToldErasure(NamedTuple):
+    """A tombstone that an erasure wrote."""
+
+    key: bytes
+    offset: int
+    erasure_id: bytes
 
 
 RunJobs = Callable[[list[PartitionJob]], list[PartitionDone]]
@@ -93,9 +104,10 @@ def run_job(job: PartitionJob) -> PartitionDone:
         rows = folded(older, newer)
         erased = forgotten = 0
         if job.respect_erasures:
-            rows, erased = _without_erased(client, job, rows)
+            told = _told_erasures(client, job)
+            rows, erased = _without_erased(job, rows, told)
             if older.num_rows and not job.include_forgotten:
-                rows, forgotten = _without_forgotten(client, job, rows)
+                rows, forgotten = _without_forgotten(client, job, rows, told)
         else:
             rows = without_older_than(rows, job.log_start_offset)
     return PartitionDone(
@@ -155,32 +167,51 @@ def _read_older(job: PartitionJob) -> pa.Table:
     return pq.read_table(job.older, partitioning=None).cast(SNAPSHOT_SCHEMA)
 
 
-def _without_erased(client: Client, job: PartitionJob, rows: pa.Table) -> tuple[pa.Table, int]:
+def _without_erased(
+    job: PartitionJob, rows: pa.Table, told: list[ToldErasure]
+) -> tuple[pa.Table, int]:
     """Without the keys for which a tombstone of an erasure came after the point."""
-    erased = pa.array(_erased_keys(client, job), pa.binary())
-    is_erased = pc.is_in(rows.column("key"), value_set=erased)
+    later = [each.key for each in told if each.offset >= job.end_offset]
+    is_erased = pc.is_in(rows.column("key"), value_set=pa.array(later, pa.binary()))
     return rows.filter(pc.invert(is_erased)), int(pc.sum(is_erased).as_py() or 0)
 
 
-def _erased_keys(client: Client, job: PartitionJob) -> list[bytes]:
-    keys: dict[bytes, None] = {}
-    for fetched in _read(client, job, job.end_offset, job.log_end_offset):
+def _told_erasures(client: Client, job: PartitionJob) -> list[ToldErasure]:
+    """Tombstones of erasures that the log has behind what is restored from."""
+    told: list[ToldErasure] = []
+    start_offset = job.start_offset if job.erasures else job.end_offset
+    for fetched in _read(client, job, start_offset, job.log_end_offset):
         found = scan(fetched.records)
         hidden = hidden_batches(fetched.records, found, _aborted(job, fetched))
         for columns in walk_pieces(fetched.records, found, hidden):
-            after = (columns.offset >= job.end_offset) & (columns.value_length < 0)
-            told = taken(columns, np.flatnonzero(after & (columns.header_count > 0)))
-            for row in to_arrow(told, ("key", "headers")).to_pylist():
-                if any(each["key"] == ERASURE_HEADER for each in row["headers"] or ()):
-                    keys[row["key"]] = None
-    return list(keys)
+            after = (columns.offset >= start_offset) & (columns.value_length < 0)
+            some = taken(columns, np.flatnonzero(after & (columns.header_count > 0)))
+            for row in to_arrow(some, ("key", "offset", "headers")).to_pylist():
+                told += [
+                    ToldErasure(row["key"], row["offset"], each["value"] or b"")
+                    for each in row["headers"] or ()
+                    if each["key"] == ERASURE_HEADER
+                ]
+    return told
 
 
-def _without_forgotten(client: Client, job: PartitionJob, rows: pa.Table) -> tuple[pa.Table, int]:
-    """Without keys the log knows nothing of any more: who can say that they were not erased?"""
+def _without_forgotten(
+    client: Client, job: PartitionJob, rows: pa.Table, told: list[ToldErasure]
+) -> tuple[pa.Table, int]:
+    """Without keys the log knows nothing of any more: who can say that they were not erased?
+
+    The same holds for a key that was written anew behind an erasure whose tombstone is gone."""
     known, _ = read_latest(client, job, job.log_start_offset, job.log_end_offset)
-    is_known = pc.is_in(rows.column("key"), value_set=known.column("key").combine_chunks())
-    return rows.filter(is_known), rows.num_rows - int(pc.sum(is_known).as_py() or 0)
+    place = pc.index_in(rows.column("key"), value_set=known.column("key").combine_chunks())
+    is_left = place.is_valid()
+    ids = [each.erasure_id for each in told]
+    gone = [each.offset for each in job.erasures if each.erasure_id.encode() not in ids]
+    if gone:
+        latest = pc.take(known.column("offset"), place)
+        is_older = pc.less(rows.column("offset"), job.start_offset)
+        is_doubtful = pc.and_(is_older, pc.fill_null(pc.greater(latest, min(gone)), False))
+        is_left = pc.and_(is_left, pc.invert(is_doubtful))
+    return rows.filter(is_left), rows.num_rows - int(pc.sum(is_left).as_py() or 0)
 
 
 def _write(rows: pa.Table, path: Path) -> int:

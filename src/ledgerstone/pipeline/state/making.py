@@ -2,12 +2,14 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.state.erasures import ErasureTombstone, untold_to
 from ledgerstone.pipeline.state.jobs import PartitionDone, PartitionJob, RunJobs
 from ledgerstone.pipeline.state.manifest import (
     MANIFEST,
@@ -29,7 +31,8 @@ class Made:
     path: str
     manifest: SnapshotManifest
     erased: int = 0  # keys left out because they were erased later
-    forgotten: int = 0  # keys left out because the log does not know them any more
+    # Left out because the log does not know them any more, or not whether they were erased.
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +59,18 @@ class SnapshotMaking:
     """One snapshot on its way."""
 
     def __init__(
-        self, client: Client, source: TopicSource, directory: Path, older: Path | None
+        self,
+        client: Client,
+        source: TopicSource,
+        directory: Path,
+        older: Path | None,
+        erasures: Sequence[ErasureTombstone] = (),
     ) -> None:
         self._client = client
         self._source = source
         self._directory = directory
         self._older = older
+        self._erasures = erasures
         self._before = None if older is None else load_manifest(older)
         self._at = directory / f"{_MAKING}{os.getpid()}"
         shutil.rmtree(self._at, ignore_errors=True)
@@ -97,9 +106,11 @@ class SnapshotMaking:
         number = bound.partition.partition
         before = self._partition_before(number)
         start = bound.log_start_offset if before is None else before.next_offset
-        older = None
-        if before is not None and self._older is not None:
+        older: str | None = None
+        untold: tuple[ErasureTombstone, ...] = ()
+        if before is not None and self._older is not None and self._before is not None:
             older = str(self._older / before.file)
+            untold = untold_to(self._erasures, self._before.erasures, number, start)
         return PartitionJob(
             bootstrap=self._source.bootstrap,
             topic=self._source.topic,
@@ -113,6 +124,7 @@ class SnapshotMaking:
             out=str(self._at / _file_name(number)),
             respect_erasures=is_restore,
             include_forgotten=include_forgotten,
+            erasures=untold,
         )
 
     def _partition_before(self, number: int) -> SnapshotPartition | None:
@@ -170,13 +182,13 @@ class SnapshotMaking:
             file.write(to_json(manifest))
             file.flush()
             os.fsync(file.fileno())
-        _sync(self._at)
+        sync_directory(self._at)
         known = snapshots_in(self._directory)
         number = int(known[-1].name.rpartition("-")[2]) + 1 if known else 1
         path = self._directory / _NAME.format(number)
         # Crash here: what is there has no number, and the next one begins anew.
         self._at.rename(path)
-        _sync(self._directory)
+        sync_directory(self._directory)
         return path
 
     def _why_incomplete(
@@ -211,7 +223,7 @@ def _file_name(partition: int) -> str:
     return f"part-{partition:05d}.parquet"
 
 
-def _sync(path: Path) -> None:
+def sync_directory(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

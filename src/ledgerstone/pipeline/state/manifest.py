@@ -39,6 +39,8 @@ class SnapshotManifest:
     complete: bool
     because: str | None
     partitions: tuple[SnapshotPartition, ...]
+    # Ids of erasures whose key was taken out of it, or was looked for and not there.
+    erasures: tuple[str, ...] = ()
 
     @property
     def checksum(self) -> str:
@@ -62,7 +64,10 @@ def from_json(text: str, where: str) -> SnapshotManifest:
             raise ValueError(f"not of format {FORMAT}")
         said = content.pop("checksum")
         partitions = tuple(_partition(each) for each in content.pop("partitions"))
-        manifest = SnapshotManifest(partitions=partitions, **content)
+        erasures = tuple(content.pop("erasures", ()))
+        if not all(type(each) is str for each in erasures):
+            raise ValueError(f"{erasures!r:.80} are not ids of erasures")
+        manifest = SnapshotManifest(partitions=partitions, erasures=erasures, **content)
         if manifest.checksum != said:
             raise ValueError(f"checksum {said} is not that of the partitions, {manifest.checksum}")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ledgerstone.client.blocking import Client
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.state.erasures import erasures_of
 from ledgerstone.pipeline.state.jobs import RunJobs, run_here
 from ledgerstone.pipeline.state.making import (
     Made,
@@ -62,7 +63,8 @@ def restore(
         asked = end_offsets(client, bounds, at, source.isolation)
         ends = {each.partition: offset for each, offset in asked.items()}
         base = _base(client, source, snapshots_in(directory), ends)
-        made = SnapshotMaking(client, source, out, base)
+        erasures = erasures_of(client, source.topic)
+        made = SnapshotMaking(client, source, out, base, erasures)
         done = made.run(
             bounds, ends, run_jobs, is_restore=True, include_forgotten=include_forgotten
         )

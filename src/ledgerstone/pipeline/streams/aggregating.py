@@ -68,7 +68,9 @@ def needed_columns(changes: DataFrame, grouped: GroupedTable) -> DataFrame:
     ]
     groups = [sf.expr(each).alias(f"g{at}") for at, each in enumerate(grouped.by)]
     key = sf.col("key").cast("binary").alias("key")
-    return changes.where("key IS NOT NULL").select(key, "offset", "deleted", *groups, *measures)
+    written = sf.unix_micros("timestamp").alias("written_us")
+    origin = [key, sf.col("partition"), sf.col("offset"), written, sf.col("deleted")]
+    return changes.where("key IS NOT NULL").select(*origin, *groups, *measures)
 
 
 def table_rows(rows: Sequence[dict[str, Any]], grouped: GroupedTable) -> list[TableRow]:
@@ -77,7 +79,9 @@ def table_rows(rows: Sequence[dict[str, Any]], grouped: GroupedTable) -> list[Ta
     return [
         TableRow(
             key=row["key"],
+            partition=row["partition"],
             offset=row["offset"],
+            written_us=row["written_us"],
             group=None if row["deleted"] else tuple(_plain(row[name]) for name in groups),
             measures=tuple(_measure(row[name]) for name in measures),
         )

@@ -21,6 +21,8 @@ _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS touched(grp TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS applied(batch_id INTEGER NOT NULL);
 """
+# Columns of `given` before the measures.
+_FIXED: Final = ("key", "part", "at", "written_us", "grp")
 
 
 class Kind(Enum):
@@ -40,7 +42,9 @@ class Aggregate:
 
 class TableRow(NamedTuple):
     key: bytes
+    partition: int
     offset: int
+    written_us: int  # the record's time
     group: tuple[Any, ...] | None  # None: the key is deleted, or belongs to no group
     measures: tuple[Any, ...]
 
@@ -55,10 +59,18 @@ class TotalsStore:
         self._db.execute("PRAGMA secure_delete=ON")
         measures = ", ".join(f"m{at}" for at in range(len(aggregates)))
         self._db.executescript(
-            f"CREATE TABLE IF NOT EXISTS given(key BLOB PRIMARY KEY, at INTEGER NOT NULL, "
+            "CREATE TABLE IF NOT EXISTS given(key BLOB PRIMARY KEY, part INTEGER NOT NULL, "
+            "at INTEGER NOT NULL, written_us INTEGER NOT NULL, "
             f"grp TEXT NOT NULL, {measures}) WITHOUT ROWID;"
             f"CREATE INDEX IF NOT EXISTS by_group ON given(grp, {measures});" + _TABLES
         )
+        found = [row[1] for row in self._db.execute("PRAGMA table_info(given)")]
+        if len(found) != len(_FIXED) + len(aggregates) or found[: len(_FIXED)] != list(_FIXED):
+            self._db.close()
+            raise PipelineError(
+                f"{path} holds the state of other aggregates, with columns {', '.join(found)}; "
+                "delete it with its checkpoint to begin anew"
+            )
 
     def close(self) -> None:
         self._db.close()
@@ -70,7 +82,7 @@ class TotalsStore:
             return False
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            for row in rows:
+            for row in in_order(rows):
                 self._apply(row)
             self._db.execute("DELETE FROM applied")
             self._db.execute("INSERT INTO applied VALUES (?)", (batch_id,))
@@ -81,19 +93,19 @@ class TotalsStore:
         return True
 
     def _apply(self, row: TableRow) -> None:
-        known = self._db.execute("SELECT at, grp FROM given WHERE key=?", (row.key,)).fetchone()
+        query = "SELECT part, at, written_us, grp FROM given WHERE key=?"
+        known = self._db.execute(query, (row.key,)).fetchone()
         if known is not None:
-            if known[0] >= row.offset:
+            if not _is_newer(row, *known[:3]):
                 return
-            self._touch(known[1])
+            self._touch(known[3])
             self._db.execute("DELETE FROM given WHERE key=?", (row.key,))
         if row.group is None:
             return
         group = json.dumps(row.group, ensure_ascii=False)
-        places = ",".join("?" * (3 + len(row.measures)))
-        self._db.execute(
-            f"INSERT INTO given VALUES ({places})", (row.key, row.offset, group, *row.measures)
-        )
+        cells = (row.key, row.partition, row.offset, row.written_us, group, *row.measures)
+        places = ",".join("?" * len(cells))
+        self._db.execute(f"INSERT INTO given VALUES ({places})", cells)
         self._touch(group)
 
     def _touch(self, group: str) -> None:
@@ -118,3 +130,21 @@ class TotalsStore:
 
     def told(self) -> None:
         self._db.execute("DELETE FROM touched")
+
+
+def in_order(rows: Sequence[TableRow]) -> list[TableRow]:
+    """The last of each key and partition, the one that counts at the end.
+
+    Nothing is kept of a deleted key, so an older row of another partition must not come after its
+    tombstone."""
+    last: dict[tuple[bytes, int], TableRow] = {}
+    for row in sorted(rows, key=lambda row: row.offset):
+        last[row.key, row.partition] = row
+    return sorted(last.values(), key=lambda row: (row.written_us, row.partition))
+
+
+def _is_newer(row: TableRow, partition: int, offset: int, written_us: int) -> bool:
+    """Offsets of different partitions say nothing about order: there the younger record counts."""
+    if row.partition == partition:
+        return row.offset > offset
+    return (row.written_us, row.partition) > (written_us, partition)

@@ -7,7 +7,7 @@ which files are the table, how far it has come, and counts and a checksum for ea
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,6 +103,20 @@ class ParquetTable:
         self._drop_leftovers()
         deletes = int(pc.sum(changes.column(DELETED)).as_py() or 0)
         return Applied(upserts=changes.num_rows - deletes, deletes=deletes, version=version)
+
+    def drop_rows(self, is_dropped: Callable[[pa.Table], pa.Array]) -> None:
+        """Out of every file, whatever the rows say; files without such a row stay as they are."""
+        manifest = self.manifest()
+        version = int(manifest["version"]) + 1
+        files = list(manifest["files"])
+        for at, file in enumerate(files):
+            rows = self._read(file)
+            left = rows.filter(pc.invert(is_dropped(rows)))
+            if left.num_rows < rows.num_rows:
+                files[at] = self._write_file(left, int(file["bucket"]), version)
+        if files != manifest["files"]:
+            self._commit({**manifest, "version": version, "files": files})
+            self._drop_leftovers()
 
     def _read(self, file: Mapping[str, Any] | None) -> pa.Table:
         schema = self._layout.table_schema

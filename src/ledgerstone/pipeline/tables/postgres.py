@@ -4,15 +4,16 @@ All in one transaction, so whatever dies, the table and how far it has come agre
 table is dropped with the transaction.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import time
 from typing import Any, Final
 
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledgerstone.pipeline.column_types import ARROW, POSTGRES, ColumnType
+from ledgerstone.pipeline.column_types import AnyType, ColumnType, arrow_type, postgres_type
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
@@ -23,6 +24,7 @@ from ledgerstone.pipeline.tables.target import Applied, Positions
 _ROWS_AT_ONCE: Final = 1 << 14
 _STAGED: Final = "pg_temp.ledgerstone_staged"
 _CLOSED: Final = "pg_temp.ledgerstone_closed"
+_TIME: Final = postgres_type(ColumnType.TIME)
 _TEXT: Final = (ColumnType.STRING, ColumnType.JSON)
 
 
@@ -35,7 +37,7 @@ class PostgresTable:
         self._topic = topic
         self._name = name
         self._table = ".".join(map(sql.quoted, name.split(".", 1)))
-        self._types = {each: POSTGRES[kind] for each, kind in layout.types.items()}
+        self._types = {each: postgres_type(kind) for each, kind in layout.types.items()}
         try:
             self._db = psycopg.connect(connection, autocommit=True)
         except psycopg.Error as error:
@@ -161,10 +163,12 @@ class PostgresTable:
         plain = staged.removeprefix("pg_temp.")
         cursor.execute(_sql(f"CREATE TEMPORARY TABLE {plain} ({said}) ON COMMIT DROP"))
         with cursor.copy(_sql(f"COPY {staged} FROM STDIN (FORMAT BINARY)")) as copy:
-            copy.set_types(kinds)
+            # psycopg knows types by their names alone, without precision and scale.
+            copy.set_types([each.partition("(")[0] for each in kinds])
             for start in range(0, table.num_rows, _ROWS_AT_ONCE):
                 piece = table.slice(start, _ROWS_AT_ONCE)
-                for row in zip(*(each.to_pylist() for each in piece.columns), strict=True):
+                cells = map(_to_postgres, piece.columns, kinds)
+                for row in zip(*cells, strict=True):
                     copy.write_row(row)
         # Else a merge of ten rows may be planned as one of a thousand, through the whole table.
         cursor.execute(_sql(f"ANALYZE {staged}"))
@@ -175,13 +179,26 @@ class PostgresTable:
             cursor.execute(_sql(f"SELECT {sql.names(types)} FROM {self._table}"))
             while found := cursor.fetchmany(_ROWS_AT_ONCE):
                 arrays = [
-                    pa.array(cells, ARROW[kind])
+                    _from_postgres(cells, kind)
                     for cells, kind in zip(zip(*found, strict=True), types.values(), strict=True)
                 ]
                 yield pa.Table.from_arrays(arrays, schema=self._layout.table_schema)
 
     def close(self) -> None:
         self._db.close()
+
+
+def _to_postgres(column: pa.ChunkedArray, kind: str) -> list[Any]:
+    cells: list[Any] = column.to_pylist()
+    if kind == _TIME:
+        return [None if each is None else time.fromisoformat(each) for each in cells]
+    return cells
+
+
+def _from_postgres(cells: Sequence[Any], kind: AnyType) -> pa.Array:
+    if kind is ColumnType.TIME:
+        cells = [None if each is None else each.isoformat("microseconds") for each in cells]
+    return pa.array(cells, arrow_type(kind))
 
 
 def _sets(values: Mapping[str, str]) -> str:

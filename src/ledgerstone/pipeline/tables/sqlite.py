@@ -7,13 +7,20 @@ is in WAL mode, so that others read while we write. Deleted content is overwritt
 
 import sqlite3
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledgerstone.pipeline.column_types import ARROW, SQLITE, ColumnType
+from ledgerstone.pipeline.column_types import (
+    AnyType,
+    ColumnType,
+    DecimalType,
+    arrow_type,
+    sqlite_type,
+)
 from ledgerstone.pipeline.definition import Deletes
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
@@ -47,7 +54,7 @@ class SqliteTable:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA secure_delete = ON")
-        types = {name: SQLITE[kind] for name, kind in self._layout.types.items()}
+        types = {name: sqlite_type(kind) for name, kind in self._layout.types.items()}
         self._db.execute(sql.create_table(self._table, self._layout, types, " STRICT"))
         self._db.execute(
             f"CREATE TABLE IF NOT EXISTS main.{sql.POSITIONS_TABLE} (table_name TEXT NOT NULL, "
@@ -173,11 +180,14 @@ class SqliteTable:
 
 
 def to_sqlite(column: pa.ChunkedArray) -> list[Any]:
-    """Timestamps and dates as ISO 8601, which SQLite's own functions understand."""
+    """Timestamps and dates as ISO 8601, which SQLite's own functions understand; decimals as text
+    with all digits behind the point, for a number of SQLite would lose some."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         text = pc.strftime(column, format="%Y-%m-%dT%H:%M:%S")
         return [None if each is None else f"{each}Z" for each in text.to_pylist()]
+    if pa.types.is_decimal(kind):
+        return [None if each is None else f"{each:f}" for each in column.to_pylist()]
     if pa.types.is_date32(kind):
         column = column.cast(pa.string())
     elif pa.types.is_boolean(kind):
@@ -186,8 +196,10 @@ def to_sqlite(column: pa.ChunkedArray) -> list[Any]:
     return cells
 
 
-def from_sqlite(cells: list[Any], kind: ColumnType) -> pa.Array:
-    wanted = ARROW[kind]
+def from_sqlite(cells: list[Any], kind: AnyType) -> pa.Array:
+    wanted = arrow_type(kind)
+    if isinstance(kind, DecimalType):
+        return pa.array([None if each is None else Decimal(each) for each in cells], wanted)
     if kind in (ColumnType.TIMESTAMP, ColumnType.DATE):
         return pa.array(cells, pa.string()).cast(wanted)
     if kind is ColumnType.BOOLEAN:

@@ -1,0 +1,60 @@
+"""The erasures of a topic, as its brokers tell them: where each put its tombstones. Shell.
+
+A restore needs them beside the log: a tombstone may be gone from the log, and the key there again.
+Brokers that are not Ledgerstone know no erasures.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.spark.tombstones import get_json, http_addresses
+
+# Erasures that are more than a broker tells: in any partition, and taken out of nothing.
+UNTOLD: Final = ""
+ANY_PARTITION: Final = -1
+
+
+class ErasureTombstone(NamedTuple):
+    erasure_id: str
+    partition: int
+    offset: int
+
+
+def erasures_of(client: Client, topic: str) -> list[ErasureTombstone]:
+    found: dict[ErasureTombstone, None] = {}
+    for host, port in http_addresses(client):
+        answer = get_json(host, port, f"/api/v1/erasures?topic={quote(topic, safe='')}")
+        found |= dict.fromkeys(_tombstones(answer or {}, topic))
+    return sorted(found)
+
+
+def untold_to(
+    known: Iterable[ErasureTombstone], erasures: Collection[str], partition: int, start_offset: int
+) -> tuple[ErasureTombstone, ...]:
+    """Those that a snapshot up to `start_offset`, told of `erasures`, has neither read nor heard
+    of; each at the first offset where it may be."""
+    return tuple(
+        each._replace(partition=partition, offset=max(each.offset, start_offset))
+        for each in known
+        if each.erasure_id not in erasures
+        and each.partition in (partition, ANY_PARTITION)
+        and (each.offset >= start_offset or each.partition == ANY_PARTITION)
+    )
+
+
+def _tombstones(answer: Mapping[str, Any], topic: str) -> list[ErasureTombstone]:
+    try:
+        told = answer.get("erasures", [])
+        found = [
+            ErasureTombstone(str(each["id"]), int(tomb["partition"]), int(tomb["offset"]))
+            for each in told
+            for tomb in each["tombstones"]
+        ]
+        if int(answer.get("total", 0)) > len(told):
+            found.append(ErasureTombstone(UNTOLD, ANY_PARTITION, 0))
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise PipelineError(f"a broker told erasures of {topic} that are none: {error}") from error
+    return found

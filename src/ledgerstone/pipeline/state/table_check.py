@@ -1,0 +1,96 @@
+"""A table held against its topic, part by part: what `verify` and `reconcile` share. Shell.
+
+The driver holds, at a time, the latest records of as many partitions as Spark has cores, and then
+one of the parts both sides are cut into; the rest lies in the pipeline's work directory.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.pipeline.reading import collected, latest_changes
+from ledgerstone.pipeline.state.comparing import Comparison, compare, total
+from ledgerstone.pipeline.state.spilling import Spill, own_directory
+from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.system import SystemClock
+
+# Small repairs of many parts are one transaction of the table.
+_REPAIRS_AT_ONCE: Final = 100_000
+
+
+class TableCheck:
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, target: TableTarget) -> None:
+        self._layout = layout_of(pipeline)
+        self._target = target
+        self._files = ExitStack()
+        directory = own_directory(Path(pipeline.work))
+        # Entered first, so that it goes last.
+        self._files.callback(shutil.rmtree, directory, ignore_errors=True)
+        layout = self._layout
+        try:
+            # Positions first: what is applied while the topic is read is pending, not wrong.
+            self._positions = target.positions()
+            self._rows = self._files.enter_context(
+                Spill(directory / "table", layout, layout.table_schema)
+            )
+            self._rows.add(target.rows())
+            self._latest = self._files.enter_context(
+                Spill(directory / "topic", layout, layout.change_schema)
+            )
+            self._latest.add(_latest_by_partitions(spark, pipeline))
+            self._now_ms = SystemClock().now_ms()
+        except BaseException:
+            self._files.close()
+            raise
+
+    def __enter__(self) -> "TableCheck":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._files.close()
+
+    def total(self) -> Comparison:
+        return total((found for found, _ in self._compared()), self._layout)
+
+    def repairs(self) -> Iterator[pa.Table]:
+        """Changes that make the table what it has to be, some at a time."""
+        some: list[pa.Table] = []
+        count = 0
+        for _, repairs in self._compared():
+            if repairs.num_rows:
+                some.append(repairs)
+                count += repairs.num_rows
+            if count >= _REPAIRS_AT_ONCE:
+                yield pa.concat_tables(some)
+                some, count = [], 0
+        if some:
+            yield pa.concat_tables(some)
+
+    def _compared(self) -> Iterator[tuple[Comparison, pa.Table]]:
+        sides = zip(self._latest.parts(), self._rows.parts(), strict=True)
+        for latest, rows in sides:
+            yield compare(latest, rows, self._positions, self._layout, now_ms=self._now_ms)
+
+
+def _latest_by_partitions(spark: SparkSession, pipeline: Pipeline) -> Iterator[pa.Table]:
+    topic = pipeline.source.topic
+    with connect_to(pipeline.source.bootstrap) as client:
+        partitions = sorted(client.topic(topic).partitions)
+    at_once = max(1, spark.sparkContext.defaultParallelism)
+    for first in range(0, len(partitions), at_once):
+        some = partitions[first : first + at_once]
+        yield collected(latest_changes(spark, pipeline, some), pipeline)

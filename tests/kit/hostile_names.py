@@ -1,0 +1,48 @@
+"""Forty names that are somebody's syntax, and data as keys, values and names of columns."""
+
+NAMES = (
+    "select",
+    "Robert'); DROP TABLE people;--",
+    'quote"quote',
+    'two""quotes',
+    "back`tick",
+    "it's",
+    "back\\slash",
+    "dot.ted",
+    "a.b.c",
+    "${HOME}",
+    "%s",
+    "100%",
+    "%(name)s",
+    "{0}",
+    "two words",
+    " leading",
+    "trailing ",
+    "tab\there",
+    "line\nbreak",
+    "carriage\r\nreturn",
+    "semi;colon",
+    "comma,comma",
+    "equals=",
+    "slash/slash",
+    "../../etc/passwd",
+    "null",
+    "true",
+    "-1",
+    "1e9",
+    "rowid",
+    "key",
+    "offset",
+    "*",
+    "?",
+    ":colon",
+    "/* comment",
+    "a\u0308 decomposed",
+    "\u65e5\u672c\u8a9e",
+    "\U0001f600",
+    "\u202eright to left",
+)
+assert len(NAMES) == 40
+
+# What Kafka takes for a topic, and files, shells or SQL may take for something else.
+TOPICS = ("-rf", "...", "a.b_c", "null", "select", "__double", "0", "x" * 249)

@@ -1,0 +1,100 @@
+"""A pipeline in a process of its own whose parts get killed, and the table it has to end with."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledgerstone.client.producer import NewRecord
+from ledgerstone.pipeline.definition_files import load_definition
+from ledgerstone.pipeline.shapes import spark_environment
+from ledgerstone.pipeline.status import STATUS_FILE, read_json
+from ledgerstone.pipeline.tables.opening import open_target
+from tests.spark.conftest import Produce
+
+KILLS = int(os.environ.get("LEDGERSTONE_DRIVER_KILLS", "20"))
+SINKS = ("sqlite", "parquet", "delta", "postgres")
+RECORDS_PER_TURN = 400
+KEYS = 60
+# In the environment of every process that a pipeline starts.
+MARK = "LEDGERSTONE_KILLED_PIPELINE"
+
+
+@pytest.fixture(params=SINKS)
+def table(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    if request.param == "postgres":
+        yield {"type": "postgres", "connection": request.getfixturevalue("postgres")}
+    else:
+        yield {"type": request.param, "path": "table", "buckets": 2}
+
+
+@dataclass(slots=True, kw_only=True)
+class KilledPipeline:
+    """`live` is the model: what the topic says so far."""
+
+    directory: Path
+    bootstrap: str
+    topic: str
+    table: dict[str, Any]
+    dice: random.Random = field(default_factory=lambda: random.Random(5))
+    live: dict[str, str] = field(default_factory=dict)
+    written: int = 0
+
+    def __post_init__(self) -> None:
+        source = {"bootstrap": self.bootstrap, "topic": self.topic, "max_offsets_per_batch": 40}
+        content = {
+            "name": self.topic,
+            "source": source,
+            "key": {"format": "string", "column": "id"},
+            "value": {"format": "string", "column": "said"},
+            "table": self.table,
+            "work": "work",
+            "every": "100ms",
+        }
+        # JSON is YAML.
+        self.definition.write_text(json.dumps(content), encoding="utf-8")
+
+    @property
+    def definition(self) -> Path:
+        return self.directory / "pipeline.json"
+
+    @property
+    def log_text(self) -> str:
+        return (self.directory / "run.log").read_text(encoding="utf-8", errors="replace")
+
+    def status(self) -> dict[str, Any]:
+        return read_json(self.directory / "work" / STATUS_FILE) or {}
+
+    def write_records(self, produce: Produce, count: int = RECORDS_PER_TURN) -> None:
+        first, self.written = self.written, self.written + count
+        produce(*(self._record(number) for number in range(first, self.written)))
+
+    def _record(self, number: int) -> NewRecord:
+        key = f"k{self.dice.randrange(KEYS)}"
+        if self.dice.random() < 0.3:
+            self.live.pop(key, None)
+            return NewRecord(self.topic, key.encode(), None)
+        self.live[key] = str(number)
+        return NewRecord(self.topic, key.encode(), self.live[key].encode())
+
+    def start(self, *, master: str, once: bool) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "ledgerstone", "pipeline", "run", str(self.definition)]
+        command += ["--master", master, *(["--once"] if once else [])]
+        environment = {**spark_environment(), MARK: str(self.directory)}
+        with (self.directory / "run.log").open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+    def assert_table_is_the_model(self) -> None:
+        with closing(open_target(load_definition(self.definition))) as target:
+            target.prepare()
+            rows = [row for piece in target.rows() for row in piece.to_pylist()]
+        assert {row["id"]: row["said"] for row in rows} == self.live
+        assert len(rows) == len(self.live)
