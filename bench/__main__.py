@@ -6,7 +6,19 @@ python -m bench [--quick]
 import argparse
 from collections.abc import Callable
 
-from bench import broker, cleaner, cleaner_load, codec, erasure, kernels, scan, state, storage
+from bench import (
+    broker,
+    cleaner,
+    cleaner_load,
+    codec,
+    erasure,
+    kernels,
+    scan,
+    spark,
+    spark_tables,
+    state,
+    storage,
+)
 from bench.table import Row, render
 
 
@@ -24,6 +36,8 @@ def main() -> None:
         "Scan": lambda: scan.run(quick=quick),
         "Erasure": lambda: erasure.run(quick=quick),
         "State": lambda: state.run(quick=quick),
+        "Spark": lambda: spark.run(quick=quick),
+        "Tables and bulk compaction on Spark": lambda: spark_tables.run(quick=quick),
     }
     for name, run in tables.items():
         print(f"## {name}\n")

@@ -361,7 +361,7 @@ def run(*, quick: bool) -> list[Row]:
 
 
 def growth(spark: SparkSession, broker: BrokerProcess) -> Iterator[Row]:
-    for millions in (1, 16):
+    for millions in (1, 4, 16):
         log = fill(broker, millions * 1_000_000, 100, keys=millions * 200_000)
         done = timed(partial(to_noop, read(spark, broker, log)), broker)
         yield rate(f"source to noop, {millions} M rows", log, done, None)
