@@ -82,6 +82,23 @@ def test_table_follows_the_topic(target: str, location: str, deletes: str) -> No
     }
 
 
+def test_files_of_several_mebibytes_reach_delta(tmp_path: Path) -> None:
+    pipeline = pipeline_of("delta-bulk", str(tmp_path / "table"))
+    dice = random.Random(7)
+    records = [
+        Record(0, at, b"k%d" % at, dice.randbytes(1 << 19).hex().encode(), at + 1)
+        for at in range(20)
+    ]
+
+    with opened(pipeline) as table:
+        apply(pipeline, table, records)
+        found = table_rows(table.rows())
+
+    assert found == expected_rows(records, Deletes.HARD)
+    largest = max(path.stat().st_size for path in tmp_path.rglob("*.parquet"))
+    assert largest > 2 << 20
+
+
 @pytest.mark.parametrize("deletes", [each.value for each in Deletes])
 @pytest.mark.parametrize("target", TARGETS)
 def test_changes_that_come_again_change_nothing(target: str, location: str, deletes: str) -> None:

@@ -66,9 +66,11 @@ def rewrite_bucket(job: BucketJob) -> BucketFile:
     path = f"{BUCKET}={job.bucket}/part-{uuid.uuid4()}.parquet"
     whole = io.BytesIO()
     pq.write_table(rows, whole, compression="zstd")
-    # The handler takes bytes, which is what a buffered stream hands on.
-    with files.open_output_stream(path, buffer_size=_WRITE_BYTES) as out:
-        out.write(whole.getbuffer())
+    # The handler takes bytes, which is what a buffered stream hands on of pieces below its size.
+    with files.open_output_stream(path, buffer_size=2 * _WRITE_BYTES) as out:
+        content = whole.getbuffer()
+        for start in range(0, len(content), _WRITE_BYTES):
+            out.write(content[start : start + _WRITE_BYTES])
     return BucketFile(path, job.bucket, whole.tell(), rows.num_rows)
 
 
