@@ -355,14 +355,15 @@ def run(*, quick: bool) -> list[Row]:
         table.append(Row("micro-batch, a twentieth of the rows", floor_ms, "ms", "", 1, 1, None))
         table.append(sink_row(spark, broker, rows // 4))
         if not quick:
-            table += growth(spark, broker)
+            table += growth(spark, broker, small)
         spark.stop()
     return table
 
 
-def growth(spark: SparkSession, broker: BrokerProcess) -> Iterator[Row]:
+def growth(spark: SparkSession, broker: BrokerProcess, middle: Log) -> Iterator[Row]:
     for millions in (1, 4, 16):
-        log = fill(broker, millions * 1_000_000, 100, keys=millions * 200_000)
+        rows = millions * 1_000_000
+        log = middle if rows == middle.rows else fill(broker, rows, 100, keys=rows // 5)
         done = timed(partial(to_noop, read(spark, broker, log)), broker)
         yield rate(f"source to noop, {millions} M rows", log, done, None)
 
