@@ -4,10 +4,11 @@ Own process, as the scanning worker, and not the same one: a scan may take hours
 at the page now. It talks as that one does, in the same frames:
 
     broker: analyse(plan)    worker: progress(bytes) at most once a second
-    broker: abort            worker: analysed(report) | failed(detail, aborted)
+                             worker: analysed(report) | failed(detail)
 
-Between two plans it remembers what it knows of the last partitions, so that the next look at one of
-them reads only what has grown; of all together no more keys than one partition may have.
+A broker that stops ends the process. Between two plans it remembers what it knows of the last
+partitions, so that the next look at one of them reads only what has grown; of all together no more
+keys than one partition may have.
 """
 
 import os
@@ -18,7 +19,6 @@ from collections.abc import Callable
 from typing import Final
 
 from ledgerstone.erasure.scan_messages import Message
-from ledgerstone.erasure.scan_plan import ScanAborted
 from ledgerstone.erasure.worker import BrokerGone, Conversation, Pace, ReadingFilesystem
 from ledgerstone.fs import Filesystem
 from ledgerstone.state.anatomy_division import MAX_KEYS
@@ -54,11 +54,8 @@ class Memory:
             report = known.bring_up_to(plan, before_read=before_read)
         except BrokerGone:
             raise
-        except ScanAborted as error:
-            return {"kind": "failed", "detail": str(error), "aborted": True}
         except Exception as error:  # noqa: BLE001
-            detail = f"{type(error).__name__}: {error}"
-            return {"kind": "failed", "detail": detail, "aborted": False}
+            return {"kind": "failed", "detail": f"{type(error).__name__}: {error}"}
         self._known[tp] = known
         while len(self._known) > 1 and self._keys() > self._max_keys:
             del self._known[next(iter(self._known))]
@@ -72,9 +69,6 @@ def serve(conversation: Conversation, memory: Memory) -> None:
     """Plan after plan, until the broker closes the pipe."""
     while True:
         message = conversation.receive()
-        if message["kind"] != "analyse":
-            # An abort that crossed the end of the work it was for.
-            continue
         plan = AnatomyPlan.from_json(message["plan"])
         pace = Pace(plan.bytes_per_second, conversation.go_on, now_s=time.monotonic())
         conversation.send(memory.analyse(plan, pace.before_read))
