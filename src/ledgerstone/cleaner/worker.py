@@ -38,8 +38,7 @@ from ledgerstone.cleaner.messages import (
 from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, PassReport
 from ledgerstone.cleaner.throttle import Throttle
 from ledgerstone.clock import Dice
-from ledgerstone.fs import Filesystem, join
-from ledgerstone.storage.filenames import DELETED, Kind, file_name
+from ledgerstone.fs import Filesystem
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
 _INPUT: Final = 0
@@ -113,7 +112,6 @@ def clean(
     """One pass; a text where it came to no end. A border: what goes wrong is told, not raised."""
 
     def hand_over(group: CleanedGroup) -> None:
-        _make_way(fs, plan, group)
         # The owner renames the files at once, so not only they but their names must be durable.
         fs.fsync_dir(plan.directory)
         on_group(group)
@@ -126,17 +124,6 @@ def clean(
         raise
     except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"
-
-
-def _make_way(fs: Filesystem, plan: CleaningPlan, group: CleanedGroup) -> None:
-    """Unlinks what an earlier pass set aside under the names that this group's sources will get.
-
-    The owner's rename would do so too, but freeing a large file takes time it does not have."""
-    for base_offset in group.source_bases:
-        for kind in Kind:
-            path = join(plan.directory, file_name(base_offset, kind, DELETED))
-            if fs.exists(path):
-                fs.unlink(path)
 
 
 def serve(conversation: Conversation, fs: Filesystem) -> None:

@@ -4,10 +4,10 @@ A reader may still hold a slice of them; the delay lets it finish where an unlin
 opened again. Crash here: the loader unlinks every `.deleted` file it meets.
 
 To unlink a large file takes long, so it is done by a plan that may be performed in a thread. What
-is in a plan goes on waiting until it is really gone.
+is in a plan goes on waiting until it is really gone. Until then its name is taken: a file that came
+to bear it meanwhile would be unlinked before its time, or forgotten and never unlinked.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -57,18 +57,29 @@ class DeletedFiles:
 
     def __init__(self, fs: Filesystem) -> None:
         self._fs = fs
-        self._waiting: deque[tuple[int, str]] = deque()
+        # When each path may go.
+        self._waiting: dict[str, int] = {}
 
     def add(self, paths: Iterable[str], *, due_ms: int) -> None:
-        self._waiting.extend((due_ms, path) for path in paths)
+        self._waiting.update((path, due_ms) for path in paths)
+
+    def is_taken(self, path: str) -> bool:
+        """Also by what is set aside already and not yet added."""
+        return path in self._waiting or self._fs.exists(path)
+
+    def hasten(self, paths: Iterable[str], *, now_ms: int) -> None:
+        """Newer ones like them wait too: of what passes replace again and again one is enough."""
+        for path in paths:
+            if path in self._waiting:
+                self._waiting[path] = min(self._waiting[path], now_ms)
 
     def due(self, now_ms: int) -> list[str]:
-        return [path for due_ms, path in self._waiting if due_ms <= now_ms]
+        return [path for path, due_ms in self._waiting.items() if due_ms <= now_ms]
 
     def forget(self, gone: Iterable[str]) -> None:
         """These have been unlinked."""
-        paths = dict.fromkeys(gone)
-        self._waiting = deque(entry for entry in self._waiting if entry[1] not in paths)
+        for path in gone:
+            self._waiting.pop(path, None)
 
     def unlink_due(self, now_ms: int) -> int:
         """Unlinks what is due, at once; returns how many files went."""
@@ -81,7 +92,7 @@ class DeletedFiles:
 
     def waiting(self) -> list[tuple[str, int]]:
         """Each path, and when it may go."""
-        return [(path, due_ms) for due_ms, path in self._waiting]
+        return list(self._waiting.items())
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -52,6 +52,7 @@ class ParsedName(NamedTuple):
     offset: int
     kind: Kind
     suffix: str  # DELETED, CLEANED, SWAP, TMP, FOLLOWS, or empty
+    number: int = 0  # of a DELETED file whose plain name was taken: see `aside_suffix`
 
 
 class DirState(enum.Enum):
@@ -72,7 +73,7 @@ class PartitionDir(NamedTuple):
 _FILE_NAME = re.compile(
     rf"([0-9]{{{OFFSET_DIGITS}}})"
     r"(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)"
-    r"(\.deleted|\.cleaned|\.swap|\.tmp|\.follows|)"
+    r"(?:\.([1-9][0-9]{0,8})(?=\.deleted))?(\.deleted|\.cleaned|\.swap|\.tmp|\.follows|)"
 )
 # Greedy: the partition follows the last dash, because topics may hold dashes and digits too.
 # No leading zeros: the name must be the one `partition_dir_name` would give back.
@@ -81,8 +82,14 @@ _PARTITION_DIR = re.compile(
 )
 
 
-def file_name(base_offset: int, kind: Kind, suffix: str = "") -> str:
-    return f"{base_offset:020d}{kind.value}{suffix}"
+def file_name(base_offset: int, kind: Kind, suffix: str = "", number: int = 0) -> str:
+    return f"{base_offset:020d}{kind.value}{aside_suffix(number) if number else suffix}"
+
+
+def aside_suffix(number: int) -> str:
+    """What a file is renamed to that is to go: `.deleted`, and where an earlier one of its name
+    still waits `.1.deleted`, and so on. Kafka too unlinks whatever ends in `.deleted`."""
+    return f".{number}{DELETED}" if number else DELETED
 
 
 def parse_file_name(name: str) -> ParsedName | None:
@@ -92,7 +99,7 @@ def parse_file_name(name: str) -> ParsedName | None:
     offset = int(match[1])
     if offset > INT64_MAX:
         return None
-    return ParsedName(offset, Kind(match[2]), match[3])
+    return ParsedName(offset, Kind(match[2]), match[4], int(match[3] or 0))
 
 
 def partition_dir_name(topic_partition: TopicPartition) -> str:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ledgerstone.errors import LogStorageError
-from ledgerstone.storage.filenames import DELETED
+from ledgerstone.fs import join
+from ledgerstone.storage.filenames import Kind, aside_suffix, file_name
 from ledgerstone.storage.log import PartitionLog, new_segment
 from ledgerstone.storage.producer_replay import reload_producers
 from ledgerstone.storage.retention import (
@@ -108,14 +109,28 @@ def discard(log: PartitionLog, segment: Segment, *, with_snapshot: bool = True) 
 
 
 def _set_aside(log: PartitionLog, segment: Segment, *, with_snapshot: bool) -> list[str]:
-    segment.change_suffix(DELETED)
+    suffix = _free_suffix(log, segment.base_offset)
+    segment.change_suffix(suffix)
     paths = segment.paths()
     segment.forget()
     if with_snapshot:
-        aside = log.snapshots.set_aside(segment.base_offset)
+        aside = log.snapshots.set_aside(segment.base_offset, suffix)
         if aside is not None:
             paths.append(aside)
     return paths
+
+
+def _free_suffix(log: PartitionLog, base_offset: int) -> str:
+    """One under which no file of this base waits; those that do need not wait any longer."""
+    now_ms, waiting = log.clock.now_ms(), log.deleted_files
+    number = 0
+    while True:
+        suffix = aside_suffix(number)
+        paths = [join(log.directory, file_name(base_offset, kind, suffix)) for kind in Kind]
+        if not any(map(waiting.is_taken, paths)):
+            return suffix
+        waiting.hasten(paths, now_ms=now_ms)
+        number += 1
 
 
 def unlink_later(log: PartitionLog, paths: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, join
-from ledgerstone.storage.filenames import DELETED, Kind, file_name
+from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
 
 
@@ -87,11 +87,11 @@ class ProducerSnapshots:
             if offset not in known and not (newest and past_all):
                 self.remove(offset)
 
-    def set_aside(self, offset: int) -> str | None:
+    def set_aside(self, offset: int, suffix: str) -> str | None:
         """Renames the snapshot of a deleted segment; returns the path to unlink later."""
         if offset not in self.offsets:
             return None
         self.offsets.remove(offset)
-        aside = self.path(offset, DELETED)
+        aside = self.path(offset, suffix)
         self._fs.rename(self.path(offset), aside)
         return aside

@@ -117,7 +117,9 @@ def test_segments_below_a_start_that_moved_midway_go_after_the_swap_and_only_onc
     log_files = [name for name in machine.fs.files() if "/events-0/" in name and ".log" in name]
     assert "/data/events-0/00000000000000000000.log" in while_it_waited
     assert on_disk(machine) == []
+    # The source and what was made of it, each under a name of its own.
     assert sorted(log_files) == [
+        "/data/events-0/00000000000000000000.log.1.deleted",
         "/data/events-0/00000000000000000000.log.deleted",
         "/data/events-0/00000000000000000003.log",
     ]

@@ -13,6 +13,7 @@ from ledgerstone.storage.filenames import (
     Kind,
     ParsedName,
     PartitionDir,
+    aside_suffix,
     delete_dir_name,
     file_name,
     future_dir_name,
@@ -46,9 +47,26 @@ def test_every_file_name_parses_back(kind: Kind, suffix: str, offset: int) -> No
 
 
 @pytest.mark.parametrize(
+    ("number", "suffix"), [(0, ".deleted"), (1, ".1.deleted"), (12, ".12.deleted")]
+)
+def test_deleted_file_whose_name_was_taken_has_a_number(number: int, suffix: str) -> None:
+    name = file_name(7, Kind.LOG, aside_suffix(number))
+
+    parsed = parse_file_name(name)
+
+    assert name == f"00000000000000000007.log{suffix}"
+    assert parsed == ParsedName(7, Kind.LOG, DELETED, number)
+    assert file_name(*parsed) == name
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "",
+        "00000000000000000000.log.0.deleted",
+        "00000000000000000000.log.1",
+        "00000000000000000000.log.1.swap",
+        "00000000000000000000.log.x.deleted",
         "leader-epoch-checkpoint",
         "00000000000000000000",
         "0000000000000000000.log",

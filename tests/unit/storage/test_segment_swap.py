@@ -3,6 +3,7 @@
 import pytest
 
 from ledgerstone.fs import join
+from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.filenames import CLEANED, DELETED, SWAP
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
@@ -198,6 +199,31 @@ def test_sources_wait_under_their_deleted_names_for_the_delay() -> None:
     ]
     assert names(world, DELETED) == []
     assert offsets(all_records(log)) == [1, 4, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("unlinks_before_the_swap", [True, False])
+def test_unlinking_and_a_second_swap_do_not_mistake_each_others_files(
+    unlinks_before_the_swap: bool,
+) -> None:
+    """A thread may unlink what was replaced while the next pass replaces the same segment."""
+    world = World()
+    log = swapped_log(world)
+    world.clock.advance(ms=SMALL.file_delete_delay_ms)
+    plan = UnlinkPlan(fs=world.fs, files=tuple(log.deleted_files.due(world.clock.now_ms())))
+    if unlinks_before_the_swap:
+        plan.perform()
+
+    second = cleaned_copy(world, log, 0, keep=[4])
+    swap_segments(log, new=[second], old=[log.segments.first])
+    if not unlinks_before_the_swap:
+        plan.perform()
+    log.deleted_files.forget(plan.gone)
+    waiting = names(world, DELETED)
+    world.clock.advance(ms=SMALL.file_delete_delay_ms)
+    log.deleted_files.unlink_due(world.clock.now_ms())
+
+    assert [name for name in waiting if ".log" in name] == [f"{FIRST}.log.1.deleted"]
+    assert names(world, DELETED) == []
 
 
 def test_swapped_log_is_the_same_after_a_restart() -> None:
