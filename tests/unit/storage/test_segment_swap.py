@@ -209,7 +209,7 @@ def test_unlinking_and_a_second_swap_do_not_mistake_each_others_files(
     world = World()
     log = swapped_log(world)
     world.clock.advance(ms=SMALL.file_delete_delay_ms)
-    plan = UnlinkPlan(fs=world.fs, files=tuple(log.deleted_files.due(world.clock.now_ms())))
+    plan = UnlinkPlan(fs=log.fs, files=tuple(log.deleted_files.due(world.clock.now_ms())))
     if unlinks_before_the_swap:
         plan.perform()
 
