@@ -26,6 +26,8 @@ class Gate(NamedTuple):
     is_open: bool
     text: str
     opens_at_ms: int | None = None
+    # Where it is shut it concerns records from here on.
+    from_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +112,9 @@ def _active_segment(about: Situation) -> Gate:
     )
     own = [due.at_ms for due in about.dues if due.segment_base == active.base_offset]
     if not own or not about.finishes_deletes:
-        return Gate("active segment", False, text)
-    return Gate("active segment", False, f"{text}, or by itself when a pass is due", min(own))
+        return Gate("active segment", False, text, from_offset=active.base_offset)
+    text = f"{text}, or by itself when a pass is due"
+    return Gate("active segment", False, text, min(own), active.base_offset)
 
 
 def _undecided(about: Situation) -> Gate:
@@ -124,12 +127,14 @@ def _undecided(about: Situation) -> Gate:
             False,
             f"producer {about.open_txn_producer_id} has a transaction open since offset "
             f"{facts.last_stable_offset}; nothing from there on is cleaned before it ends",
+            from_offset=facts.last_stable_offset,
         )
     return Gate(
         "undecided",
         False,
         f"offsets from {facts.last_stable_offset} on are not replicated yet, the high watermark "
         f"is {about.high_watermark}",
+        from_offset=facts.last_stable_offset,
     )
 
 
@@ -144,6 +149,7 @@ def _too_young(about: Situation) -> Gate:
         f"the segment at offset {protected.base_offset} is younger than "
         f"min.compaction.lag.ms={lag_ms}",
         protected.largest_timestamp + lag_ms,
+        protected.base_offset,
     )
 
 
@@ -213,7 +219,16 @@ class KeyRecord(NamedTuple):
     offset: int
     is_tombstone: bool
     delete_horizon_ms: int | None
-    is_latest: bool
+    next_offset: int | None  # of the key's next record; None: it is the latest
+
+    @property
+    def is_latest(self) -> bool:
+        return self.next_offset is None
+
+    @property
+    def decided_at(self) -> int:
+        """The offset a pass must reach to decide about it."""
+        return self.offset if self.next_offset is None else self.next_offset
 
 
 def explain_record(
@@ -222,7 +237,13 @@ def explain_record(
     """What keeps one record of a key on disk."""
     if record.is_latest and not record.is_tombstone:
         return Gate("live", False, "it is the key's latest value and stays")
-    shut = first_shut([gate for gate in found if gate.name not in FOR_TOMBSTONES])
+    shut = first_shut(
+        [
+            gate
+            for gate in found
+            if gate.name not in FOR_TOMBSTONES and gate.from_offset <= record.decided_at
+        ]
+    )
     waits = "the next pass will see it" if shut is None else shut.text
     opens_at_ms = None if shut is None else shut.opens_at_ms
     if not record.is_latest:

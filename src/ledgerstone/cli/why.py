@@ -118,11 +118,13 @@ def _show_key(client: Client, status: dict[str, Any], key: bytes, *, as_json: bo
             "here, or it is gone for good"
         )
     gates = _gates(status)
-    for at, (offset, is_tombstone, horizon_ms) in enumerate(records):
-        record = KeyRecord(offset, is_tombstone, horizon_ms, at == len(records) - 1)
+    next_offsets = [*(offset for offset, _, _ in records[1:]), None]
+    for (offset, is_tombstone, horizon_ms), next_offset in zip(records, next_offsets, strict=True):
+        record = KeyRecord(offset, is_tombstone, horizon_ms, next_offset)
         reason = explain_record(record, gates, now_ms=status["now_ms"], holds=_holds(status))
         if as_json:
-            write_json({**bytes_field("key", key), **record._asdict(), "reason": reason._asdict()})
+            facts = {**record._asdict(), "is_latest": record.is_latest}
+            write_json({**bytes_field("key", key), **facts, "reason": reason._asdict()})
             continue
         what = "tombstone" if is_tombstone else "value"
         write_line(f"{printable(str(tp))} offset {offset} {what}: {printable(reason.text)}"

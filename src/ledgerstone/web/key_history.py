@@ -6,8 +6,9 @@ asks again until that is done. Nothing of the key is kept but a hash, for as lon
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -102,13 +103,17 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
     home = partition_of(key, len(numbers))
     rows: list[PlaceRow] = []
     situations: dict[int, tuple[Situation | None, list[Gate]]] = {}
-    for place in answer["places"][-SHOWN_PLACES:]:
+    places = answer["places"][-SHOWN_PLACES:]
+    next_offsets = _next_offsets(places)
+    for place in places:
         number = place["partition"]
         partition = broker.partitions.find(TopicPartition(topic, number))
         if number not in situations:
             about = _situation(broker, partition)
             situations[number] = about, gates_of(about)
-        rows.append(place_row(place, *situations[number], _horizon_ms(partition, place)))
+        horizon_ms = _horizon_ms(partition, place)
+        next_offset = next_offsets.get((number, place["offset"]))
+        rows.append(place_row(place, *situations[number], horizon_ms, next_offset))
     latest = {row.partition: row.offset for row in rows if row.file_state == LIVE}
     passes = []
     for number in sorted({home, *latest}):
@@ -126,6 +131,18 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
         "scanned_bytes": answer["scanned_bytes"],
         "trouble": answer["trouble"],
     }
+
+
+def _next_offsets(places: Sequence[dict[str, Any]]) -> dict[tuple[int, int], int]:
+    """For each record of the key the one that follows it in its partition's log."""
+    in_log = sorted((each["partition"], each["offset"]) for each in places if _is_live(each))
+    return {
+        record: following[1] for record, following in pairwise(in_log) if record[0] == following[0]
+    }
+
+
+def _is_live(place: Mapping[str, Any]) -> bool:
+    return bool(place["file_state"] == LIVE)
 
 
 def _situation(broker: Broker, partition: Partition | None) -> Situation | None:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.why import Gate, KeyRecord, Situation, explain_record, gates
-from ledgerstone.erasure.places import LIVE, SUPERSEDED
+from ledgerstone.erasure.places import LIVE
 from ledgerstone.web.wording import away, grouped, moment
 
 SHOWN_PASSES: Final = 10
@@ -44,9 +44,13 @@ class PassRow(NamedTuple):
 
 
 def place_row(
-    place: dict[str, Any], about: Situation | None, found: Sequence[Gate], horizon_ms: int | None
+    place: dict[str, Any],
+    about: Situation | None,
+    found: Sequence[Gate],
+    horizon_ms: int | None,
+    next_offset: int | None,
 ) -> PlaceRow:
-    reason = _reason(place, about, found, horizon_ms)
+    reason = _reason(place, about, found, horizon_ms, next_offset)
     return PlaceRow(
         partition=place["partition"],
         offset=place["offset"],
@@ -65,7 +69,11 @@ def place_row(
 
 
 def _reason(
-    place: dict[str, Any], about: Situation | None, found: Sequence[Gate], horizon_ms: int | None
+    place: dict[str, Any],
+    about: Situation | None,
+    found: Sequence[Gate],
+    horizon_ms: int | None,
+    next_offset: int | None,
 ) -> Gate:
     match place["file_state"]:
         case "live":
@@ -76,8 +84,7 @@ def _reason(
             return Gate("file", False, "its file belongs to a pass that is not finished")
     if about is None:
         return Gate("partition", False, "its partition is not hosted here any more")
-    is_latest = place["state"] != SUPERSEDED
-    record = KeyRecord(place["offset"], place["is_tombstone"], horizon_ms, is_latest)
+    record = KeyRecord(place["offset"], place["is_tombstone"], horizon_ms, next_offset)
     return explain_record(record, found, now_ms=about.now_ms, holds=about.holds)
 
 

@@ -155,12 +155,12 @@ def test_pass_at_work_is_told() -> None:
 @pytest.mark.parametrize(
     ("record", "name"),
     [
-        (KeyRecord(5, False, None, True), "live"),
-        (KeyRecord(5, False, None, False), "superseded"),
-        (KeyRecord(5, True, None, False), "superseded"),
-        (KeyRecord(5, True, None, True), "fresh tombstone"),
-        (KeyRecord(5, True, T0 + 9 * HOUR_MS, True), "retained tombstone"),
-        (KeyRecord(5, True, T0, True), "due tombstone"),
+        (KeyRecord(5, False, None, None), "live"),
+        (KeyRecord(5, False, None, 6), "superseded"),
+        (KeyRecord(5, True, None, 6), "superseded"),
+        (KeyRecord(5, True, None, None), "fresh tombstone"),
+        (KeyRecord(5, True, T0 + 9 * HOUR_MS, None), "retained tombstone"),
+        (KeyRecord(5, True, T0, None), "due tombstone"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -171,7 +171,7 @@ def test_each_record_of_a_key_is_at_one_stage(record: KeyRecord, name: str) -> N
 
 
 def test_retained_tombstone_goes_at_its_own_horizon() -> None:
-    record = KeyRecord(5, True, T0 + 9 * HOUR_MS, True)
+    record = KeyRecord(5, True, T0 + 9 * HOUR_MS, None)
 
     found = explain_record(record, gates(situation()), now_ms=T0 + HOUR_MS)
 
@@ -181,10 +181,21 @@ def test_retained_tombstone_goes_at_its_own_horizon() -> None:
 def test_superseded_record_waits_for_the_gate_that_is_shut() -> None:
     about = situation(trouble="broken", retry_at_ms=T0 + 5)
 
-    found = explain_record(KeyRecord(5, False, None, False), gates(about), now_ms=T0)
+    found = explain_record(KeyRecord(5, False, None, 6), gates(about), now_ms=T0)
 
     assert "the last pass failed: broken" in found.text
     assert found.opens_at_ms == T0 + 5
+
+
+def test_record_of_a_sealed_segment_does_not_wait_for_the_active_one() -> None:
+    log = facts(SegmentFacts(0, 70, T0, T0), SegmentFacts(10, 70, T0, T0), end_offset=20)
+    found = gates(situation(log))
+
+    sealed = explain_record(KeyRecord(5, False, None, 6), found, now_ms=T0)
+    active = explain_record(KeyRecord(5, False, None, 12), found, now_ms=T0)
+
+    assert sealed.text == "a later record has its key; the next pass will see it"
+    assert "70 bytes from offset 10 on lie in the active segment" in active.text
 
 
 # -- holds --------------------------------------------------------------------------------------
@@ -217,7 +228,7 @@ def test_gate_of_holds_is_open_where_nothing_is_held(tombstones: tuple[int, int,
 
 
 def test_held_tombstone_of_a_key_names_who_holds_it() -> None:
-    record = KeyRecord(5, True, NOW - 1, True)
+    record = KeyRecord(5, True, NOW - 1, None)
 
     found = explain_record(record, gates(situation(holds=HOLDS)), now_ms=NOW, holds=HOLDS)
 
@@ -229,6 +240,6 @@ def test_held_tombstone_of_a_key_names_who_holds_it() -> None:
 def test_hold_keeps_no_pass_from_older_values() -> None:
     about = situation(holds=HOLDS, ranges=(TombstoneRange(5, 5, NOW),))
 
-    found = explain_record(KeyRecord(1, False, None, False), gates(about), now_ms=NOW, holds=HOLDS)
+    found = explain_record(KeyRecord(1, False, None, 6), gates(about), now_ms=NOW, holds=HOLDS)
 
     assert found.text == "a later record has its key; the next pass will see it"
