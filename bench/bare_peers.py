@@ -20,6 +20,7 @@ from crc32c import crc32c
 
 from bench.broker_process import cpu_seconds
 from bench.raw_client import count_frames
+from ledgerstone.server.sending import prepare
 
 RECEIVE_BYTES = 1 << 20
 START_TIMEOUT_S = 30.0
@@ -124,7 +125,9 @@ def _clients(pipe: Connection) -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         pipe.send(listener.getsockname()[1])
         while True:
-            client, _ = listener.accept()
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client, address = listener.accept()
+            # As the broker sets it: what is compared is the work, not the congestion control.
+            prepare(client, address)
+            client.setblocking(True)
             with client:
                 yield client

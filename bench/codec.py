@@ -4,16 +4,19 @@
 
 Every library decodes the same bytes, and encodes the message it has decoded from them. Time is the
 time of this process, so that other work on the machine disturbs less. kio decodes in Rust; its
-ratio is published for decoding, not aimed at.
+ratio is published for decoding, not aimed at. Compression stands beside kafka-python's, which calls
+the same libraries in the plainest way: what is ours is only what is around them.
 """
 
 import argparse
 import io
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
+from kafka.codec import lz4_decode, lz4_encode, zstd_decode, zstd_encode
 from kafka.protocol.consumer.fetch import FetchRequest as PythonFetchRequest
 from kafka.protocol.consumer.fetch import FetchResponse as PythonFetchResponse
 from kafka.protocol.consumer.group import OffsetCommitRequest as PythonOffsetCommitRequest
@@ -27,6 +30,8 @@ from bench.table import Row, render
 from ledgerstone.protocol.codec import decode_request, decode_response, encode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages import fetch, metadata, offset_commit, produce
+from ledgerstone.records.batch import Codec
+from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, Codecs
 
 BATCH = bytes(65_536)
 TOPIC_ID = bytes(range(16))
@@ -173,12 +178,36 @@ def case_rows(case: Case, *, rounds: int, seconds: float) -> list[Row]:
     )
 
 
+def compression_rows(size: int, *, rounds: int, seconds: float) -> list[Row]:
+    text = b"".join(b'{"id":%d,"name":"user-%d"}' % (i, i * 7919 % 1000) for i in range(size // 20))
+    payload = text[:size]
+    codecs = Codecs()
+    theirs = {Codec.LZ4: (lz4_encode, lz4_decode), Codec.ZSTD: (zstd_encode, zstd_decode)}
+    rows = []
+    for codec, (their_encode, their_decode) in theirs.items():
+        stream = bytes(codecs.compress(codec, payload))
+        name = f"{codec.config_name}, {size // 1024} KiB"
+        pairs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+            "decompress": (
+                partial(codecs.peek, codec, stream, limit=DEFAULT_DECOMPRESSION_LIMIT),
+                partial(their_decode, stream),
+            ),
+            "compress": (partial(codecs.compress, codec, payload), partial(their_encode, payload)),
+        }
+        for verb, (ours, peers) in pairs.items():
+            beside = {"kafka-python": Peer(peers, None)}
+            rows += compare(f"{name}: {verb}", ours, beside, rounds=rounds, seconds=seconds)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round")
     quick = parser.parse_args().quick
     rounds, seconds = (1, 0.02) if quick else (5, 0.2)
     rows = [row for case in cases() for row in case_rows(case, rounds=rounds, seconds=seconds)]
+    for size in (16 * 1024, 1024 * 1024):
+        rows += compression_rows(size, rounds=rounds, seconds=seconds)
     print(render(rows))
 
 

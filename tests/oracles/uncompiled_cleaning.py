@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ledgerstone.records.kernels.abi import LANE_WORDS
-from ledgerstone.records.kernels.source import checking, cleaning, key_offsets, rewrite
+from ledgerstone.records.kernels.source import checking, cleaning, key_offsets, rewrite, walk
 from ledgerstone.types import INT64_MAX
 from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s, uint64s
 from tests.oracles.uncompiled import scan_uncompiled
@@ -32,15 +32,14 @@ def _columns(room: int) -> tuple[_P, _P, _P, _P, _P, _P, _P, _P, _P, _P]:
 
 
 def check_uncompiled(
-    window: bytes, previous_last: int = -1, end_offset: int = INT64_MAX
-) -> tuple[int, list[int]] | None:
-    """(status, report); None where the scan already refuses the window."""
-    status, rows, count = scan_uncompiled(window)
-    if status != 0:
-        return None
+    window: bytes, previous_last: int = -1, end_offset: int = INT64_MAX, *, capacity: int = 8
+) -> tuple[int, list[int]]:
+    """(status, report)"""
+    rows = int64s([0] * (walk.ROW_FIELDS * capacity))
     report = int64s([0] * checking.REPORT_FIELDS)
-    pointer = CheckedPointer(window)
-    status = checking.check_batches(pointer, rows, count, count, previous_last, end_offset, report)
+    status = checking.check_batches(
+        CheckedPointer(window), len(window), rows, capacity, previous_last, end_offset, report
+    )
     return status, report.numbers
 
 

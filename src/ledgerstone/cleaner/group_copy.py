@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ledgerstone.cleaner.aborted_txns import AbortedTxns
 from ledgerstone.cleaner.cleaned_segment import CleanedSegment, WrittenBatches
-from ledgerstone.cleaner.judgement import BatchDecisions, BatchJudge
+from ledgerstone.cleaner.judgement import BatchJudge
 from ledgerstone.cleaner.offset_map import OffsetMap
 from ledgerstone.cleaner.plan import (
     CleanedGroup,
@@ -118,17 +118,19 @@ class GroupCopier:
             self._stats.records_read += window.checked.records
             written = cleaned.size
             try:
-                decisions = self._judge.decide(window.view, window.batches)
-                self._copy_window(window, decisions, path, cleaned)
+                if self._judge.has_no_say(window.checked, window.last_offset):
+                    actions = self._reader.no_actions(window)
+                else:
+                    actions = self._decide(window)
+                self._copy_window(window, actions, path, cleaned)
             except KafkaError as error:
                 raise CorruptFile(path, window.position, str(error)) from error
             for entry in self._txns.take_kept():
                 cleaned.add_aborted_txn(entry)
             self._charge(window.size_bytes + cleaned.size - written)
 
-    def _copy_window(
-        self, window: Window, decisions: BatchDecisions, path: str, cleaned: CleanedSegment
-    ) -> None:
+    def _decide(self, window: Window) -> NDArray[np.uint8]:
+        decisions = self._judge.decide(window.view, window.batches)
         self._stats.dropped_aborted += decisions.dropped_aborted
         self._stats.dropped_markers += decisions.dropped_markers
         marker_ms = decisions.earliest_horizon_ms
@@ -136,10 +138,15 @@ class GroupCopier:
         self._stats.earliest_marker_horizon_ms = _earlier(
             self._stats.earliest_marker_horizon_ms, marker_ms
         )
-        for payloads in self._reader.payloads(window, decisions.actions, path):
+        return decisions.actions
+
+    def _copy_window(
+        self, window: Window, actions: NDArray[np.uint8], path: str, cleaned: CleanedSegment
+    ) -> None:
+        for payloads in self._reader.payloads(window, actions, path):
             left = self._map.clean(
                 payloads,
-                decisions.actions,
+                actions,
                 now_ms=self._plan.now_ms,
                 held_from_offset=self._held_from_offset,
                 new_horizon_ms=self._plan.new_horizon_ms,
@@ -175,6 +182,8 @@ class GroupCopier:
         stats.tombstones_stamped += left.tombstones_stamped
         stats.tombstones_held += left.tombstones_held
         self._note_horizon(left.earliest_horizon_ms)
+        if left.removed is None and not left.ranges:
+            return
         self.traces.add(
             map(TombstoneRange._make, left.ranges),
             None if left.removed is None else OffsetSpan._make(left.removed),

@@ -16,7 +16,7 @@ from ledgerstone.cleaner.aborted_txns import AbortedTxns, Entry
 from ledgerstone.cleaner.plan import CleaningPlan
 from ledgerstone.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TRANSACTIONAL_FLAG
 from ledgerstone.records.control import ControlType, read_control_record
-from ledgerstone.records.kernels import BatchAction, Batches
+from ledgerstone.records.kernels import BatchAction, Batches, Checked
 from ledgerstone.types import Buffer
 
 _RETAIN_EMPTY: Final = np.uint8(BatchAction.RETAIN_EMPTY)
@@ -57,6 +57,17 @@ class BatchJudge(Generic[Entry]):
         self._last_data_offsets = np.array(
             sorted(offset for offset in offsets if offset is not None), np.int64
         )
+
+    def has_no_say(self, checked: Checked, last_offset: int) -> bool:
+        """Whether only their records decide about all batches of a window, up to `last_offset`."""
+        if checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
+            return False
+        first_offset = int(checked.batches.base_offset[0])
+        if first_offset <= self._plan.first_uncleanable_offset - 1 <= last_offset:
+            return False
+        known = self._last_data_offsets
+        at = int(known.searchsorted(first_offset)) if len(known) else 0
+        return at == len(known) or bool(known[at] > last_offset)
 
     def decide(self, buffer: Buffer, batches: Batches) -> BatchDecisions:
         decisions = BatchDecisions(actions=np.zeros(len(batches), np.uint8))

@@ -74,18 +74,21 @@ class MapBuilder:
         return True
 
     def _map_window(self, window: Window, path: str) -> bool:
-        actions = self._not_data(window)
         first_dirty = self._first_dirty_offset
-        # Only the first dirty window has records to leave out one by one.
-        min_offset = first_dirty if window.batches.base_offset[0] < first_dirty else None
+        # Only the first dirty window has batches and records to leave out one by one.
+        is_all_dirty = window.batches.base_offset[0] >= first_dirty
+        min_offset = None if is_all_dirty else first_dirty
+        if is_all_dirty and not window.checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
+            actions = self._reader.no_actions(window)
+        else:
+            actions = self._not_data(window)
         for payloads in self._reader.payloads(window, actions, path):
             full_at = self._map.put(payloads, actions, min_offset=min_offset)
             if full_at is not None:
                 self._stop_before(window, full_at)
                 return False
-        last_offset = int(window.batches.last_offset[-1])
-        if last_offset >= first_dirty:
-            self._map.latest_offset = last_offset
+        if window.last_offset >= first_dirty:
+            self._map.latest_offset = window.last_offset
         return True
 
     def _not_data(self, window: Window) -> NDArray[np.uint8]:
@@ -93,8 +96,6 @@ class MapBuilder:
         batches = window.batches
         clean = batches.last_offset < self._first_dirty_offset
         actions = clean * _DISCARD
-        if not window.checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
-            return actions
         in_txn = (batches.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG)) != 0
         for index in np.flatnonzero(in_txn & ~clean).tolist():
             producer_id = int(batches.producer_id[index])

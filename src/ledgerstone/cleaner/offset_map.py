@@ -52,7 +52,7 @@ class OffsetMap:
     """
 
     __slots__ = (
-        *("_halvings", "_memory", "_scratch", "_seed", "_table"),
+        *("_halvings", "_memory", "_scratch", "_seed", "_state", "_table"),
         *("latest_offset", "limit", "size", "slots"),
     )
 
@@ -75,6 +75,7 @@ class OffsetMap:
         self.latest_offset = latest_offset
         self._seed = seed_words(seed)
         self._scratch = scratch
+        self._state = PutState(0, 0)
         self._memory = new_table(self.slots)
         # The table's sizes are the full one halved so many times, so that each step doubles it.
         self._halvings = max(0, (self.slots // FIRST_SLOTS).bit_length() - 1)
@@ -91,7 +92,8 @@ class OffsetMap:
 
         The first record with a key that finds the map full ends it, even if that key is there:
         the offset in the map would otherwise lie behind `latest_offset`."""
-        state = PutState(self.size, payloads.first)
+        state = self._state
+        state.restart(self.size, payloads.first)
         while True:
             full_at = map_payloads(
                 payloads,

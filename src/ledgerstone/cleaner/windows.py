@@ -25,12 +25,11 @@ from ledgerstone.records.batch import (
 )
 from ledgerstone.records.kernels import (
     Arena,
+    BatchChecker,
     Batches,
     Checked,
     Payloads,
     Scratch,
-    check_batches,
-    scan,
 )
 from ledgerstone.records.kernels.checking import BatchNotBelieved
 from ledgerstone.records.kernels.payloads import check_declared_counts
@@ -42,22 +41,23 @@ _INT32: Final = Struct(">i")
 
 
 class Window(NamedTuple):
-    """Whole batches and where they lie. The bytes are good until the next window is asked for."""
+    """Whole batches and where they lie. It is all good until the next window is asked for."""
 
     view: memoryview
     position: int  # in the file
     batches: Batches
     checked: Checked
-
-    @property
-    def size_bytes(self) -> int:
-        return self.batches.consumed
+    size_bytes: int
+    last_offset: int
 
 
 class SegmentReader:
     """Reads the sources of one pass through one buffer."""
 
-    __slots__ = ("_arena", "_before_read", "_decompression_limit", "_scratch", "_window")
+    __slots__ = (
+        *("_arena", "_before_read", "_checker", "_decompression_limit", "_no_actions"),
+        *("_scratch", "_window"),
+    )
 
     def __init__(
         self,
@@ -69,6 +69,8 @@ class SegmentReader:
     ) -> None:
         # Not bytearray: nobody needs the zeros.
         self._window = np.empty(max(window_bytes, MAGIC_END), np.uint8).data
+        self._checker = BatchChecker()
+        self._no_actions = np.zeros(0, np.uint8)
         self._scratch = scratch
         self._arena = Arena(PIECE_LIMIT_BYTES)
         self._decompression_limit = decompression_limit
@@ -82,38 +84,55 @@ class SegmentReader:
         window = self._window
         while position < source.size_bytes:
             self._before_read()
-            view = window[: min(len(window), source.size_bytes - position)]
+            left_bytes = source.size_bytes - position
+            # Not cut where it need not be: what a kernel knows already costs it less.
+            view = window if len(window) <= left_bytes else window[:left_bytes]
             filled = file.pread_into(view, position)
             if filled < len(view):
                 found = position + filled
                 raise CorruptFile(path, found, f"the file ends, {source.size_bytes} bytes expected")
-            batches = _scan(view, path, position)
+            checked = self._check(view, path, position, previous_last, source.end_offset)
+            batches = checked.batches
             if len(batches) == 0:
-                window = _larger_window(view, path, position, source.size_bytes - position)
+                window = _larger_window(view, path, position, left_bytes)
                 continue
-            try:
-                checked = check_batches(
-                    view, batches, previous_last=previous_last, end_offset=source.end_offset
-                )
-            except BatchNotBelieved as error:
-                raise CorruptFile(path, position + error.position, str(error)) from error
             previous_last = int(batches.last_offset[-1])
-            yield Window(view, position, batches, checked)
+            yield Window(view, position, batches, checked, batches.consumed, previous_last)
             position += batches.consumed
             window = self._window
+
+    def _check(
+        self, view: memoryview, path: str, position: int, previous_last: int, end_offset: int
+    ) -> Checked:
+        try:
+            return self._checker.check(view, previous_last=previous_last, end_offset=end_offset)
+        except BatchNotBelieved as error:
+            raise CorruptFile(path, position + error.position, str(error)) from error
+        except CorruptRecord as error:
+            raise CorruptFile(path, position + _good_bytes(view), str(error)) from error
+        except KafkaError as error:
+            error.add_note(f"in {path} at {position + _good_bytes(view)}")
+            raise
+
+    def no_actions(self, window: Window) -> NDArray[np.uint8]:
+        """For a window none of whose batches has anything but its records decided, the same array
+        each time; it may be longer than the window has batches."""
+        count = len(window.batches)
+        if count > len(self._no_actions):
+            self._no_actions = np.zeros(2 * count, np.uint8)
+        return self._no_actions
 
     def payloads(self, window: Window, actions: NDArray[np.uint8], path: str) -> Iterator[Payloads]:
         """The window's batches in pieces, those aside that are to be DISCARDed.
 
         There is more than one piece only where decompressed payloads take too much memory."""
-        first = 0
-        while first < len(window.batches):
+        first, count = 0, len(window.batches)
+        while first < count:
             piece = self._open(window, first, actions, path)
             yield piece
             first = piece.end
 
     def _open(self, window: Window, first: int, actions: NDArray[np.uint8], path: str) -> Payloads:
-        start = window.position + int(window.batches.position[first])
         try:
             piece = self._arena.open(
                 window.view,
@@ -127,18 +146,9 @@ class SegmentReader:
                 check_declared_counts(piece, actions)
                 self._scratch.reserve(window.checked.most_records)
         except KafkaError as error:
+            start = window.position + int(window.batches.position[first])
             raise CorruptFile(path, start, str(error)) from error
         return piece
-
-
-def _scan(view: memoryview, path: str, position: int) -> Batches:
-    try:
-        return scan(view)
-    except CorruptRecord as error:
-        raise CorruptFile(path, position + _good_bytes(view), str(error)) from error
-    except KafkaError as error:
-        error.add_note(f"in {path} at {position + _good_bytes(view)}")
-        raise
 
 
 def _good_bytes(view: memoryview) -> int:

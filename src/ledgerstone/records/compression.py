@@ -1,15 +1,13 @@
 """The five codecs: Kafka's framing on the way out, a bound on the size on the way in.
 
-Grade P. A stream is decoded piece by piece and given up once it passes `limit`; what it declares
-about itself is checked, never believed. Malformed bytes are CorruptRecord, too many of them are
-MessageTooLarge. The framings and the arithmetic of the limit are in README.md.
+Grade P. A stream is given up once it passes `limit`; what it declares about itself is checked,
+never believed. Malformed bytes are CorruptRecord, too many of them are MessageTooLarge. The
+framings and the arithmetic of the limit are in README.md. LZ4 frames have a module of their own.
 """
 
-from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-import lz4.frame
 from cramjam import DecompressionError, snappy
 from isal import igzip_lib, isal_zlib
 from zstandard import (
@@ -22,6 +20,7 @@ from zstandard import (
 
 from ledgerstone.errors import CorruptRecord, MessageTooLarge
 from ledgerstone.records.batch import Codec
+from ledgerstone.records.lz4_frame import FrameReader, write_frame
 from ledgerstone.types import Buffer
 
 _MIB: Final = 2**20
@@ -47,56 +46,57 @@ _INT32: Final = Struct(">i")
 # The densest thing snappy can say is "copy 64 bytes" in 3.
 _SNAPPY_MAX_RATIO: Final = 22
 
-_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
-_LZ4_MIN_HEADER: Final = 7
-# In Kafka level 9, its default, means the fast compressor and every other level the slow one.
-_LZ4_FAST_LEVEL: Final = 9
-_LZ4_MIN_SLOW: Final = 3
-_LZ4_MAX_SLOW: Final = 12
-
 _DEFAULT_ZSTD_LEVEL: Final = 3
 _ZSTD_MAX_BLOCK_BYTES: Final = 128 * 1024
 _ZSTD_MAX_WINDOW: Final = 128 * _MIB
 _ZSTD_SMALL_WINDOW: Final = 8 * _MIB
-_ZSTD_USUAL_BYTES: Final = 64 * 1024
-_ZSTD_USUAL_RATIO: Final = 8
 _ZSTD_UNKNOWN_SIZE: Final = 2**64 - 1
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = range(3)
 
 
 class Codecs:
-    """Compresses at default levels and decompresses, with whatever state the libraries gain by
-    keeping from batch to batch. One thread at a time."""
+    """Compresses and decompresses, with whatever the libraries gain by keeping from batch to batch.
+    Cheap to make. One thread at a time."""
 
-    __slots__ = ("_lz4_context", "_zstd_compressor", "_zstd_decompressor")
+    __slots__ = ("_lz4_reader", "_zstd_compressor", "_zstd_decompressor", "_zstd_level")
 
     def __init__(self) -> None:
-        self._lz4_context = lz4.frame.create_decompression_context()
+        self._lz4_reader: FrameReader | None = None
         self._zstd_compressor: ZstdCompressor | None = None
         self._zstd_decompressor: ZstdDecompressor | None = None
+        self._zstd_level: int | None = None
 
-    def compress(self, codec: Codec, payload: Buffer) -> Buffer:
+    def compress(self, codec: Codec, payload: Buffer, level: int | None = None) -> Buffer:
+        """`level` is one of Kafka's for the codec; None is the codec's default."""
         if codec is _LZ4:
-            return _compress_lz4(payload, None)
-        if codec is not _ZSTD:
-            return compress(codec, payload)
-        if self._zstd_compressor is None:
-            self._zstd_compressor = _zstd_compressor(None)
-        return self._zstd_compressor.compress(payload)
+            return write_frame(payload, level)
+        if codec is _ZSTD:
+            if self._zstd_compressor is None or self._zstd_level != level:
+                self._zstd_compressor = _zstd_compressor(level)
+                self._zstd_level = level
+            return self._zstd_compressor.compress(payload)
+        if codec is Codec.GZIP:
+            return isal_zlib.compress(payload, _isal_level(level), _GZIP_WBITS)
+        return payload if codec is Codec.NONE else _compress_xerial(payload)
 
     def decompress(self, codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
+        """At most `limit` bytes; the payload itself, not a copy, if it is not compressed."""
+        opened = self.peek(codec, payload, limit=limit)
+        return bytes(opened) if codec is _LZ4 and isinstance(opened, memoryview) else opened
+
+    def peek(self, codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
+        """The same, but good only until the next call: it may lie in memory that is used again."""
         if codec is _LZ4:
-            try:
-                return _decompress_lz4(memoryview(payload), limit, self._lz4_context)
-            except (CorruptRecord, MessageTooLarge):
-                # It is still inside the frame it could not end.
-                self._lz4_context = lz4.frame.create_decompression_context()
-                raise
+            if self._lz4_reader is None:
+                self._lz4_reader = FrameReader()
+            return self._lz4_reader.read(memoryview(payload), limit)
         if codec is _ZSTD:
             if self._zstd_decompressor is None:
-                self._zstd_decompressor = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+                self._zstd_decompressor = _zstd_decompressor()
             return _decompress_zstd(memoryview(payload), limit, self._zstd_decompressor)
-        return decompress(codec, payload, limit=limit)
+        if codec is Codec.GZIP:
+            return _decompress_gzip(payload, limit)
+        return payload if codec is Codec.NONE else _decompress_snappy(memoryview(payload), limit)
 
 
 def decompression_limit(max_message_bytes: int) -> int:
@@ -105,35 +105,13 @@ def decompression_limit(max_message_bytes: int) -> int:
 
 
 def compress(codec: Codec, payload: Buffer, level: int | None = None) -> Buffer:
-    """`level` is one of Kafka's for the codec; None is the codec's default."""
-    match codec:
-        case Codec.NONE:
-            return payload
-        case Codec.GZIP:
-            return isal_zlib.compress(payload, _isal_level(level), _GZIP_WBITS)
-        case Codec.SNAPPY:
-            return _compress_xerial(payload)
-        case Codec.LZ4:
-            return _compress_lz4(payload, level)
-        case Codec.ZSTD:
-            return _zstd_compressor(level).compress(payload)
+    """Once; who compresses batch after batch keeps a Codecs."""
+    return Codecs().compress(codec, payload, level)
 
 
 def decompress(codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
-    """At most `limit` bytes; the payload itself, not a copy, if it is not compressed."""
-    match codec:
-        case Codec.NONE:
-            return payload
-        case Codec.GZIP:
-            return _decompress_gzip(payload, limit)
-        case Codec.SNAPPY:
-            return _decompress_snappy(memoryview(payload), limit)
-        case Codec.LZ4:
-            context = lz4.frame.create_decompression_context()
-            return _decompress_lz4(memoryview(payload), limit, context)
-        case Codec.ZSTD:
-            decompressor = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
-            return _decompress_zstd(memoryview(payload), limit, decompressor)
+    """Once; who decompresses batch after batch keeps a Codecs."""
+    return Codecs().decompress(codec, payload, limit=limit)
 
 
 def _too_large(codec: Codec, limit: int) -> MessageTooLarge:
@@ -232,57 +210,6 @@ def _snappy_size(block: memoryview) -> int:
     return size
 
 
-def _compress_lz4(payload: Buffer, level: int | None) -> bytes:
-    fast = level is None or level == _LZ4_FAST_LEVEL
-    frame: bytes = lz4.frame.compress(
-        payload,
-        compression_level=0 if fast else max(_LZ4_MIN_SLOW, min(level or 0, _LZ4_MAX_SLOW)),
-        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
-        block_linked=False,
-        store_size=False,
-    )
-    return frame
-
-
-def _decompress_lz4(payload: memoryview, limit: int, context: object) -> Buffer:
-    _check_lz4_header(payload)
-    out = bytearray()
-    position = 0
-    ended = False
-    while not ended:
-        try:
-            chunk, taken, ended = lz4.frame.decompress_chunk(
-                context, payload[position:] if position else payload, max_length=_CHUNK_BYTES
-            )
-        except RuntimeError as error:
-            raise CorruptRecord(f"lz4: {error}") from None
-        if not (chunk or taken or ended):
-            raise CorruptRecord(f"lz4: {len(payload)} bytes end inside the frame")
-        position += taken
-        if ended and not out and position == len(payload) and len(chunk) <= limit:
-            # All in one piece, as nearly always: nothing to put together.
-            whole: bytes = chunk
-            return whole
-        out += chunk
-        if len(out) > limit:
-            raise _too_large(Codec.LZ4, limit)
-    if position < len(payload):
-        raise CorruptRecord(f"lz4: {len(payload) - position} bytes after the frame")
-    return out
-
-
-def _check_lz4_header(payload: memoryview) -> None:
-    """What Kafka's reader insists on and the library would let pass."""
-    head = bytes(payload[:_LZ4_MIN_HEADER])
-    if len(head) < _LZ4_MIN_HEADER or not head.startswith(_LZ4_MAGIC):
-        raise CorruptRecord(f"lz4: no frame starts with {head[:4].hex()}")
-    flags, block_descriptor = head[4], head[5]
-    if flags >> 6 != 1 or flags & 0x20 == 0 or flags & 0x03:
-        raise CorruptRecord(f"lz4: flags {flags:#04x} are not of independent blocks, version 1")
-    if block_descriptor & 0x8F or not 4 <= block_descriptor >> 4 <= 7:
-        raise CorruptRecord(f"lz4: block descriptor {block_descriptor:#04x}")
-
-
 def _zstd_compressor(level: int | None) -> ZstdCompressor:
     return ZstdCompressor(
         level=_DEFAULT_ZSTD_LEVEL if level is None else level,
@@ -291,25 +218,31 @@ def _zstd_compressor(level: int | None) -> ZstdCompressor:
     )
 
 
+def _zstd_decompressor() -> ZstdDecompressor:
+    return ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+
+
 def _decompress_zstd(payload: memoryview, limit: int, decompressor: ZstdDecompressor) -> Buffer:
-    if not payload:
-        raise CorruptRecord("zstd: no frame in 0 bytes")
-    position = 0
-    largest_window = 0
-    while position < len(payload):
-        start = position
-        position, window = _skip_zstd_frame(payload, position, limit)
-        largest_window = max(largest_window, window)
-    if start == 0 and largest_window <= _ZSTD_SMALL_WINDOW:
-        room = min(limit, max(_ZSTD_USUAL_BYTES, _ZSTD_USUAL_RATIO * len(payload)))
+    end, largest_window, most = _skip_zstd_frame(payload, 0, limit)
+    if end == len(payload) and largest_window <= _ZSTD_SMALL_WINDOW:
         # Whatever is wrong with it, or large about it, the slower road tells.
-        with suppress(ZstdError):
-            return decompressor.decompress(payload, max_output_size=room)
+        try:
+            return decompressor.decompress(payload, max_output_size=min(limit, most))
+        except ZstdError:
+            pass
+    while end < len(payload):
+        end, window, _ = _skip_zstd_frame(payload, end, limit)
+        largest_window = max(largest_window, window)
+    return _stream_zstd(payload, limit, largest_window)
+
+
+def _stream_zstd(payload: memoryview, limit: int, largest_window: int) -> bytearray:
     if largest_window > _ZSTD_SMALL_WINDOW:
         # The library then holds up to all of the output a second time.
         limit //= 2
     out = bytearray()
-    with decompressor.stream_reader(payload, read_across_frames=True) as reader:
+    # A decompressor of its own: it would keep the memory of a large window.
+    with _zstd_decompressor().stream_reader(payload, read_across_frames=True) as reader:
         while True:
             try:
                 chunk = reader.read(_CHUNK_BYTES)
@@ -322,8 +255,9 @@ def _decompress_zstd(payload: memoryview, limit: int, decompressor: ZstdDecompre
                 raise _too_large(Codec.ZSTD, limit)
 
 
-def _skip_zstd_frame(payload: memoryview, start: int, limit: int) -> tuple[int, int]:
-    """Where the frame ends, and its window. The library takes a cut frame for a whole one."""
+def _skip_zstd_frame(payload: memoryview, start: int, limit: int) -> tuple[int, int, int]:
+    """Where the frame ends, its window, and the most it can become. The library takes a cut frame
+    for a whole one."""
     try:
         parameters = get_frame_parameters(payload[start:])
         position = start + frame_header_size(payload[start:])
@@ -347,4 +281,5 @@ def _skip_zstd_frame(payload: memoryview, start: int, limit: int) -> tuple[int, 
     position += 4 if parameters.has_checksum else 0
     if position > len(payload):
         raise CorruptRecord(f"zstd: {len(payload)} bytes end inside the frame at {start}")
-    return position, parameters.window_size
+    most = blocks * min(_ZSTD_MAX_BLOCK_BYTES, parameters.window_size)
+    return position, parameters.window_size, most

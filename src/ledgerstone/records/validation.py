@@ -34,14 +34,13 @@ from ledgerstone.records.batch import (
     verify_crc,
 )
 from ledgerstone.records.builder import renumber_records, seal_batch
-from ledgerstone.records.compression import compress, decompression_limit
+from ledgerstone.records.compression import Codecs, decompression_limit
 from ledgerstone.records.kernels import inspect_records
 from ledgerstone.records.record import (
     NearTombstones,
     RecordFault,
     RecordsFacts,
     iter_spans,
-    records_payload,
 )
 from ledgerstone.types import INT64_MAX, NO_PRODUCER_ID, NO_TIMESTAMP, Buffer, WritableBuffer
 
@@ -98,15 +97,17 @@ def validate_produced(
     now_ms: int,
     origin: Origin = Origin.CLIENT,
     inspect: InspectRecords = inspect_records,
+    codecs: Codecs | None = None,
 ) -> ValidatedBatch:
-    """`records` must be one batch and nothing else; it may be part of a receive buffer."""
+    """`records` must be one batch and nothing else; it may be part of a receive buffer. `codecs`
+    are the caller's, who has more batches to come."""
     header = _read_only_batch(records)
     _check_header(records, header, rules, origin)
+    codecs = codecs or Codecs()
+    payload: Buffer = memoryview(records)[HEADER_SIZE:]
     if header.attributes & CODEC_MASK:
         limit = decompression_limit(rules.max_message_bytes)
-        payload = records_payload(records, 0, header, limit=limit)
-    else:
-        payload = memoryview(records)[HEADER_SIZE:]
+        payload = codecs.peek(header.codec, payload, limit=limit)
     facts = inspect(payload, record_count=header.record_count)
     if facts.status:
         _refuse_fault(facts)
@@ -119,7 +120,7 @@ def validate_produced(
         rules.codec is not None and _target_codec(header, rules) is not header.codec
     )
     if recompressed:
-        data = _rebuild(header, payload, facts, _target_codec(header, rules), rules)
+        data = _rebuild(header, payload, facts, rules, codecs)
     uses_append_time = rules.timestamp_type is _LOG_APPEND_TIME
     if (
         recompressed
@@ -274,8 +275,9 @@ def _target_codec(header: BatchHeader, rules: AppendRules) -> Codec:
 
 
 def _rebuild(
-    header: BatchHeader, payload: Buffer, facts: RecordsFacts, codec: Codec, rules: AppendRules
+    header: BatchHeader, payload: Buffer, facts: RecordsFacts, rules: AppendRules, codecs: Codecs
 ) -> bytearray:
+    codec = _target_codec(header, rules)
     if not facts.sequential:
         if header.record_count > MAX_PLAIN_RECORDS:
             raise InvalidRecord(
@@ -286,7 +288,7 @@ def _rebuild(
     # Before the copy: uncompressed, a batch may be many times what it was.
     if codec is Codec.NONE:
         _check_rebuilt_size(HEADER_SIZE + len(payload), rules)
-    compressed = compress(codec, payload, rules.level if codec is rules.codec else None)
+    compressed = codecs.compress(codec, payload, rules.level if codec is rules.codec else None)
     _check_rebuilt_size(HEADER_SIZE + len(compressed), rules)
     attributes = header.attributes & KNOWN_ATTRIBUTES & ~CODEC_MASK | codec
     return seal_batch(header._replace(attributes=attributes), compressed)

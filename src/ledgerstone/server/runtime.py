@@ -1,15 +1,14 @@
 """The broker on sockets: asyncio as an adapter. Grade S; the only place that knows a loop.
 
 Raw non-blocking sockets on add_reader and add_writer. Bytes are received where the broker says,
-answers leave in the same turn where the socket takes them, file slices with sendfile. Of
-back-pressure: a connection whose answer has not left yet is not read, so nobody can make the broker
-hold more than one answer for them.
+answers leave in the same turn where the socket takes them; how, is in `sending`. Of back-pressure:
+a connection whose answer has not left yet is not read, so nobody can make the broker hold more than
+one answer for them.
 """
 
 import asyncio
 import errno
 import logging
-import os
 import socket
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
@@ -17,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
-from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.anatomy_process import AnatomyProcess
 from ledgerstone.server.broker import Broker
@@ -40,6 +38,7 @@ from ledgerstone.server.effects import (
 )
 from ledgerstone.server.erasing_verifiers import Verifiers
 from ledgerstone.server.scan_process import ScanProcess, ScanResult
+from ledgerstone.server.sending import WOULD_BLOCK, prepare, send_unsent
 from ledgerstone.state.anatomy_plan import AnatomyReport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -49,15 +48,13 @@ RECEIVES_PER_TURN: Final = 8
 ACCEPTS_PER_TURN: Final = 64
 # Accepting stops for this long when the process has no descriptor left.
 ACCEPT_PAUSE_S: Final = 0.2
-SENDFILE_BYTES: Final = 1 << 22
-_WOULD_BLOCK: Final = (BlockingIOError, InterruptedError)
-_BUFFERS: Final = (bytes, bytearray, memoryview)
 
 
 @dataclass(slots=True, eq=False)
 class _Connection:
     number: int
     sock: socket.socket
+    fd: int  # what the loop is told: of a socket it would make a text to say that it is new
     unsent: deque[Piece] = field(default_factory=deque)
     reading: bool = False
     writing: bool = False
@@ -119,7 +116,7 @@ class Runtime:
         for _ in range(ACCEPTS_PER_TURN):
             try:
                 sock, peer = listener.accept()
-            except _WOULD_BLOCK:
+            except WOULD_BLOCK:
                 return
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
@@ -134,13 +131,10 @@ class Runtime:
             self._loop.add_reader(listener, self._accept, listener)
 
     def _adopt(self, sock: socket.socket, peer: object) -> None:
-        sock.setblocking(False)
-        if sock.family in (socket.AF_INET, socket.AF_INET6):
-            # Set here: asyncio does so only for sockets it made itself.
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        prepare(sock, peer)
         number = self._next_number
         self._next_number += 1
-        connection = _Connection(number, sock)
+        connection = _Connection(number, sock, sock.fileno())
         self._connections[number] = connection
         host = peer[0] if isinstance(peer, tuple) else "local"
         self._perform(self._broker.connected(number, host))
@@ -149,26 +143,30 @@ class Runtime:
 
     def _watch(self, connection: _Connection) -> None:
         """Reads while nothing waits to be sent, writes while something does."""
-        wants_read = (
-            not connection.unsent
-            and not connection.closing
-            and self._broker.wants_read(connection.number)
-        )
-        if wants_read != connection.reading:
-            connection.reading = wants_read
-            if wants_read:
-                self._loop.add_reader(connection.sock, self._readable, connection)
-            else:
-                self._loop.remove_reader(connection.sock)
         wants_write = bool(connection.unsent)
         if wants_write != connection.writing:
             connection.writing = wants_write
             if wants_write:
-                self._loop.add_writer(connection.sock, self._writable, connection)
+                self._loop.add_writer(connection.fd, self._writable, connection)
             else:
-                self._loop.remove_writer(connection.sock)
+                self._loop.remove_writer(connection.fd)
+        wants_read = not connection.closing and self._broker.wants_read(connection.number)
+        if connection.reading:
+            # Who has an answer under way rarely sends more: `_readable` finds out.
+            if not wants_read:
+                self._stop_reading(connection)
+        elif wants_read and not wants_write:
+            connection.reading = True
+            self._loop.add_reader(connection.fd, self._readable, connection)
+
+    def _stop_reading(self, connection: _Connection) -> None:
+        connection.reading = False
+        self._loop.remove_reader(connection.fd)
 
     def _readable(self, connection: _Connection) -> None:
+        if connection.unsent:
+            self._stop_reading(connection)
+            return
         number = connection.number
         for _ in range(RECEIVES_PER_TURN):
             room = self._broker.room_for(number)
@@ -176,7 +174,7 @@ class Runtime:
                 break
             try:
                 count = connection.sock.recv_into(room)
-            except _WOULD_BLOCK:
+            except WOULD_BLOCK:
                 break
             except OSError:
                 count = 0
@@ -198,8 +196,8 @@ class Runtime:
     def _settle(self, connection: _Connection) -> None:
         """Watches the socket; what was received ahead is served on in a turn of its own."""
         broker, number = self._broker, connection.number
-        is_settled = connection.reading and not connection.unsent and broker.wants_read(number)
-        if not is_settled and number in self._connections:
+        is_settled = connection.reading and not connection.unsent and not connection.writing
+        if not (is_settled and broker.wants_read(number)) and number in self._connections:
             self._watch(connection)
             self._serve_soon(connection)
         if broker.may_be_due_sooner:
@@ -247,7 +245,7 @@ class Runtime:
             return
         try:
             sent = connection.sock.send(piece)
-        except _WOULD_BLOCK:
+        except WOULD_BLOCK:
             sent = 0
         except OSError as error:
             self._lose(connection, error)
@@ -257,58 +255,24 @@ class Runtime:
 
     def _send_unsent(self, connection: _Connection) -> None:
         try:
-            while connection.unsent:
-                if not self._send_one(connection, connection.unsent[0]):
-                    return
-        except _WOULD_BLOCK:
-            return
+            send_unsent(connection.sock, connection.unsent)
         except OSError as error:
             self._lose(connection, error)
             return
-        if connection.closing:
+        if connection.closing and not connection.unsent:
             self._drop(connection)
 
     def _lose(self, connection: _Connection, error: OSError) -> None:
         _LOG.debug("connection lost connection=%d reason=%s", connection.number, error)
         self._drop(connection)
 
-    def _send_one(self, connection: _Connection, piece: Piece) -> bool:
-        """Sends what the socket takes of the first piece; False when it took only a part."""
-        unsent = connection.unsent
-        if isinstance(piece, FileSlice):
-            sent = self._send_slice(connection.sock, piece)
-            if sent < piece.size:
-                unsent[0] = FileSlice(piece.file, piece.position + sent, piece.size - sent)
-                return sent > 0
-            unsent.popleft()
-            return True
-        assert isinstance(piece, _BUFFERS)
-        # What follows at once may share the packet: a fetch answer is a header and a file slice.
-        sent = connection.sock.send(piece, socket.MSG_MORE if len(unsent) > 1 else 0)
-        if sent < len(piece):
-            unsent[0] = memoryview(piece)[sent:]
-            return False
-        unsent.popleft()
-        return True
-
-    def _send_slice(self, sock: socket.socket, piece: FileSlice) -> int:
-        descriptor = piece.file.fileno()
-        size = min(piece.size, SENDFILE_BYTES)
-        if descriptor < 0:
-            return sock.send(piece.file.pread(size, piece.position))
-        sent = os.sendfile(sock.fileno(), descriptor, piece.position, size)
-        if sent == 0:
-            # The file ends before the slice does: the reader must not take less for all.
-            raise OSError(errno.EIO, "a log file is shorter than the slice promised from it")
-        return sent
-
     def _drop(self, connection: _Connection) -> None:
         if self._connections.pop(connection.number, None) is None:
             return
         if connection.reading:
-            self._loop.remove_reader(connection.sock)
+            self._loop.remove_reader(connection.fd)
         if connection.writing:
-            self._loop.remove_writer(connection.sock)
+            self._loop.remove_writer(connection.fd)
         connection.sock.close()
         self._perform(self._broker.disconnected(connection.number))
 
@@ -435,8 +399,10 @@ class Runtime:
 
     def _reschedule(self) -> None:
         """One timer, for the broker's next deadline; moved only when that comes earlier."""
-        self._broker.may_be_due_sooner = False
-        delay_s = max(self._broker.next_deadline_ms - self._broker.clock.monotonic_ms(), 0) / 1000
+        broker = self._broker
+        broker.may_be_due_sooner = False
+        broker.scheduled_ms = broker.next_deadline_ms
+        delay_s = max(broker.scheduled_ms - broker.clock.monotonic_ms(), 0) / 1000
         due = self._loop.time() + delay_s
         if self._timer is not None:
             if not self._timer.cancelled() and self._timer.when() <= due + 0.0005:

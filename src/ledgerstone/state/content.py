@@ -2,7 +2,7 @@
 
 A hash of 128 bits over key and value as a record of Kafka holds them: length of the key, key,
 length of the value, value, lengths as zigzag varints. In a record these lie side by side, so the
-kernel `hash_contents` takes them where they are. The definition, with a program anybody can run, is
+kernel `fold_batches` takes them where they are. The definition, with a program anybody can run, is
 in docs/state.md.
 """
 
@@ -10,8 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ledgerstone.records.kernels import Columns, Hashes, hash_keys
-from ledgerstone.records.varint import encode_varint
+from ledgerstone.records.kernels import Columns, Hashes
 
 # The key of the hash. A constant: two parties compute the same number without having met.
 CONTENT_KEY: Final = b"ledgerstonestate"
@@ -39,17 +38,3 @@ def bytes_of(columns: Columns, start: int, length: int) -> bytes:
     source = columns.buffer if start < columns.split else columns.arena
     at = start if start < columns.split else start - columns.split
     return bytes(memoryview(source)[at : at + length])
-
-
-def plain_content_hash(columns: Columns, row: int) -> tuple[np.uint64, np.uint64]:
-    """Of one row, whatever its lengths took in the record."""
-    content = bytearray()
-    for start, length in (
-        (columns.key_start, columns.key_length),
-        (columns.value_start, columns.value_length),
-    ):
-        encode_varint(content, int(length[row]))
-        content += bytes_of(columns, int(start[row]), int(length[row]))
-    whole = np.array([len(content)], np.int32)
-    low, high = hash_keys(content, np.zeros(1, np.int64), whole, CONTENT_KEY)
-    return low[0], high[0]

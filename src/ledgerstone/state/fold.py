@@ -8,17 +8,19 @@ records: whoever wants those shows it the batches again and gets the ones that s
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ledgerstone.records.kernels import Batches, Columns, Hashes, hash_keys, scan
-from ledgerstone.records.kernels.folding import hash_contents, mark_rows
-from ledgerstone.records.kernels.hashing import UInt64s
-from ledgerstone.records.kernels.windows import Bytes, Int64s
-from ledgerstone.state.content import CONTENT_KEY, plain_content_hash, sum_of
-from ledgerstone.state.key_table import KeyTable
+from ledgerstone.records.batch import CODEC_MASK
+from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
+from ledgerstone.records.kernels import Arena, Batches, Columns, Hashes, hash_keys, scan
+from ledgerstone.records.kernels.folding import FoldColumns, FoldPlan, FoldState, check_crcs
+from ledgerstone.records.kernels.payloads import check_declared_counts
+from ledgerstone.records.kernels.rewriting import BatchAction
+from ledgerstone.records.kernels.windows import Bytes
+from ledgerstone.state.content import CONTENT_KEY, sum_of
+from ledgerstone.state.key_facts import NO_RECORD, KeyFacts
 from ledgerstone.state.visibility import (
     Flags,
     check_order,
@@ -27,13 +29,6 @@ from ledgerstone.state.visibility import (
     walk_pieces,
 )
 from ledgerstone.types import INT64_MAX, AbortedTxn, Buffer
-
-T = TypeVar("T", bound=np.generic)
-
-# The mark of a key that has no record, not yet or no more: no offset is that large.
-_NO_RECORD: Final = ~INT64_MAX
-_FIRST_ROOM: Final = 1 << 12
-_GROWTH: Final = 1.5
 
 
 @dataclass(slots=True)
@@ -71,23 +66,19 @@ class Found(NamedTuple):
 class Fold:
     """Fed from `next_offset` on, in order. Folds of one topic share a seed.
 
-    Of each key `_mark` has the offset of its latest record, `~offset` if that is a tombstone; the
-    content hash means something only where the key is live.
+    One that raised has taken some of the batches it was fed, and is of no further use. Whoever has
+    no use for the checksum asks for no contents, which are half of the work.
     """
 
-    __slots__ = (
-        "_high", "_low", "_mark", "_seed", "_table", "counts", "leader_epoch", "next_offset"
-    )  # fmt: skip
+    __slots__ = ("_columns", "_keys", "_seed", "counts", "leader_epoch", "next_offset")
 
-    def __init__(self, *, seed: bytes, start_offset: int = 0) -> None:
+    def __init__(self, *, seed: bytes, start_offset: int = 0, with_contents: bool = True) -> None:
         self.next_offset = start_offset
         self.leader_epoch = -1  # of the last batch
         self.counts = FoldCounts()
         self._seed = seed
-        self._table = KeyTable()
-        self._mark: Int64s = np.empty(_FIRST_ROOM, np.int64)
-        self._low: UInt64s = np.empty(_FIRST_ROOM, np.uint64)
-        self._high: UInt64s = np.empty(_FIRST_ROOM, np.uint64)
+        self._keys = KeyFacts(with_contents=with_contents)
+        self._columns = FoldColumns()
 
     # -- pass one ------------------------------------------------------------------------------
 
@@ -108,13 +99,9 @@ class Fold:
             return
         hidden = hidden_batches(batches, found, aborted)
         outside = (found.last_offset < start_offset) | (found.base_offset >= end_offset)
-        rows = 0
-        for columns in walk_pieces(batches, found, hidden | outside):
-            in_range = (columns.offset >= start_offset) & (columns.offset < end_offset)
-            inside = columns if in_range.all() else taken(columns, in_range)
-            rows += len(inside)
-            self._take(inside)
-        self._account(found, hidden, outside, rows, end_offset)
+        records = self.counts.records
+        self._take(batches, found, hidden | outside, start_offset, end_offset)
+        self._account(found, hidden, outside, self.counts.records - records, end_offset)
 
     def _account(
         self, found: Batches, hidden: Flags, outside: Flags, rows: int, end_offset: int
@@ -126,7 +113,6 @@ class Fold:
         inside = ~outside
         counts.batches += int(inside.sum())
         counts.bytes += int(found.size[inside].sum())
-        counts.records += rows
         control = found.is_control & inside
         counts.control_batches += int(control.sum())
         counts.aborted_batches += int((hidden & inside & ~control).sum())
@@ -136,46 +122,48 @@ class Fold:
         if inside.any():
             self.leader_epoch = int(found.leader_epoch[inside][-1])
 
-    def _take(self, columns: Columns) -> None:
-        known = self._table.size
-        numbers = self._table.number(self._hash(columns), columns.key_length)
-        self._make_room()
-        self._mark[known : self._table.size] = _NO_RECORD
-        counts = self.counts
-        counts.records_without_key += int((numbers < 0).sum())
-        turns = mark_rows(columns, numbers, self._mark)
-        counts.tombstones += turns.tombstones
-        counts.deletes_applied += turns.deletes_applied
-        counts.recreated += turns.recreated
-        contents = Hashes(self._low, self._high)
-        for row in hash_contents(columns, numbers, self._mark, contents, CONTENT_KEY).tolist():
-            low, high = plain_content_hash(columns, row)
-            self._low[numbers[row]], self._high[numbers[row]] = low, high
+    def _take(
+        self, data: Buffer, found: Batches, skip: Flags, start_offset: int, end_offset: int
+    ) -> int:
+        """Folds the batches that are not skipped, and returns the offset of their last record."""
+        actions = skip.astype(np.uint8) * np.uint8(BatchAction.DISCARD)
+        compressed = bool(((found.attributes & CODEC_MASK) != 0)[~skip].any())
+        if compressed:
+            # Before anything is decompressed.
+            check_crcs(data, found, actions)
+        plan = FoldPlan(start_offset, end_offset, self._seed, CONTENT_KEY, not compressed)
+        # There are several pieces only where decompressed payloads take too much memory.
+        arena = Arena(DEFAULT_DECOMPRESSION_LIMIT // 2)
+        first, last_seen = 0, -1
+        while first < len(found):
+            payloads = arena.open(
+                data,
+                found,
+                actions,
+                first=first,
+                payload_limit=DEFAULT_DECOMPRESSION_LIMIT,
+                has_compressed=compressed,
+            )
+            check_declared_counts(payloads, actions)
+            state = self._keys.fold(payloads, actions, plan, self._columns, last_seen=last_seen)
+            self._count(state)
+            first, last_seen = payloads.end, state.last_seen
+        return last_seen
 
-    def _make_room(self) -> None:
-        room = len(self._mark)
-        while room < self._table.size:
-            room = int(room * _GROWTH)
-        if room > len(self._mark):
-            # Memory nobody has written to yet takes none.
-            self._mark = _grown(self._mark, room)
-            self._low = _grown(self._low, room)
-            self._high = _grown(self._high, room)
-
-    def _hash(self, columns: Columns) -> Hashes:
-        low, high = hash_keys(
-            columns.buffer, columns.key_start, columns.key_length, self._seed, arena=columns.arena
-        )
-        return Hashes(low, high)
+    def _count(self, state: FoldState) -> None:
+        counts, folded = self.counts, state.counts
+        counts.records += folded.records
+        counts.records_without_key += folded.without_key
+        counts.tombstones += folded.tombstones
+        counts.deletes_applied += folded.deletes_applied
+        counts.recreated += folded.recreated
 
     def load(self, batches: Buffer) -> None:
         """Takes records of which no two have the same key, as a snapshot holds them."""
         found = scan(batches)
         check_order(found)
-        for columns in walk_pieces(batches, found, found.is_control):
-            self._take(columns)
-            if len(columns):
-                self.next_offset = max(self.next_offset, int(columns.offset[-1]) + 1)
+        last = self._take(batches, found, found.is_control, 0, INT64_MAX)
+        self.next_offset = max(self.next_offset, last + 1)
 
     def resume(self, *, next_offset: int, leader_epoch: int, counts: FoldCounts) -> None:
         """Goes on behind what was loaded; the rest is as it was when that was written."""
@@ -187,41 +175,33 @@ class Fold:
 
     def forget_below(self, offset: int) -> None:
         """Forgets keys whose latest record lies below: the log does not begin there any more."""
-        marks = self._marks
-        marks[np.where(marks >= 0, marks, ~marks) < offset] = _NO_RECORD
+        self._keys.forget_below(offset)
 
     # -- what it knows -------------------------------------------------------------------------
 
     @property
     def live_keys(self) -> int:
-        return int((self._marks >= 0).sum())
+        return int((self._keys.marks >= 0).sum())
 
     @property
     def deleted_keys(self) -> int:
         """Keys whose latest record is a tombstone."""
-        return int(((self._marks < 0) & (self._marks != _NO_RECORD)).sum())
-
-    @property
-    def _marks(self) -> Int64s:
-        return self._mark[: self._table.size]
+        marks = self._keys.marks
+        return int(((marks < 0) & (marks != NO_RECORD)).sum())
 
     @property
     def checksum(self) -> int:
         """The sum of the content hashes of all live keys, modulo 2**128."""
-        live = self._marks >= 0
-        size = self._table.size
-        return sum_of(Hashes(self._low[:size][live], self._high[:size][live]))
+        return sum_of(self._keys.contents_of(self._keys.marks >= 0))
 
     def live_hashes(self) -> Hashes:
-        hashes, numbers = self._table.keys()
-        live = self._mark[numbers] >= 0
-        return Hashes(hashes.low[live], hashes.high[live])
+        return self._keys.hashes_of(self._keys.marks >= 0)
 
     def lookup(self, key: bytes) -> Found:
         start, length = np.zeros(1, np.int64), np.array([len(key)], np.int32)
-        (number,) = self._table.numbers_of(Hashes(*hash_keys(key, start, length, self._seed)))
-        mark = _NO_RECORD if number < 0 else int(self._mark[number])
-        if mark == _NO_RECORD:
+        (number,) = self._keys.numbers_of(Hashes(*hash_keys(key, start, length, self._seed)))
+        mark = NO_RECORD if number < 0 else int(self._keys.marks[number])
+        if mark == NO_RECORD:
             return Found(KeyStatus.NEVER_SEEN, None)
         return Found(KeyStatus.LIVE, mark) if mark >= 0 else Found(KeyStatus.DELETED, ~mark)
 
@@ -238,10 +218,16 @@ class Fold:
             yield columns, latest.view(np.uint8)
 
     def _is_latest(self, columns: Columns) -> Flags:
-        numbers = self._table.numbers_of(self._hash(columns))
-        known = (numbers >= 0) & (columns.key_length >= 0)
-        mark = self._mark[np.where(known, numbers, 0)]
-        latest: Flags = known & (np.where(mark >= 0, mark, ~mark) == columns.offset)
+        latest = np.zeros(len(columns), np.bool_)
+        # Mostly few are where the latest record of some key is, and only those have to be hashed.
+        candidates = self._keys.latest_among(columns.offset)
+        start, length = columns.key_start[candidates], columns.key_length[candidates]
+        low, high = hash_keys(columns.buffer, start, length, self._seed, arena=columns.arena)
+        numbers = self._keys.numbers_of(Hashes(low, high))
+        known = (numbers >= 0) & (length >= 0)
+        candidates, numbers = candidates[known], numbers[known]
+        mark = self._keys.marks[numbers]
+        latest[candidates] = np.where(mark >= 0, mark, ~mark) == columns.offset[candidates]
         return latest
 
     def survivors(
@@ -255,9 +241,3 @@ class Fold:
             if not tombstones:
                 wanted = wanted & (columns.value_length >= 0)
             yield taken(columns, wanted)
-
-
-def _grown(array: NDArray[T], room: int) -> NDArray[T]:
-    larger = np.empty(room, array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from ledgerstone.records.kernels import Hashes, find_offsets, moved_to_larger, new_table
-from ledgerstone.records.kernels.folding import number_keys
 from ledgerstone.records.kernels.key_offsets import slots_of
+from ledgerstone.records.kernels.numbering import number_keys
 from ledgerstone.records.kernels.windows import Int32s, Int64s
 
 _FIRST_SLOTS: Final = 1 << 15

@@ -28,6 +28,7 @@ from ledgerstone.records.batch import (
     placed,
     stamp_offset_and_epoch,
 )
+from ledgerstone.records.compression import Codecs
 from ledgerstone.records.control import read_control_record
 from ledgerstone.records.kernels import inspect_records
 from ledgerstone.records.record import NearTombstones, plain_inspect_records
@@ -101,6 +102,8 @@ class PartitionLog:
     high_watermark: int
     deleted_files: DeletedFiles
     follows: Follows
+    # Of the log directory: memory for one batch at a time serves all its logs.
+    codecs: Codecs = field(default_factory=Codecs, repr=False)
     # Set by a failed write or fsync: what is on disk is no longer known, so nothing is added.
     failure: str | None = None
     last_flush_ms: int = 0
@@ -164,7 +167,12 @@ class PartitionLog:
         # Our own coordinators write small batches now and then: not worth loading the kernels for.
         inspect = inspect_records if origin is Origin.CLIENT else plain_inspect_records
         batch = validate_produced(
-            data, config.append_rules, now_ms=now_ms, origin=origin, inspect=inspect
+            data,
+            config.append_rules,
+            now_ms=now_ms,
+            origin=origin,
+            inspect=inspect,
+            codecs=self.codecs,
         )
         header = batch.header
         has_append_time = header.attributes & LOG_APPEND_TIME_FLAG

@@ -12,6 +12,7 @@ from typing import Final
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import CorruptFile, InconsistentTopicId, LogStorageError, StorageError
 from ledgerstone.fs import FileLock, Filesystem, join, parent_of
+from ledgerstone.records.compression import Codecs
 from ledgerstone.storage.checkpoints import OffsetCheckpoint, PartitionMetadata
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.filenames import (
@@ -87,6 +88,7 @@ class LogDir:
     recoveries: dict[TopicPartition, Recovery] = field(default_factory=dict)
     # Directories renamed aside, and when they may go.
     doomed: dict[str, int] = field(default_factory=dict)
+    codecs: Codecs = field(default_factory=Codecs, repr=False)
     # Told before a log is cut at an offset: who keeps facts of what lies above it takes them back
     # first, or else they would be taken for facts of what is written there later.
     before_truncation: Callable[[PartitionLog, int], None] | None = None
@@ -147,6 +149,7 @@ class LogDir:
                 recovery_point=remembered.recovery_points.get(topic_partition, 0),
                 log_start_offset=remembered.log_start_offsets.get(topic_partition, 0),
                 high_watermark=remembered.high_watermarks.get(topic_partition, 0),
+                codecs=self.codecs,
             )
         )
         self.logs[topic_partition] = log

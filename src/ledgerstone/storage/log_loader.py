@@ -5,10 +5,11 @@ the table there, and `settle_interrupted_swap` is that table's right-hand column
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.fs import Filesystem, join
+from ledgerstone.records.compression import Codecs
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
 from ledgerstone.storage.deleted_files import DeletedFiles
 from ledgerstone.storage.filenames import (
@@ -54,6 +55,7 @@ class OpenLog:
     log_start_offset: int = 0
     high_watermark: int = 0
     producer_id_expiration_ms: int = 86_400_000
+    codecs: Codecs = field(default_factory=Codecs)
 
 
 def open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
@@ -107,6 +109,7 @@ def _bare_log(request: OpenLog, names: Sequence[ParsedName]) -> PartitionLog:
         high_watermark=0,
         deleted_files=DeletedFiles(fs),
         follows=Follows(fs, directory, [name.offset for name in names if name.suffix == FOLLOWS]),
+        codecs=request.codecs,
     )
 
 

@@ -81,8 +81,11 @@ def visible_end(log: PartitionLog, isolation: Isolation) -> int:
 def _find_slice(
     log: PartitionLog, offset: int, limit: int, max_bytes: int, min_one_batch: bool
 ) -> tuple[Segment, FileSlice] | None:
+    if offset >= limit:
+        # Who waits at the log's end asks often.
+        return None
     segment = log.segments.floor(offset) or log.segments.first
-    while offset < limit and segment.base_offset < limit:
+    while segment.base_offset < limit:
         end_position = _end_position(log, segment, limit)
         piece = segment.read(
             offset, max_bytes=max_bytes, end_position=end_position, min_one_batch=min_one_batch

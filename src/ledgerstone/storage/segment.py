@@ -218,42 +218,49 @@ class Segment:
         None when nothing at or after the offset lies before `end_position`; a slice of size 0 when
         the first batch is larger than allowed."""
         position = self._bookmarks.get(start_offset)
-        if position is not None and position < end_position <= position + max_bytes:
+        if position is None:
+            found = self.find(start_offset)
+            if found is None:
+                return None
+            position = found.position
+        if position >= end_position:
+            return None
+        limit = position + max_bytes
+        if limit >= end_position:
             # Nearly always for who reads at the log's end: the file need not be looked at.
             return FileSlice(self.file, position, end_position - position)
-        found = self.find(start_offset)
-        if found is None or found.position >= end_position:
-            return None
-        limit = found.position + max_bytes
-        if limit >= end_position:
-            return FileSlice(self.file, found.position, end_position - found.position)
-        if found.size > max_bytes and not min_one_batch:
-            return FileSlice(self.file, found.position, 0)
-        end, next_offset = self._last_batch_end(found, limit)
+        end, next_offset = self._last_batch_end(position, limit, min_one_batch)
         if next_offset is not None:
-            self._bookmarks.pop(start_offset, None)
             self.bookmark(next_offset, end)
-        return FileSlice(self.file, found.position, end - found.position)
+        return FileSlice(self.file, position, end - position)
 
     def bookmark(self, offset: int, position: int) -> None:
         """Remembers that the first batch that ends at or after `offset` begins at `position`, or
-        will, where that is the end. It holds until the segment is cut."""
-        if offset not in self._bookmarks and len(self._bookmarks) >= MAX_BOOKMARKS:
+        will, where that is the end. It holds until the segment is cut.
+
+        Kept when it was used: others may read the same log not far behind."""
+        if self._bookmarks.pop(offset, None) is None and len(self._bookmarks) >= MAX_BOOKMARKS:
             del self._bookmarks[next(iter(self._bookmarks))]
         self._bookmarks[offset] = position
 
-    def _last_batch_end(self, first: FoundBatch, limit: int) -> tuple[int, int | None]:
-        """The last batch boundary up to `limit`, and the offset there where that is known.
+    def _last_batch_end(
+        self, position: int, limit: int, min_one_batch: bool
+    ) -> tuple[int, int | None]:
+        """The last batch boundary up to `limit`, and an offset to be found there.
 
-        Never before the end of the first batch, wherever the limit lies."""
-        end = first.position + first.size
-        next_offset: int | None = first.last_offset + 1
-        if limit - end > UNINDEXED_BYTES:
-            near = self.offset_index.floor_position(limit)
-            if near > end:
-                end, next_offset = near, None
-        for at, header in scan_headers(self.file, end, min(self.size, limit)):
-            end, next_offset = at + header.size, header.next_offset
+        With `min_one_batch` never before the end of the first batch, wherever the limit lies."""
+        start = position
+        if limit - position > UNINDEXED_BYTES:
+            # What the index names is the start of a batch, so those before it fit.
+            start = max(position, self.offset_index.floor_position(limit))
+        end, next_offset = start, None
+        for at, header in scan_headers(self.file, start, self.size):
+            end = at + header.size
+            if end > limit and not (min_one_batch and at == position):
+                return at, header.base_offset
+            next_offset = header.next_offset
+            if end >= limit:
+                break
         return end, next_offset
 
     def find_by_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:

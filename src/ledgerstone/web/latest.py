@@ -45,7 +45,9 @@ def latest_view(
     before = whole_number(query, "before", at_most=INT64_MAX)
     with_deleted = query.get("deleted") != "no"
     start_offset = tail_start(log)
-    fold = Fold(seed=broker.dice.random_bytes(_SEED_BYTES), start_offset=start_offset)
+    fold = Fold(
+        seed=broker.dice.random_bytes(_SEED_BYTES), start_offset=start_offset, with_contents=False
+    )
     try:
         pieces = yield from _folded(log, fold)
         rows: list[LatestRow] = []

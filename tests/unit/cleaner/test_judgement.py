@@ -14,7 +14,14 @@ from ledgerstone.records.batch import read_header
 from ledgerstone.records.builder import build_batch, empty_batch
 from ledgerstone.records.compression import Codecs
 from ledgerstone.records.control import end_txn_marker
-from ledgerstone.records.kernels import BatchAction, CleanedPayloads, Scratch, scan, walk
+from ledgerstone.records.kernels import (
+    BatchAction,
+    BatchChecker,
+    CleanedPayloads,
+    Scratch,
+    scan,
+    walk,
+)
 from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import TopicPartition
 from tests.kit.payloads import opened
@@ -95,6 +102,40 @@ def test_ordinary_batch_goes_when_its_last_record_does() -> None:
         NONE,
         NONE,
     ]
+
+
+@pytest.mark.parametrize(
+    ("last_data_offset", "first_uncleanable_offset", "has_no_say"),
+    [
+        (None, 1000, True),
+        (9, 1000, True),
+        (10, 1000, False),
+        (12, 1000, False),
+        (13, 1000, True),
+        (None, 10, True),
+        (None, 11, False),
+        (None, 13, False),
+        (None, 14, True),
+    ],
+)
+def test_only_windows_with_a_batch_that_may_have_to_stay_are_judged_by_batch(
+    last_data_offset: int | None, first_uncleanable_offset: int, *, has_no_say: bool
+) -> None:
+    window = b"".join(_data(at) for at in (10, 11, 12))
+    last = LastBatch(producer_epoch=0, last_data_offset=last_data_offset)
+    plan = _plan(first_uncleanable_offset=first_uncleanable_offset, producers={P: last})
+    checked = BatchChecker().check(window, previous_last=9, end_offset=1000)
+
+    answer = BatchJudge(plan, AbortedTxns([])).has_no_say(checked, 12)
+
+    assert answer is has_no_say
+
+
+@pytest.mark.parametrize("batch", [_txn_data(10), _marker(10)])
+def test_windows_with_transactions_are_judged_by_batch(batch: bytes) -> None:
+    checked = BatchChecker().check(batch + _data(11), previous_last=9, end_offset=1000)
+
+    assert not BatchJudge(_plan(), AbortedTxns([])).has_no_say(checked, 11)
 
 
 def test_aborted_data_is_discarded() -> None:

@@ -15,6 +15,7 @@ from ledgerstone.errors import CorruptRecord, MessageTooLarge
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.compression import (
     DEFAULT_DECOMPRESSION_LIMIT,
+    Codecs,
     compress,
     decompress,
     decompression_limit,
@@ -235,6 +236,20 @@ def test_limit_is_the_largest_size_that_passes(codec: Codec) -> None:
         unpacked(codec, stream, limit=len(TEXT) - 1)
 
 
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_limit_of_nothing_lets_only_an_empty_stream_pass(codec: Codec) -> None:
+    assert unpacked(codec, packed(codec, b""), limit=0) == b""
+    with pytest.raises(MessageTooLarge, match="more than 0 bytes"):
+        unpacked(codec, packed(codec, b"x"), limit=0)
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_dense_stream_comes_back(codec: Codec) -> None:
+    payload = b"dense" * 300_000
+
+    assert unpacked(codec, packed(codec, payload)) == payload
+
+
 def gzip_bomb() -> bytes:
     stream = zlib.compressobj(9, zlib.DEFLATED, 31)
     zeros = bytes(MIB)
@@ -293,6 +308,29 @@ def test_large_zstd_window_leaves_room_for_half_the_output() -> None:
     assert len(unpacked(Codec.ZSTD, zstd_bomb(0x88, 20 * MIB))) == 20 * MIB
     with pytest.raises(MessageTooLarge, match=f"more than {24 * MIB} bytes"):
         unpacked(Codec.ZSTD, zstd_bomb(0x88, 30 * MIB))
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_codecs_go_on_after_a_stream_they_refused(codec: Codec) -> None:
+    codecs = Codecs()
+    stream = packed(codec, TEXT)
+
+    with pytest.raises(CorruptRecord):
+        codecs.decompress(codec, stream[:-10], limit=LIMIT)
+    with pytest.raises(MessageTooLarge):
+        codecs.decompress(codec, stream, limit=len(TEXT) - 1)
+
+    assert codecs.decompress(codec, stream, limit=LIMIT) == TEXT
+
+
+def test_codecs_compress_at_the_level_of_each_call() -> None:
+    codecs = Codecs()
+    levels = [None, 19, 1, None]
+
+    streams = [codecs.compress(Codec.ZSTD, TEXT, level) for level in levels]
+
+    assert streams == [packed(Codec.ZSTD, TEXT, level) for level in levels]
+    assert len({bytes(stream) for stream in streams}) == 3
 
 
 def test_declared_sizes_are_not_believed() -> None:

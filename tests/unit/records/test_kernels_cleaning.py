@@ -11,16 +11,17 @@ from ledgerstone.records.batch import CODEC_MASK
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.compression import Codecs
 from ledgerstone.records.kernels import (
+    BatchChecker,
     JudgementRules,
     PutState,
     Scratch,
-    check_batches,
     clean_payloads,
     map_payloads,
     new_table,
     scan,
 )
-from ledgerstone.records.kernels.source import cleaning, crc
+from ledgerstone.records.kernels.checking import BatchNotBelieved
+from ledgerstone.records.kernels.source import checking, cleaning, crc
 from ledgerstone.records.kernels.source.words import crc_byte, crc_word
 from ledgerstone.types import INT64_MAX
 from tests.kit.payloads import opened
@@ -66,11 +67,11 @@ def test_compiled_crc_holds_for_batches_of_any_size() -> None:
 
     for size in (0, 1, 1400, 1500, 5000, 15_300, 16_000, 65_000, 70_000):
         batch = build_batch([(1, b"k", value[:size], ())])
-        checked = check_batches(batch, scan(batch), previous_last=-1, end_offset=1)
+        checked = BatchChecker().check(batch, previous_last=-1, end_offset=1)
         assert checked.records == 1
         batch[-1] ^= 1
         with pytest.raises(CorruptRecord, match="batch crc"):
-            check_batches(batch, scan(batch), previous_last=-1, end_offset=1)
+            BatchChecker().check(batch, previous_last=-1, end_offset=1)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,65 @@ def test_offsets_that_do_not_rise_or_leave_the_segment_are_not_believed(
     window = _window()
 
     with pytest.raises(CorruptRecord, match=match):
-        check_batches(window, scan(window), previous_last=previous_last, end_offset=end_offset)
+        BatchChecker().check(window, previous_last=previous_last, end_offset=end_offset)
+
+
+def test_checked_batches_are_those_of_a_scan() -> None:
+    window = _window() + b"\0" * 16
+
+    checked = BatchChecker().check(window, previous_last=-1, end_offset=6)
+
+    scanned = scan(window)
+    assert checked.batches.rows.tolist() == scanned.rows.tolist()
+    assert checked.batches.consumed == scanned.consumed == len(window) - 16
+    assert (checked.attributes, checked.records, checked.most_records) == (0x40, 6, 4)
+
+
+def test_batches_without_a_row_come_with_the_next_check_which_has_more_rows() -> None:
+    sizes, last = [], -1
+    window = b"".join(build_batch([(1, b"k", b"", ())], base_offset=at) for at in range(1000))
+    checker, position = BatchChecker(), 0
+
+    while position < len(window):
+        checked = checker.check(window[position:], previous_last=last, end_offset=1000)
+        sizes.append(len(checked.batches))
+        last = int(checked.batches.last_offset[-1])
+        position += checked.batches.consumed
+
+    assert sizes == [256, 512, 232]
+    assert last == 999
+
+
+def test_first_fault_is_the_one_that_is_told() -> None:
+    window = bytearray(_window())
+    window[60] ^= 1
+    window[-1] ^= 1
+
+    with pytest.raises(BatchNotBelieved, match="batch crc") as caught:
+        BatchChecker().check(window, previous_last=-1, end_offset=6)
+
+    assert caught.value.position == 0
+
+
+def test_fault_in_a_later_batch_is_told_with_its_position() -> None:
+    window = bytearray(_window())
+    third = int(scan(window).position[2])
+    window[third + 16] = 3
+
+    with pytest.raises(KafkaError, match="magic"):
+        BatchChecker().check(window, previous_last=-1, end_offset=6)
+
+    window[third + 16] = 2
+    window[-1] ^= 1
+    with pytest.raises(BatchNotBelieved, match="batch crc") as caught:
+        BatchChecker().check(window, previous_last=-1, end_offset=6)
+    assert caught.value.position == third
+
+
+def test_check_writes_no_more_rows_than_it_has_room_for() -> None:
+    status, report = check_uncompiled(_window(), capacity=2)
+
+    assert (status, report[checking.BATCHES], report[checking.ROWS_ARE_FULL]) == (0, 2, 1)
 
 
 def test_check_stays_in_bounds_and_notices_every_changed_byte() -> None:
@@ -91,17 +150,14 @@ def test_check_stays_in_bounds_and_notices_every_changed_byte() -> None:
     believed = 0
 
     for mutation in _mutations(window):
-        uncompiled = check_uncompiled(mutation)
-        if uncompiled is None:
-            continue
-        batches = scan(mutation)
+        status, report = check_uncompiled(mutation)
         try:
-            check_batches(mutation, batches, previous_last=-1, end_offset=INT64_MAX)
-        except CorruptRecord:
-            assert uncompiled[0] != 0
+            checked = BatchChecker().check(mutation, previous_last=-1, end_offset=INT64_MAX)
+        except KafkaError:
+            assert status != 0
         else:
-            assert uncompiled[0] == 0
-            believed += mutation != window[: len(mutation)]
+            assert (status, report[checking.BATCHES]) == (0, len(checked.batches))
+            believed += len(checked.batches) > 0 and mutation != window[: len(mutation)]
     # A CRC covers neither the base offset, nor the leader epoch before it.
     assert 0 < believed <= 3 * 12 * 4
 
@@ -154,3 +210,19 @@ def test_batch_with_more_records_than_columns_have_places_is_a_fault() -> None:
 
     assert uncompiled is not None
     assert uncompiled.map_status == uncompiled.clean_status == cleaning.TOO_MANY_RECORDS
+
+
+def test_actions_for_fewer_batches_than_there_are_reach_no_kernel() -> None:
+    payloads, actions = opened(_window())
+
+    with pytest.raises(ValueError, match="3 of 3 batches, 2 actions"):
+        map_payloads(
+            payloads,
+            actions[:2],
+            Scratch(),
+            new_table(SLOTS),
+            SEED,
+            PutState(0, 0),
+            limit=SLOTS,
+            min_offset=None,
+        )

@@ -25,6 +25,7 @@ from ledgerstone.records.batch import (
     write_header,
 )
 from ledgerstone.records.builder import RecordParts, build_batch, seal_batch
+from ledgerstone.records.compression import Codecs
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records, plain_inspect_records
 from ledgerstone.records.validation import (
@@ -372,6 +373,17 @@ def test_topic_with_a_codec_of_its_own_rebuilds(source: Codec, target: Codec) ->
     assert list(iter_records(validated.data)) == list(iter_records(before))
     assert validated.header.last_sequence == 10
     verify_crc(validated.data, 0, validated.header)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_codecs_serve_batch_after_batch(codec: Codec) -> None:
+    codecs = Codecs()
+    rules = replace(RULES, codec=codec)
+    sources = [build_batch(PARTS, codec=source) for source in Codec for _ in range(2)]
+
+    shared = [validate_produced(bytearray(b), rules, now_ms=NOW, codecs=codecs) for b in sources]
+
+    assert shared == [validate(bytearray(batch), rules) for batch in sources]
 
 
 def test_level_of_the_topic_is_used_for_its_codec() -> None:

@@ -1,6 +1,5 @@
 """One partition folded to the latest record of each key, against a dict."""
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -218,14 +217,72 @@ def test_survivors_become_arrow_and_batches_again() -> None:
     assert again.lookup(b"c") == Found(KeyStatus.DELETED, 4)
 
 
-def test_fold_holds_a_key_in_a_few_bytes() -> None:
-    fold = Fold(seed=SEED)
+@pytest.mark.parametrize(("with_contents", "fact_bytes"), [(True, 40), (False, 24)])
+def test_fold_holds_a_key_in_a_few_bytes(with_contents: bool, fact_bytes: int) -> None:
+    fold = Fold(seed=SEED, with_contents=with_contents)
     count = 200_000
     for base in range(0, count, 20_000):
         records = [(1, b"%016d" % n, b"v" * 50, ()) for n in range(base, base + 20_000)]
         fold.feed(build_batch(records, base_offset=base))
 
-    held = sum(getattr(fold, name)[: fold.live_keys].nbytes for name in ("_mark", "_low", "_high"))
+    facts, slots = fold._keys._facts[: fold.live_keys].nbytes, fold._keys._slots.nbytes
 
-    assert held == 24 * count
-    assert np.count_nonzero(fold._mark[:count] >= 0) == count
+    assert facts == fact_bytes * count
+    assert slots <= 24 * count
+
+
+def test_fold_without_contents_knows_the_same_but_no_checksum() -> None:
+    model = model_of(put((b"a", b"1"), (b"b", b"2"), (b"a", b"3")), put((b"c", b"4"), (b"c", None)))
+    data = b"".join(batch.data for batch in model.batches)
+    fold = Fold(seed=SEED, with_contents=False)
+
+    fold.feed(data)
+
+    whole = folded(model)
+    assert fold.counts == whole.counts
+    assert (fold.live_keys, fold.deleted_keys) == (2, 1)
+    assert [columns.offset.tolist() for columns in fold.survivors(data)] == [[1, 2]]
+    with pytest.raises(ValueError, match="no contents"):
+        _ = fold.checksum
+
+
+def test_windows_of_compressed_and_plain_batches_are_folded_in_their_order() -> None:
+    turns = [
+        put((b"k", b"%d" % n), (b"%d" % n, b"v" * n), codec=codec)
+        for n, codec in enumerate([Codec.NONE, Codec.ZSTD, Codec.NONE, Codec.LZ4, Codec.LZ4])
+    ]
+    model = model_of(*turns)
+    fold = Fold(seed=SEED)
+
+    fold.feed(b"".join(batch.data for batch in model.batches))
+
+    live = {b"%d" % n: b"v" * n for n in range(5)} | {b"k": b"4"}
+    assert fold.checksum == plain_checksum(live)
+    assert fold.lookup(b"k") == Found(KeyStatus.LIVE, 8)
+
+
+def test_damaged_compressed_batch_is_refused_before_it_is_opened() -> None:
+    data = bytearray(build_batch([(1, b"a", b"1" * 100, ())], codec=Codec.ZSTD))
+    data[-2] ^= 1
+
+    with pytest.raises(CorruptRecord, match="crc"):
+        Fold(seed=SEED).feed(data)
+
+
+def test_second_pass_finds_the_latest_records_of_a_log_with_gaps() -> None:
+    sparse = [build_batch([(1, b"%d" % (n % 7), b"v", ())], base_offset=3 * n) for n in range(20)]
+    fold = Fold(seed=SEED)
+    fold.feed(b"".join(sparse))
+
+    found = [each.offset.tolist() for batch in sparse for each in fold.survivors(batch)]
+
+    assert [offset for each in found for offset in each] == [3 * n for n in range(13, 20)]
+
+
+def test_other_key_at_the_offset_of_a_latest_record_does_not_survive() -> None:
+    fold = Fold(seed=SEED)
+    fold.feed(build_batch([(1, b"a", b"1", ())]))
+
+    (columns,) = fold.survivors(build_batch([(1, b"b", b"1", ())]))
+
+    assert len(columns) == 0

@@ -374,6 +374,16 @@ def test_partition_is_opened_once() -> None:
         log_dir.create(A, SMALL)
 
 
+def test_partitions_share_the_memory_to_decompress_into() -> None:
+    machine = Machine()
+    stopped(machine, A)
+
+    log_dir = machine.start()
+    new = log_dir.create(B, SMALL)
+
+    assert log_dir.logs[A].codecs is new.codecs is log_dir.codecs
+
+
 def test_new_partition_survives_power_loss() -> None:
     machine = Machine()
     log_dir = machine.start()

@@ -64,6 +64,38 @@ def test_more_readers_than_are_remembered_all_get_what_they_ask_for() -> None:
     assert second == [[(offset + 1, offset + 1)] for offset in readers]
 
 
+def test_reader_that_follows_another_asks_no_index_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    segment = new_segment(World(), 0, index_interval_bytes=0)
+    fill(segment, *[stored(n, "a") for n in range(10)])
+    for offset in range(0, 8, 2):
+        read_some(segment, offset, 2 * ONE_BYTES)
+
+    def refuse(_: OffsetIndex, offset: int) -> OffsetPosition:
+        raise AssertionError(f"the index was asked for {offset}")
+
+    monkeypatch.setattr(OffsetIndex, "lookup", refuse)
+
+    followed = [read_some(segment, offset, 2 * ONE_BYTES) for offset in range(2, 8, 2)]
+    assert followed == [[(n, n), (n + 1, n + 1)] for n in range(2, 8, 2)]
+
+
+@pytest.mark.parametrize("bookmarked", [False, True])
+def test_batch_larger_than_allowed_is_left_out_where_none_is_due(bookmarked: bool) -> None:
+    segment = new_segment(World(), 0, index_interval_bytes=0)
+    fill(segment, stored(0, "a"), stored(1, "b" * 100_000), stored(2, "c"))
+    if bookmarked:
+        read_some(segment, 0, ONE_BYTES)
+
+    pieces = [
+        segment.read(1, max_bytes=50_000, end_position=segment.size, min_one_batch=is_due)
+        for is_due in (False, True)
+    ]
+
+    assert [batches_in(piece) for piece in pieces] == [[], [(1, 1)]]
+
+
 def test_truncation_forgets_where_readers_stopped() -> None:
     segment = fill(new_segment(World(), 0), stored(0, "a", "b"), stored(2, "c"), stored(3, "d"))
     first_bytes = len(stored(0, "a", "b"))
@@ -100,8 +132,9 @@ def test_reader_at_the_end_of_the_log_goes_on_without_a_look_at_the_file(
     monkeypatch.setattr(Segment, "find", refuse)
 
     assert batches_in(read(log, 3, max_bytes=1 << 20).slice) == [(3, 3), (4, 4)]
-    with pytest.raises(AssertionError, match="searched for 3"):
-        read(log, 3, max_bytes=ONE_BYTES)
+    assert batches_in(read(log, 3, max_bytes=ONE_BYTES).slice) == [(3, 3)]
+    with pytest.raises(AssertionError, match="searched for 1"):
+        read(log, 1, max_bytes=ONE_BYTES)
 
 
 def test_reader_at_the_end_meets_what_was_written_after_a_truncation() -> None:

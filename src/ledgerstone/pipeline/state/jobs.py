@@ -125,7 +125,9 @@ def read_latest(
     client: Client, job: PartitionJob, start_offset: int, end_offset: int
 ) -> tuple[pa.Table, Fold]:
     """The latest record of each key in a range, tombstones included."""
-    fold = Fold(seed=SystemDice().random_bytes(SEED_SIZE), start_offset=start_offset)
+    fold = Fold(
+        seed=SystemDice().random_bytes(SEED_SIZE), start_offset=start_offset, with_contents=False
+    )
     kept: list[Fetched] = []
     kept_bytes = 0
     for fetched in _read(client, job, start_offset, end_offset):

@@ -19,7 +19,7 @@ from ledgerstone.records.record import RecordsFacts
 from ledgerstone.types import Buffer
 
 if TYPE_CHECKING:
-    from ledgerstone.records.kernels.checking import Checked, check_batches
+    from ledgerstone.records.kernels.checking import BatchChecker, Checked
     from ledgerstone.records.kernels.cleaning import (
         CleanedPayloads,
         PutState,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Arena",
     "BatchAction",
+    "BatchChecker",
     "Batches",
     "Checked",
     "CleanedPayloads",
@@ -55,7 +56,6 @@ __all__ = [
     "PutState",
     "Rewritten",
     "Scratch",
-    "check_batches",
     "clean_payloads",
     "ensure_compiled",
     "find_offsets",
@@ -78,8 +78,8 @@ _LAZY: Final = {
     "Columns": "windows",
     "scan": "windows",
     "walk": "windows",
+    "BatchChecker": "checking",
     "Checked": "checking",
-    "check_batches": "checking",
     "CleanedPayloads": "cleaning",
     "PutState": "cleaning",
     "Scratch": "cleaning",

@@ -31,6 +31,9 @@ SOURCE_MODULES: Final = (
     "columns",
     "rolling",
     "low_bits",
+    "numbering",
+    "key_facts",
+    "contents",
     "folding",
 )
 
@@ -79,8 +82,8 @@ KERNELS: Final = (
         "rewrite",
         _WINDOW + "i64* i64 i64 i64* i64* i32* u8* u8* i64 u8* i64 i64* i64*",
     ),
-    # buffer, rows, capacity, batch_count, previous_last, end_offset, report
-    _spec("check_batches", "checking", "u8* i64* i64 i64 i64 i64 i64*"),
+    # buffer, end, rows, capacity, previous_last, end_offset, report
+    _spec("check_batches", "checking", "u8* i64 i64* i64 i64 i64 i64*"),
     # window, rows, capacity, batch_end, actions, min_offset, k0, k1, table, slots, limit, columns,
     # room, state, report
     _spec(
@@ -135,14 +138,18 @@ KERNELS: Final = (
         "u8* i64 i64 i64 i16* i16* i16* i16* i64 i64 i16* i64 i64* i64 i64*",
     ),
     # table, slots, limit, low, high, key_length, start, count, number, state
-    _spec("number_keys", "folding", "u64* i64 i64 u64* u64* i32* i64 i64 i64* i64*"),
-    # number, offset, value_length, count, mark, size, counts
-    _spec("mark_rows", "folding", "i64* i64* i32* i64 i64* i64 i64*"),
-    # window, end, offset, key_start, key_length, value_start, value_length, number, count, mark,
-    # size, k0, k1, low, high, odd, report
+    _spec("number_keys", "numbering", "u64* i64 i64 u64* u64* i32* i64 i64 i64* i64*"),
+    # table, slots, larger, larger_slots
+    _spec("move_keys", "key_facts", "u64* i64 u64* i64"),
+    # table, slots, facts, size, stride, low, high, count, found
+    _spec("find_keys", "key_facts", "u64* i64 u64* i64 i64 u64* u64* i64 i64*"),
+    # window, end, rows, capacity, batch_end, skip, checks_crc, start_offset, end_offset, k0, k1,
+    # c0, c1, table, slots, facts, limit, stride, columns, lanes, room, state, report
     _spec(
-        "hash_contents",
+        "fold_batches",
         "folding",
-        _WINDOW + "i64 i64* i64* i32* i64* i32* i64* i64 i64* i64 u64 u64 u64* u64* i64* i64*",
+        _WINDOW
+        + "i64 i64* i64 i64 u8* i64 i64 i64 u64 u64 u64 u64 u64* i64 u64* i64 i64 "
+        + "i64* i64* i64* i64* i32* i32* u64* u64* u64* i64 i64* i64*",
     ),
 )

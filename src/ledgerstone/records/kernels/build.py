@@ -54,6 +54,7 @@ _OUT_OF_LINE: Final = (
     *("read_long_varint", "read_long_varlong", "skip_headers"),
     *("read_batch", "hash_rows", "put_rows", "judge_rows", "rewrite_batch", "crc32c"),
     *("hash_spans", "mix_lanes", "finish_lanes"),
+    *("read_rows", "settle_rows", "hash_latest", "hash_pieces", "hash_spread"),
 )
 
 

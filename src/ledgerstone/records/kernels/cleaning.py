@@ -28,7 +28,7 @@ from ledgerstone.records.kernels.abi import LANE_WORDS
 from ledgerstone.records.kernels.hashing import UInt64s
 from ledgerstone.records.kernels.key_offsets import JudgementRules, slots_of
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import Address, borrow
+from ledgerstone.records.kernels.memory import Pinned, Place
 from ledgerstone.records.kernels.payloads import Payloads
 from ledgerstone.records.kernels.rewriting import MAX_RECORD_GROWTH, Outcome
 from ledgerstone.records.kernels.windows import Bytes, Int64s, raise_malformed
@@ -46,6 +46,7 @@ _RANGES_AT: Final = 10
 _RANGE_FIELDS: Final = 3
 _MAX_RANGES: Final = 32
 _COUNT_FIELDS: Final = _RANGES_AT + 1 + _RANGE_FIELDS * _MAX_RANGES
+_NO_COUNTS: Final = np.array([*[0] * _KINDS, INT64_MAX, INT64_MAX, -1, 0], np.int64)
 _REPORT_FIELDS: Final = 5
 _NO_MINIMUM: Final = -(2**63)
 _BATCH_TOO_LARGE: Final = 102
@@ -54,16 +55,30 @@ _TABLE_FULL: Final = 120
 _CODECS: Final = tuple(Codec)
 _INT32: Final = Struct(">i")
 _UINT32: Final = Struct(">I")
+_State: Final = ctypes.c_int64 * _STATE_FIELDS
+_Rules: Final = ctypes.c_int64 * len(JudgementRules._fields)
 
 
 class Scratch:
-    """Memory that one cleaning's kernel calls share; nothing in it outlives a call but a
-    `PutState`'s rows."""
+    """Memory that one cleaning's kernel calls share, and the addresses of what they all get.
+    Nothing in it outlives a call but a `PutState`'s rows, and an answer's columns until the next.
+    """
 
-    __slots__ = ("_columns", "columns", "keep", "room")
+    __slots__ = (
+        *("_columns", "_outcomes", "_rules", "_rules_numbers", "columns", "counts", "counts_at"),
+        *("keep", "pinned", "report", "report_at", "room"),
+    )
 
     def __init__(self) -> None:
         self.reserve(_FIRST_ROOM)
+        self._outcomes: Int64s = np.empty((_OUTCOME_FIELDS, 0), np.int64)
+        self._rules: JudgementRules | None = None
+        self._rules_numbers = _Rules()
+        self.counts: Int64s = np.empty(_COUNT_FIELDS, np.int64)
+        self.report: Int64s = np.zeros(_REPORT_FIELDS, np.int64)
+        self.counts_at = ctypes.c_void_p(self.counts.ctypes.data)
+        self.report_at = ctypes.c_void_p(self.report.ctypes.data)
+        self.pinned = PinnedWindow(*(Pinned() for _ in PinnedWindow._fields))
 
     def reserve(self, room: int) -> None:
         """Places for `room` records, all of which some bytes back."""
@@ -73,8 +88,32 @@ class Scratch:
         lanes = np.zeros(LANE_WORDS, np.uint64)
         self._columns = (wide, narrow, words, lanes, keep)
         rows = (*wide, *narrow, *words, lanes)
-        self.columns: tuple[int, ...] = tuple(row.ctypes.data for row in rows)
-        self.keep: int = keep.ctypes.data
+        self.columns = tuple(ctypes.c_void_p(row.ctypes.data) for row in rows)
+        self.keep = ctypes.c_void_p(keep.ctypes.data)
+
+    def outcomes(self, capacity: int) -> Int64s:
+        """A place for what becomes of each of `capacity` batches."""
+        # Windows of one reader nearly always have the same capacity.
+        if self._outcomes.shape[1] != capacity:
+            self._outcomes = np.empty((_OUTCOME_FIELDS, capacity), np.int64)
+        return self._outcomes
+
+    def rules(self, rules: JudgementRules) -> "ctypes.Array[ctypes.c_int64]":
+        if rules != self._rules:
+            self._rules, self._rules_numbers = rules, _Rules(*rules)
+        return self._rules_numbers
+
+
+class PinnedWindow(NamedTuple):
+    """What is usually the same from window to window."""
+
+    buffer: Pinned
+    arena: Pinned
+    rows: Pinned
+    actions: Pinned
+    table: Pinned
+    out: Pinned
+    outcomes: Pinned
 
 
 class PutState:
@@ -83,7 +122,11 @@ class PutState:
     __slots__ = ("numbers",)
 
     def __init__(self, size: int, first_batch: int) -> None:
-        self.numbers = (ctypes.c_int64 * _STATE_FIELDS)(size, first_batch, 0, 0, -1, 0)
+        self.numbers = _State()
+        self.restart(size, first_batch)
+
+    def restart(self, size: int, first_batch: int) -> None:
+        self.numbers[:] = [size, first_batch, 0, 0, -1, 0]
 
     @property
     def size(self) -> int:
@@ -131,9 +174,9 @@ def map_payloads(
 ) -> int | None:
     """None once all records from `min_offset` on are in, those of DISCARDed batches aside; else
     the batch of the first one with a key that found `limit` keys."""
-    window, pins = _window(payloads, actions, table)
-    report = (ctypes.c_int64 * _REPORT_FIELDS)()
-    buffer, split, arena, rows, capacity, action_flags, slots = window
+    buffer, split, arena, rows, capacity, action_flags, slots = _window(
+        payloads, actions, scratch.pinned, table
+    )
     status = kernel("map_batches")(
         buffer,
         split,
@@ -150,17 +193,17 @@ def map_payloads(
         *scratch.columns,
         scratch.room,
         state.numbers,
-        report,
+        scratch.report_at,
     )
-    del pins
+    if status == 0:
+        return None
+    report: list[int] = scratch.report.tolist()
     if status == _TABLE_FULL:
         return report[1]
     if status == _BAD_OFFSET:
         base_offset = payloads.batches.base_offset[report[1]]
         raise CorruptRecord(f"batch at offset {base_offset}: a record has the offset {report[3]}")
-    if status != 0:
-        _raise_fault(payloads, status, report)
-    return None
+    _raise_fault(payloads, status, report)
 
 
 def clean_payloads(
@@ -176,11 +219,11 @@ def clean_payloads(
 ) -> CleanedPayloads:
     """What is left of the batches, by `rules` and `actions`. The answer's data lies in `out`, or in
     memory of its own if something had to be compressed again."""
-    window, pins = _window(payloads, actions, table)
-    buffer, split, arena, rows, capacity, action_flags, slots = window
-    outcomes = np.empty((_OUTCOME_FIELDS, capacity), np.int64)
-    counts = (ctypes.c_int64 * _COUNT_FIELDS)(*[0] * _KINDS, INT64_MAX, INT64_MAX, -1)
-    report = (ctypes.c_int64 * _REPORT_FIELDS)()
+    buffer, split, arena, rows, capacity, action_flags, slots = _window(
+        payloads, actions, scratch.pinned, table
+    )
+    outcomes = scratch.outcomes(capacity)
+    scratch.counts[: _RANGES_AT + 1] = _NO_COUNTS
     status = kernel("clean_batches")(
         buffer,
         split,
@@ -193,18 +236,18 @@ def clean_payloads(
         *seed,
         slots,
         slots_of(table),
-        (ctypes.c_int64 * len(rules))(*rules),
+        scratch.rules(rules),
         rules.new_horizon_ms,
         *scratch.columns,
         scratch.keep,
         scratch.room,
-        out.ctypes.data,
+        scratch.pinned.out.at(out),
         len(out),
-        outcomes.ctypes.data,
-        counts,
-        report,
+        scratch.pinned.outcomes.at(outcomes),
+        scratch.counts_at,
+        scratch.report_at,
     )
-    del pins
+    report = scratch.report.tolist()
     if status != 0:
         _raise_fault(payloads, status, report)
     outcomes = outcomes[:, payloads.first : payloads.end]
@@ -216,18 +259,21 @@ def clean_payloads(
         # What was compressed has been taken apart, so its records lie in the arena.
         has_compressed=payloads.arena_used > 0,
     )
-    earliest, removed_first, removed_last = counts[_KINDS:_RANGES_AT]
+    known = scratch.counts[: _RANGES_AT + 1].tolist()
+    *kinds, earliest, removed_first, removed_last, ranges = known
     horizon = None if earliest == INT64_MAX else earliest
     removed = None if removed_last < 0 else (removed_first, removed_last)
     columns = (outcomes[0], outcomes[2], outcomes[6])
     return CleanedPayloads._make(
-        (data, *columns, *counts[:_KINDS], horizon, removed, _ranges(counts))
+        (data, *columns, *kinds, horizon, removed, _ranges(scratch.counts, ranges))
     )
 
 
-def _ranges(counts: "ctypes.Array[ctypes.c_int64]") -> list[tuple[int, int, int]]:
+def _ranges(counts: Int64s, known: int) -> list[tuple[int, int, int]]:
+    if not known:
+        return []
     first = _RANGES_AT + 1
-    rows = counts[first : first + _RANGE_FIELDS * counts[_RANGES_AT]]
+    rows = counts[first : first + _RANGE_FIELDS * known].tolist()
     return list(zip(rows[::3], rows[1::3], rows[2::3], strict=True))
 
 
@@ -237,23 +283,24 @@ def room_for(payloads: Payloads, consumed: int, records: int) -> int:
 
 
 def _window(
-    payloads: Payloads, actions: Bytes, table: UInt64s
-) -> tuple[tuple[Address, int, Address, Address, int, Address, Address], object]:
-    """What both kernels begin with, and what keeps the addresses good."""
+    payloads: Payloads, actions: Bytes, pinned: PinnedWindow, table: UInt64s
+) -> tuple[Place, int, Place, Place, int, Place, Place]:
+    """What both kernels begin with."""
     batches = payloads.batches
-    buffer, buffer_pin = borrow(payloads.buffer)
-    arena, arena_pin = borrow(payloads.arena.data) if payloads.arena_used else (b"", None)
-    rows, rows_pin = borrow(batches.rows.data)
-    flags, flags_pin = borrow(actions.data)
-    slots, slots_pin = borrow(table.data)
-    split = memoryview(payloads.buffer).nbytes
-    pins = (buffer_pin, arena_pin, rows_pin, flags_pin, slots_pin)
-    return (buffer, split, arena, rows, len(batches), flags, slots), pins
+    if not payloads.end <= min(len(actions), len(batches)):
+        raise ValueError(f"{payloads.end} of {len(batches)} batches, {len(actions)} actions")
+    return (
+        pinned.buffer.at(payloads.buffer),
+        memoryview(payloads.buffer).nbytes,
+        pinned.arena.at(payloads.arena) if payloads.arena_used else b"",
+        pinned.rows.at(batches.memory),
+        batches.capacity,
+        pinned.actions.at(actions),
+        pinned.table.at(table),
+    )
 
 
-def _raise_fault(
-    payloads: Payloads, status: int, report: "ctypes.Array[ctypes.c_int64]"
-) -> NoReturn:
+def _raise_fault(payloads: Payloads, status: int, report: list[int]) -> NoReturn:
     batch = report[1]
     batches = payloads.batches
     if status <= max(RecordFault):

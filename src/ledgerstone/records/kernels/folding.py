@@ -1,120 +1,222 @@
-"""Keys numbered as they come, and the latest record of each. Pure.
+"""Batches folded to the latest record of each key, one kernel call for a window. Pure.
 
-The table is one of `key_offsets.new_table`, filled by `number_keys` alone: a slot holds the number
-of a key, and what is known of keys lies in the caller's arrays by that number. Nothing leaves it.
+What is known of keys lies in two arrays of the caller: `slots`, where a key's number is found by
+its hash, and `facts`, a row for each key by its number: hash, mark and, where contents are wanted,
+the hash of key and value. Nothing leaves them. From parsing to hashing nothing leaves the kernel:
+what it must know of a record lies in `FoldColumns`, for some hundred of them, used over and over.
 """
 
 import ctypes
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 import numpy as np
+from crc32c import crc32c
 from numpy.typing import NDArray
 
-from ledgerstone.errors import InvariantViolation
+from ledgerstone.errors import CorruptRecord, InvariantViolation
+from ledgerstone.records.batch import ATTRIBUTES_AT
 from ledgerstone.records.kernels.hashing import SEED_SIZE, UInt64s
-from ledgerstone.records.kernels.key_offsets import Hashes, slots_of
+from ledgerstone.records.kernels.key_offsets import MAX_SLOTS, Hashes
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import Address, borrow
-from ledgerstone.records.kernels.windows import Columns, Int32s, Int64s
+from ledgerstone.records.kernels.payloads import Payloads
+from ledgerstone.records.kernels.windows import Batches, Bytes, Int64s, raise_malformed
+from ledgerstone.types import Buffer
 
-_FULL: Final = 1
+# Words of a key's facts, without and with its content.
+MARK_AT: Final = 2
+CONTENT_AT: Final = 3
+FACTS_WITHOUT_CONTENT: Final = 3
+FACTS_WITH_CONTENT: Final = 5
+
+# Records at a time: their columns, and what the kernel asks for meanwhile, stay in the first cache.
+_ROOM: Final = 256
+_WIDE, _NARROW, _WORDS = 4, 2, 2
+_LANE_WORDS: Final = 11 * 64
+_STATE_FIELDS: Final = 13
+_REPORT_FIELDS: Final = 4
+_KEYS_FULL: Final = 122
+_BAD_ORDER: Final = 123
+_BAD_CRC: Final = 124
+_FIRST_INVARIANT: Final = 100
 
 
-class NumberReport(NamedTuple):
-    size: int  # keys in the table
-    done: int  # rows that have their number, all of them unless the table is full
+class FoldColumns:
+    """Memory that kernel calls share; a call that found the keys full leaves rows in it."""
+
+    __slots__ = ("_columns", "addresses")
+
+    def __init__(self) -> None:
+        wide, narrow = np.empty((_WIDE, _ROOM), np.int64), np.empty((_NARROW, _ROOM), np.int32)
+        words, lanes = np.empty((_WORDS, _ROOM), np.uint64), np.zeros(_LANE_WORDS, np.uint64)
+        self._columns = (wide, narrow, words, lanes)
+        rows = (*wide, *narrow, *words, lanes)
+        self.addresses: tuple[int, ...] = tuple(row.ctypes.data for row in rows)
 
 
-class Turns(NamedTuple):
-    """What rows did to the keys they are of."""
+class FoldState:
+    """How far the records of a window are folded, and what they were."""
 
+    __slots__ = ("numbers",)
+
+    def __init__(self, *, keys: int, first_batch: int = 0, last_seen: int = -1) -> None:
+        self.numbers = (ctypes.c_int64 * _STATE_FIELDS)(keys, first_batch, 0, 0, 0, 0, 0, last_seen)
+
+    @property
+    def keys(self) -> int:
+        return self.numbers[0]
+
+    @property
+    def last_seen(self) -> int:
+        """The offset of the last record, -1 where there was none."""
+        return self.numbers[7]
+
+    @property
+    def counts(self) -> "Folded":
+        return Folded(*self.numbers[8:])
+
+
+class Folded(NamedTuple):
+    records: int
+    without_key: int
     tombstones: int
     deletes_applied: int  # tombstones of a key that was live
     recreated: int  # values of a key that was deleted
 
 
-def number_keys(
-    table: UInt64s,
-    hashes: Hashes,
-    key_length: Int32s,
-    numbers: Int64s,
+class FoldPlan(NamedTuple):
+    """What a fold wants of a window."""
+
+    start_offset: int
+    end_offset: int
+    key_seed: bytes
+    content_seed: bytes
+    checks_crc: bool  # else somebody has
+
+
+def fold_payloads(
+    payloads: Payloads,
+    skip: Bytes,
+    plan: FoldPlan,
+    slots: UInt64s,
+    facts: NDArray[np.uint64],
+    columns: FoldColumns,
+    state: FoldState,
     *,
-    start: int,
-    size: int,
     limit: int,
-) -> NumberReport:
-    """Fills `numbers` from `start` on, -1 without a key; ends before the first new key once the
-    table has `limit`. Numbers are [0, size), in the order in which keys are first seen."""
-    count = len(numbers)
-    if not len(hashes.low) == len(hashes.high) == len(key_length) == count:
-        raise ValueError(f"{len(hashes.low)} hashes, {len(key_length)} lengths, {count} numbers")
-    arrays = (table, hashes.low, hashes.high, key_length, numbers)
-    (slots, low, high, length, number), pins = _borrow(*arrays)
-    state = (ctypes.c_int64 * 2)(size, 0)
-    status = kernel("number_keys")(
-        slots, slots_of(table), limit, low, high, length, start, count, number, state
-    )
-    del pins
-    if status not in (0, _FULL):
-        raise InvariantViolation(f"{state[0]} keys leave no slot of {slots_of(table)}: {status}")
-    return NumberReport(state[0], state[1])
-
-
-def mark_rows(columns: Columns, numbers: Int64s, marks: Int64s) -> Turns:
-    """Makes each row its key's latest, in order; the mark is its offset, `~offset` a delete's."""
-    if len(numbers) != len(columns):
-        raise ValueError(f"{len(numbers)} numbers for {len(columns)} rows")
-    arrays = (numbers, columns.offset, columns.value_length, marks)
-    (number, offset, value_length, mark), pins = _borrow(*arrays)
-    counts = (ctypes.c_int64 * 3)()
-    status = kernel("mark_rows")(
-        number, offset, value_length, len(numbers), mark, len(marks), counts
-    )
-    del pins
-    if status != 0:
-        raise InvariantViolation(f"a number above {len(marks)} marks: {status}")
-    return Turns(*counts)
-
-
-def hash_contents(
-    columns: Columns, numbers: Int64s, marks: Int64s, contents: Hashes, seed: bytes
-) -> Int64s:
-    """Hashes key and value of each row that is its key's latest and live, into `contents` by its
-    number. Returns the rows it left out: their lengths took more bytes than they need."""
-    if len(seed) != SEED_SIZE:
-        raise ValueError(f"a seed has {SEED_SIZE} bytes, not {len(seed)}")
-    if len(numbers) != len(columns) or not len(contents.low) == len(contents.high) == len(marks):
-        raise ValueError(f"{len(numbers)} numbers, {len(columns)} rows, {len(marks)} marks")
-    odd = np.empty(len(columns), np.int64)
-    spans = (columns.offset, columns.key_start, columns.key_length)
-    values = (columns.value_start, columns.value_length)
-    addresses, pins = _borrow(*spans, *values, numbers, marks, contents.low, contents.high, odd)
-    buffer, buffer_pin = borrow(columns.buffer)
-    arena, arena_pin = borrow(columns.arena)
-    report = (ctypes.c_int64 * 1)()
-    status = kernel("hash_contents")(
+) -> bool:
+    """Whether all is folded; else there are `limit` keys and the next one would be new. Goes on
+    from `state`, then, with more room. Batches with a flag in `skip` are passed over."""
+    batches, split = payloads.batches, memoryview(payloads.buffer).nbytes
+    _check_keys(slots, facts, max(limit, state.keys))
+    if len(skip) != len(batches) or not payloads.end <= len(batches) or batches.consumed > split:
+        raise ValueError(f"{len(skip)} flags, {payloads.end} of {len(batches)} batches")
+    buffers: tuple[Buffer, ...] = (payloads.buffer, payloads.arena.data, batches.rows.data)
+    window, pins = _borrow(*buffers, skip.data, slots.data, facts.data)
+    buffer, arena, rows, flags, table, known = window
+    report = (ctypes.c_int64 * _REPORT_FIELDS)()
+    status = kernel("fold_batches")(
         buffer,
-        columns.split,
+        split,
         arena,
-        columns.split + memoryview(columns.arena).nbytes,
-        *addresses[:6],
-        len(numbers),
-        addresses[6],
-        len(marks),
-        int.from_bytes(seed[:8], "little"),
-        int.from_bytes(seed[8:], "little"),
-        *addresses[7:],
+        split + payloads.arena_used,
+        rows,
+        len(batches),
+        payloads.end,
+        flags,
+        plan.checks_crc,
+        plan.start_offset,
+        plan.end_offset,
+        *_words(plan.key_seed),
+        *_words(plan.content_seed),
+        table,
+        len(slots),
+        known,
+        limit,
+        facts.shape[1],
+        *columns.addresses,
+        _ROOM,
+        state.numbers,
         report,
     )
-    del pins, buffer_pin, arena_pin
+    del pins
+    *fault, crcs_checked = report
+    if plan.checks_crc and not crcs_checked:
+        check_crcs(payloads.buffer, batches, skip)
+    if status not in (0, _KEYS_FULL):
+        _refuse(batches, status, *fault)
+    return bool(status == 0)
+
+
+def find_keys(slots: UInt64s, facts: NDArray[np.uint64], size: int, hashes: Hashes) -> Int64s:
+    """The number of each key, -1 for one that is not there."""
+    _check_keys(slots, facts, size)
+    low, high = np.ascontiguousarray(hashes.low), np.ascontiguousarray(hashes.high)
+    found = np.empty(len(low), np.int64)
+    if len(high) != len(low):
+        raise ValueError(f"{len(low)} and {len(high)} words")
+    (table, known, *words), pins = _borrow(slots.data, facts.data, low.data, high.data, found.data)
+    kernel("find_keys")(
+        table, len(slots), known, size, facts.shape[1], *words[:2], len(low), words[2]
+    )
+    del pins
+    return found
+
+
+def moved_to_more_slots(slots: UInt64s, count: int) -> UInt64s:
+    """The same keys in so many slots."""
+    if not len(slots) <= count <= MAX_SLOTS:
+        raise ValueError(f"{len(slots)} slots to {count}, at most {MAX_SLOTS}")
+    larger = np.zeros(count, np.uint64)
+    (table, target), pins = _borrow(slots.data, larger.data)
+    status = kernel("move_keys")(table, len(slots), target, count)
+    del pins
     if status != 0:
-        raise InvariantViolation(f"row {report[0]} lies outside its window: {status}")
-    return odd[: report[0]]
+        raise InvariantViolation(f"{len(slots)} slots do not go into {count}: {status}")
+    return larger
 
 
-def _borrow(*arrays: NDArray[np.generic]) -> tuple[tuple[Address, ...], object]:
-    for array in arrays:
-        if not array.flags.c_contiguous:
-            raise ValueError("a column with gaps")
-    addresses, pins = zip(*(borrow(array.data) for array in arrays), strict=True)
+def check_crcs(buffer: Buffer, batches: Batches, skip: Bytes) -> None:
+    """Where a processor has no instruction for it, and before anything is decompressed."""
+    view = memoryview(buffer).cast("B")
+    for index in np.flatnonzero(skip == 0).tolist():
+        position = int(batches.position[index])
+        found = crc32c(view[position + ATTRIBUTES_AT : position + int(batches.size[index])])
+        if found != batches.crc[index]:
+            _refuse(batches, _BAD_CRC, index, 0, found)
+
+
+def _check_keys(slots: UInt64s, facts: NDArray[np.uint64], size: int) -> None:
+    """What a kernel believes of the two."""
+    words = facts.shape[1]
+    if words not in (FACTS_WITHOUT_CONTENT, FACTS_WITH_CONTENT) or not 0 <= size <= len(facts):
+        raise ValueError(f"{size} keys in {facts.shape} facts")
+    if not facts.flags.c_contiguous or not slots.flags.c_contiguous or not len(slots):
+        raise ValueError(f"{len(slots)} slots, {facts.shape} facts: empty, or with gaps")
+
+
+def _words(seed: bytes) -> tuple[int, int]:
+    if len(seed) != SEED_SIZE:
+        raise ValueError(f"a seed has {SEED_SIZE} bytes, not {len(seed)}")
+    return int.from_bytes(seed[:8], "little"), int.from_bytes(seed[8:], "little")
+
+
+def _borrow(*buffers: Buffer) -> tuple[tuple[Address, ...], object]:
+    addresses, pins = zip(*(borrow(buffer) for buffer in buffers), strict=True)
     return addresses, pins
+
+
+def _refuse(batches: Batches, status: int, batch: int, record: int, detail: int) -> NoReturn:
+    if status == _BAD_CRC:
+        raise CorruptRecord(
+            f"batch at position {batches.position[batch]}: crc {detail:#010x}, "
+            f"stored {batches.crc[batch]:#010x}"
+        )
+    if status == _BAD_ORDER:
+        raise CorruptRecord(
+            f"records do not rise within their batch, offsets {batches.base_offset[batch]} to "
+            f"{batches.last_offset[batch]}: record {record} has {detail}"
+        )
+    if status >= _FIRST_INVARIANT:
+        raise InvariantViolation(f"batch {batch}, record {record}: status {status}")
+    raise_malformed(batches, status, batch, record, detail)

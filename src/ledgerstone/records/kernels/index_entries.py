@@ -15,6 +15,7 @@ from ledgerstone.types import NO_TIMESTAMP
 
 OFFSET_ENTRY_BYTES: Final = 8
 TIME_ENTRY_BYTES: Final = 12
+_FIRST_ROOM: Final = 256
 _STATE_FIELDS: Final = 10
 _TIME_ENTRY: Final = Struct(">qi")
 
@@ -22,13 +23,17 @@ _TIME_ENTRY: Final = Struct(">qi")
 class IndexEntries:
     """The entries of one new segment; they wait in memory, which their room bounds."""
 
-    __slots__ = ("_base_offset", "_interval_bytes", "_state", "offset_entries", "time_entries")
+    __slots__ = (
+        *("_base_offset", "_entries", "_entries_at", "_interval_bytes", "_room", "_state"),
+        *("offset_entries", "time_entries"),
+    )
 
     def __init__(
         self, base_offset: int, *, interval_bytes: int, offset_room: int, time_room: int
     ) -> None:
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
+        self._reserve(_FIRST_ROOM)
         self.offset_entries = bytearray()
         self.time_entries = bytearray()
         # Position, position of the last entry's batch, newest timestamp and its offset, the last
@@ -40,23 +45,31 @@ class IndexEntries:
     def add(self, size: Int64s, last_offset: Int64s, max_timestamp: Int64s) -> None:
         """Batches that lie behind those before, one after the other; one of no bytes is none."""
         count = len(size)
+        if count > self._room:
+            self._reserve(count)
         columns = [
             np.ascontiguousarray(column, np.int64) for column in (size, last_offset, max_timestamp)
         ]
-        offset_entries = np.empty(count * OFFSET_ENTRY_BYTES, np.uint8)
-        time_entries = np.empty(count * TIME_ENTRY_BYTES, np.uint8)
         kernel("index_batches")(
             *(column.ctypes.data for column in columns),
             count,
             self._base_offset,
             self._interval_bytes,
             self._state,
-            offset_entries.ctypes.data,
-            time_entries.ctypes.data,
+            *self._entries_at,
         )
-        *_, offset_count, time_count = self._state
-        self.offset_entries += offset_entries.data[: offset_count * OFFSET_ENTRY_BYTES]
-        self.time_entries += time_entries.data[: time_count * TIME_ENTRY_BYTES]
+        offset_count, time_count = self._state[8:]
+        offset_entries, time_entries = self._entries
+        self.offset_entries += offset_entries[: offset_count * OFFSET_ENTRY_BYTES]
+        self.time_entries += time_entries[: time_count * TIME_ENTRY_BYTES]
+
+    def _reserve(self, count: int) -> None:
+        """A place for one entry of each kind for so many batches."""
+        kinds = (OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES)
+        arrays = [np.empty(count * entry_bytes, np.uint8) for entry_bytes in kinds]
+        self._room = count
+        self._entries = tuple(array.data for array in arrays)
+        self._entries_at = tuple(ctypes.c_void_p(array.ctypes.data) for array in arrays)
 
     def add_newest(self) -> None:
         """The entry a finished segment ends with, unless its timestamp has one."""

@@ -4,12 +4,18 @@
 """
 
 import ctypes
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ledgerstone.types import Buffer
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 # What a kernel's pointer argument takes.
 Address = int | bytes
+# The same, made once for many calls.
+Place = ctypes.c_void_p | bytes
 
 _PYBUF_SIMPLE: Final = 0
 
@@ -68,3 +74,25 @@ def borrow(buffer: Buffer) -> tuple[Address, object]:
         export = _Export(buffer)
         return export.address, export
     return ctypes.addressof(byte), byte
+
+
+class Pinned:
+    """The address of a buffer that comes again and again, looked up when another one comes.
+
+    A kernel takes it faster than a number, and a buffer whose address is known stays where it is.
+    """
+
+    __slots__ = ("_address", "_buffer", "_pin")
+
+    def __init__(self) -> None:
+        self._buffer: object = None
+        self._pin: object = None
+        self._address: Place = b""
+
+    def at(self, buffer: "Buffer | NDArray[np.generic]") -> Place:
+        if buffer is not self._buffer:
+            plain = buffer if isinstance(buffer, bytes | bytearray | memoryview) else buffer.data
+            address, self._pin = borrow(plain)
+            self._address = ctypes.c_void_p(address) if isinstance(address, int) else address
+            self._buffer = buffer
+        return self._address

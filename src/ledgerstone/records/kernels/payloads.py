@@ -64,7 +64,7 @@ class Arena:
         codecs = batches.attributes & CODEC_MASK
         # An emptied batch has no stream to open, but its codec must be one all the same.
         compressed = (codecs != 0) & ((batches.record_count > 0) | (codecs > Codec.ZSTD))
-        compressed &= (actions & BatchAction.DISCARD) == 0
+        compressed &= (actions[: len(batches)] & BatchAction.DISCARD) == 0
         indexes = first + np.flatnonzero(compressed[first:])
         columns = (codecs, batches.payload_start, batches.payload_end)
         rows = zip(indexes.tolist(), *(column[indexes].tolist() for column in columns), strict=True)
@@ -75,7 +75,7 @@ class Arena:
             # What is alone may be larger: there is no way to have less of it.
             allowance = self._limit_bytes - used if used else payload_limit
             try:
-                payload = self._codecs.decompress(
+                payload = self._codecs.peek(
                     _CODECS[number], view[start:end], limit=max(allowance, 0)
                 )
             except MessageTooLarge:
@@ -103,7 +103,7 @@ def check_declared_counts(payloads: Payloads, actions: Bytes) -> None:
     batches = payloads.batches
     size = batches.payload_end - batches.payload_start
     bad = batches.record_count * MIN_RECORD_SIZE > size
-    bad &= (actions & BatchAction.DISCARD) == 0
+    bad &= (actions[: len(batches)] & BatchAction.DISCARD) == 0
     bad[: payloads.first] = False
     bad[payloads.end :] = False
     if bad.any():

@@ -6,7 +6,7 @@ that was walked, from `split` on in `Columns.arena`, which holds the decompresse
 """
 
 import ctypes
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final, NoReturn, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from ledgerstone.records.batch import (
     Codec,
     read_header,
 )
-from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, decompress
+from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, Codecs
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.record import MalformedRecord, RecordFault
@@ -35,46 +35,67 @@ Bytes = NDArray[np.uint8]
 # Every field of a record takes a byte, and a record has seven of them.
 MIN_RECORD_SIZE: Final = 7
 
-_ROW_FIELDS: Final = 16
+ROW_FIELDS: Final = 16
 _FIRST_CAPACITY: Final = 256
 _NO_MINIMUM: Final = -(2**63)
 _Report: Final = ctypes.c_int64 * 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Line:
+    """One field of all batches: a line of their matrix, made when somebody asks for it."""
+
+    __slots__ = ("_index",)
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, batches: "Batches", owner: object = None) -> Int64s:
+        line: Int64s = batches.rows[self._index]
+        return line
+
+
 class Batches:
     """One row per complete batch; every array is a line of `rows`, the matrix kernels share."""
 
-    rows: Int64s  # contiguous: fields, in the order below, by batches
-    consumed: int  # the position after the last of them
-    position: Int64s
-    size: Int64s
-    base_offset: Int64s
-    last_offset: Int64s
-    leader_epoch: Int64s
-    attributes: Int64s
-    base_timestamp: Int64s
-    max_timestamp: Int64s
-    producer_id: Int64s
-    producer_epoch: Int64s
-    base_sequence: Int64s
-    record_count: Int64s
-    crc: Int64s
-    payload_start: Int64s  # virtual
-    payload_end: Int64s  # virtual; below `payload_start`: the batch was passed over
-    record_start: Int64s  # index of the batch's first row in the columns, once they are walked
+    __slots__ = ("consumed", "memory", "rows")
 
-    @classmethod
-    def from_rows(cls, rows: Int64s, consumed: int) -> Self:
-        return cls(rows=rows, consumed=consumed, **dict(zip(_ROW_NAMES, rows, strict=True)))
+    position = _Line(0)
+    size = _Line(1)
+    base_offset = _Line(2)
+    last_offset = _Line(3)
+    leader_epoch = _Line(4)
+    attributes = _Line(5)
+    base_timestamp = _Line(6)
+    max_timestamp = _Line(7)
+    producer_id = _Line(8)
+    producer_epoch = _Line(9)
+    base_sequence = _Line(10)
+    record_count = _Line(11)
+    crc = _Line(12)
+    payload_start = _Line(13)  # virtual
+    payload_end = _Line(14)  # virtual; below `payload_start`: the batch was passed over
+    record_start = _Line(15)  # index of the batch's first row in the columns, once walked
+
+    def __init__(self, rows: Int64s, consumed: int, memory: Int64s | None = None) -> None:
+        # Fields by batches. Its lines are contiguous; one need not follow directly on the other.
+        self.rows: Final = rows
+        self.consumed: Final = consumed  # the position after the last of them
+        # What `rows` are the beginning of.
+        self.memory: Final = rows if memory is None else memory
 
     def __len__(self) -> int:
-        return len(self.position)
+        count: int = self.rows.shape[1]
+        return count
+
+    @property
+    def capacity(self) -> int:
+        """Numbers from a field of a batch to its next field."""
+        return self.rows.strides[0] // self.rows.itemsize
 
     def first(self, count: int) -> Self:
         """The batches before the one at index `count`, which is where a reader goes on."""
         kept = np.ascontiguousarray(self.rows[:, :count])
-        return self.from_rows(kept, int(self.position[count]))
+        return type(self)(kept, int(self.position[count]))
 
     @property
     def is_control(self) -> NDArray[np.bool_]:
@@ -84,10 +105,6 @@ class Batches:
     def delete_horizon_ms(self) -> Int64s:
         """-1 where no cleaning has set one."""
         return np.where((self.attributes & DELETE_HORIZON_FLAG) != 0, self.base_timestamp, -1)
-
-
-# Asked for once: every window makes several of these.
-_ROW_NAMES: Final = tuple(field.name for field in fields(Batches))[2:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,7 +146,7 @@ def scan(buffer: Buffer, *, start: int = 0, end: int | None = None) -> Batches:
     report = _Report()
     capacity = _FIRST_CAPACITY
     while True:
-        rows = np.empty((_ROW_FIELDS, capacity), np.int64)
+        rows = np.empty((ROW_FIELDS, capacity), np.int64)
         rows_address, rows_pin = borrow(rows.data)
         status = kernel("scan_batches")(address, start, stop, rows_address, capacity, report)
         del rows_pin
@@ -144,7 +161,7 @@ def scan(buffer: Buffer, *, start: int = 0, end: int | None = None) -> Batches:
         raise CorruptRecord(f"batch at position {consumed}: negative record count")
     if count < capacity:
         rows = np.ascontiguousarray(rows[:, :count])
-    return Batches.from_rows(rows, consumed)
+    return Batches(rows, consumed)
 
 
 def walk(
@@ -196,6 +213,7 @@ def _decompress_payloads(
     codecs = np.where(wanted, batches.attributes & CODEC_MASK, 0)
     # An emptied batch has no stream to open, but its codec must be one all the same.
     compressed = (codecs != 0) & ((batches.record_count > 0) | (codecs > Codec.ZSTD))
+    opener = Codecs()
     parts: list[Buffer] = []
     used = 0
     for index in np.flatnonzero(compressed).tolist():
@@ -204,7 +222,7 @@ def _decompress_payloads(
         # Joining the parts holds them twice, so only a payload alone may take the whole limit.
         allowance = limit // 2 - used if parts else limit
         try:
-            payload = decompress(header.codec, stored, limit=max(allowance, 0))
+            payload = opener.decompress(header.codec, stored, limit=max(allowance, 0))
         except MessageTooLarge:
             if not parts:
                 raise

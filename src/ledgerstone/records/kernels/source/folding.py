@@ -1,160 +1,385 @@
-"""Kernel source: keys numbered as they come, and the latest record of each. Pure.
+"""Kernel source: batches folded to the latest record of each key, in one call for a window. Pure.
 
-The table is that of `key_offsets`, with a key's number where an offset would be; what is known of a
-key lies in arrays by its number. A mark is the offset of the key's latest record, `~offset` where
-that is a tombstone, NO_RECORD where there is none.
+Records go through columns of `room` places that stay in the first cache: some are parsed into them,
+their keys are hashed and their slots and facts asked for, then each becomes its key's latest, and
+the contents of those that still are get hashed. A mark is the offset of the key's latest record,
+`~offset` where that is a tombstone, NO_RECORD where there is none. Batches are whole and payload
+spans lie in the window; the glue has seen to that.
 """
 
-from ledgerstone.records.kernels.source.key_offsets import (
-    FULL,
-    HIGH_WORD,
-    NO_SLOT,
-    OFFSET_WORD,
-    find_place,
+from ledgerstone.records.kernels.source.contents import hash_pieces, hash_spread, length_size
+from ledgerstone.records.kernels.source.crc import crc32c
+from ledgerstone.records.kernels.source.key_facts import (
+    CONTENT_HIGH,
+    CONTENT_LOW,
+    KEY_HIGH,
+    MARK,
+    NO_ROOM,
+    TAG_MASK,
+    ask_for_facts,
+    number_in,
+    slot_of_key,
 )
-from ledgerstone.records.kernels.source.siphash import BAD_SPAN, siphash128, span_is_inside
-from ledgerstone.records.kernels.source.words import Pointer, i64, u64
+from ledgerstone.records.kernels.source.key_offsets import first_slot
+from ledgerstone.records.kernels.source.record import (
+    TRAILING_BYTES,
+    read_record_body,
+    read_record_head,
+)
+from ledgerstone.records.kernels.source.walk import (
+    BASE_OFFSET,
+    CRC,
+    LAST_OFFSET,
+    PAYLOAD_END,
+    PAYLOAD_START,
+    POSITION,
+    RECORD_COUNT,
+    SIZE,
+)
+from ledgerstone.records.kernels.source.words import (
+    Pointer,
+    has_crc_instruction,
+    i64,
+    prefetch,
+    u64,
+)
 
-BAD_NUMBER = 120
 NO_RECORD = -9223372036854775808
+ATTRIBUTES_AT = 21
+# Where a record ends is known once it is read, so the processor has to be told what comes next.
+READ_AHEAD = 1024
 
-# Fields of the counts of `mark_rows`.
-TOMBSTONES = 0
-DELETES_APPLIED = 1
-RECREATED = 2
+# In place of the length of a content: there is none, or its lengths took more than they need.
+NO_VALUE = -1
+SPREAD = -2
 
+KEYS_FULL = 122
+BAD_ORDER = 123
+BAD_CRC = 124
 
-def number_keys(
-    table: Pointer,
-    slots: int,
-    limit: int,
-    low: Pointer,
-    high: Pointer,
-    key_length: Pointer,
-    start: int,
-    count: int,
-    number: Pointer,
-    state: Pointer,
-) -> int:
-    """The number of each key from `start` on, a new one where it has none; -1 without a key.
+# Fields of `state`, which full tables hand back and larger ones go on from.
+KEYS = 0
+NEXT_BATCH = 1
+NEXT_RECORD = 2  # of that batch; 0: it has not been begun
+NEXT_POSITION = 3
+ROWS = 4  # in the columns, all of them from one source
+NEXT_ROW = 5
+IN_ARENA = 6
+LAST_SEEN = 7  # offset of the last record, wherever it lies; -1: none yet
+RECORDS = 8  # from here on: counts
+KEYLESS = 9
+TOMBSTONES = 10
+DELETES_APPLIED = 11
+RECREATED = 12
+STATE_FIELDS = 13
 
-    Stops with FULL at the first new key once `limit` keys are in. state: keys in the table, rows
-    done.
-    """
-    size = state[0]
-    for index in range(start, count):
-        state[1] = index
-        if i64(key_length[index]) < 0:
-            number[index] = -1
-            continue
-        at = find_place(table, slots, low[index], high[index])
-        if at < 0:
-            return NO_SLOT
-        if table[at + OFFSET_WORD] == u64(0):
-            if size >= limit:
-                return FULL
-            table[at] = low[index]
-            table[at + HIGH_WORD] = high[index]
-            size += 1
-            table[at + OFFSET_WORD] = u64(size)
-            state[0] = size
-        number[index] = i64(table[at + OFFSET_WORD]) - 1
-    state[1] = count
-    return 0
+# Fields of a report.
+FAULTY_BATCH = 0
+FAULTY_RECORD = 1
+FAULT_DETAIL = 2  # position, offset or CRC
+CRCS_CHECKED = 3  # which only the instruction does
+REPORT_FIELDS = 4
 
 
-def mark_rows(
-    number: Pointer,
-    offset: Pointer,
-    value_length: Pointer,
-    count: int,
-    mark: Pointer,
-    size: int,
-    counts: Pointer,
-) -> int:
-    """Lets each row be its key's latest, in order, and counts what that turns."""
-    for index in range(count):
-        at = number[index]
-        if at < 0:
-            continue
-        if at >= size:
-            return BAD_NUMBER
-        before = mark[at]
-        if i64(value_length[index]) < 0:
-            counts[TOMBSTONES] = counts[TOMBSTONES] + 1
-            if before >= 0:
-                counts[DELETES_APPLIED] = counts[DELETES_APPLIED] + 1
-            mark[at] = ~offset[index]
-        else:
-            if before < 0 and before != NO_RECORD:
-                counts[RECREATED] = counts[RECREATED] + 1
-            mark[at] = offset[index]
-    return 0
-
-
-def varint_size(length: int) -> int:
-    """Bytes of a zigzag varint of a length."""
-    size = 1
-    rest = length >> 6
-    while rest > 0:
-        size += 1
-        rest >>= 7
-    return size
-
-
-def hash_contents(
+def fold_batches(
     buffer: Pointer,
     split: int,
     arena: Pointer,
     end: int,
-    offset: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_start: Pointer,
-    value_length: Pointer,
-    number: Pointer,
-    count: int,
-    mark: Pointer,
-    size: int,
+    rows: Pointer,
+    capacity: int,
+    batch_end: int,
+    skip: Pointer,
+    checks_crc: int,
+    start_offset: int,
+    end_offset: int,
     k0: int,
     k1: int,
+    c0: int,
+    c1: int,
+    table: Pointer,
+    slots: int,
+    facts: Pointer,
+    limit: int,
+    stride: int,
+    offset: Pointer,
+    key_start: Pointer,
+    content_start: Pointer,
+    number: Pointer,
+    key_length: Pointer,
+    content_length: Pointer,
     low: Pointer,
     high: Pointer,
-    odd: Pointer,
+    lanes: Pointer,
+    room: int,
+    state: Pointer,
     report: Pointer,
 ) -> int:
+    """Folds the records in [start_offset, end_offset) of all batches up to `batch_end` that are not
+    to be skipped.
+
+    Stops with KEYS_FULL before the first new key that finds `limit` keys; the same call with the
+    same columns then goes on with it. report: with a fault batch, record, and what was found.
+    """
+    report[CRCS_CHECKED] = has_crc_instruction()
+    while True:
+        source, source_end = buffer, split
+        if state[IN_ARENA] != 0:
+            source, source_end = arena, end - split
+        status = settle_rows(
+            table, slots, facts, limit, stride, offset, content_length, low, high, number, state
+        )
+        if status != 0:
+            return status
+        if stride > CONTENT_HIGH:
+            hash_latest(
+                source, source_end, facts, stride, offset, content_start, content_length, number,
+                c0, c1, low, high, lanes, state[ROWS],
+            )  # fmt: skip
+        state[ROWS] = 0
+        if state[NEXT_BATCH] >= batch_end:
+            return 0
+        status = read_rows(
+            buffer, split, arena, rows, capacity, batch_end, skip, checks_crc, start_offset,
+            end_offset, offset, key_start, content_start, key_length, content_length, room, state,
+            report,
+        )  # fmt: skip
+        if status != 0:
+            return status
+        source = arena if state[IN_ARENA] != 0 else buffer
+        hash_pieces(source, key_start, key_length, state[ROWS], k0, k1, low, high, lanes)
+
+
+def read_rows(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    rows: Pointer,
+    capacity: int,
+    batch_end: int,
+    skip: Pointer,
+    checks_crc: int,
+    start_offset: int,
+    end_offset: int,
+    offset: Pointer,
+    key_start: Pointer,
+    content_start: Pointer,
+    key_length: Pointer,
+    content_length: Pointer,
+    room: int,
+    state: Pointer,
+    report: Pointer,
+) -> int:
+    """Fills the columns with records that have a key, up to a batch from the other source."""
+    count = 0
+    fault = 0
+    batch = state[NEXT_BATCH]
+    while batch < batch_end and count < room:
+        report[FAULTY_BATCH] = batch
+        if i64(skip[batch]) != 0:
+            batch += 1
+            continue
+        in_arena = 1 if rows[PAYLOAD_START * capacity + batch] >= split else 0
+        if count > 0 and in_arena != state[IN_ARENA]:
+            break
+        state[IN_ARENA] = in_arena
+        if state[NEXT_RECORD] == 0 and checks_crc != 0 and has_crc_instruction() != 0:
+            position = rows[POSITION * capacity + batch]
+            batch_stop = position + rows[SIZE * capacity + batch]
+            found = i64(crc32c(buffer, position + ATTRIBUTES_AT, batch_stop))
+            if found != rows[CRC * capacity + batch]:
+                report[FAULT_DETAIL] = found
+                return BAD_CRC
+        source, shift = buffer, 0
+        if in_arena != 0:
+            source, shift = arena, split
+        fault, count = read_some(
+            source, shift, rows, capacity, batch, start_offset, end_offset, offset, key_start,
+            content_start, key_length, content_length, count, room, state, report,
+        )  # fmt: skip
+        if fault != 0:
+            return fault
+        if state[NEXT_RECORD] == 0:
+            batch += 1
+    state[NEXT_BATCH] = batch
+    state[ROWS] = count
+    state[NEXT_ROW] = 0
+    return 0
+
+
+def read_some(
+    source: Pointer,
+    shift: int,
+    rows: Pointer,
+    capacity: int,
+    batch: int,
+    start_offset: int,
+    end_offset: int,
+    offset: Pointer,
+    key_start: Pointer,
+    content_start: Pointer,
+    key_length: Pointer,
+    content_length: Pointer,
+    count: int,
+    room: int,
+    state: Pointer,
+    report: Pointer,
+) -> tuple[int, int]:
+    """(fault, rows in the columns): one batch from its next record on, as far as there is room."""
+    base_offset = rows[BASE_OFFSET * capacity + batch]
+    last_offset = rows[LAST_OFFSET * capacity + batch]
+    record_count = rows[RECORD_COUNT * capacity + batch]
+    stop = rows[PAYLOAD_END * capacity + batch] - shift
+    index = state[NEXT_RECORD]
+    position = state[NEXT_POSITION]
+    if index == 0:
+        position = rows[PAYLOAD_START * capacity + batch] - shift
+    # What comes next must lie behind both.
+    before = max(state[LAST_SEEN], base_offset - 1)
+    fault = 0
+    while index < record_count and count < room:
+        fault, position, record_end, _, _, offset_delta = read_record_head(source, position, stop)
+        if fault != 0:
+            break
+        body = position
+        fault, key_at, key_size, value_at, value_size, _, _ = read_record_body(
+            source, position, record_end
+        )
+        if fault != 0:
+            position = key_at
+            break
+        position = record_end
+        prefetch(source, position + READ_AHEAD)
+        here = i64(base_offset + offset_delta)
+        if here <= before or here > last_offset:
+            report[FAULTY_RECORD] = index
+            report[FAULT_DETAIL] = here
+            return BAD_ORDER, count
+        before = here
+        index += 1
+        if here < start_offset or here >= end_offset:
+            continue
+        state[RECORDS] = state[RECORDS] + 1
+        if key_size < 0:
+            state[KEYLESS] = state[KEYLESS] + 1
+            continue
+        offset[count] = here
+        key_start[count] = key_at
+        key_length[count] = key_size
+        content_start[count] = body
+        content_length[count] = content_size(body, key_size, value_at, value_size)
+        count += 1
+    if fault == 0 and index == record_count and position != stop:
+        fault = TRAILING_BYTES
+    report[FAULTY_RECORD] = index
+    report[FAULT_DETAIL] = position + shift
+    state[LAST_SEEN] = before
+    state[NEXT_RECORD] = index if index < record_count else 0
+    state[NEXT_POSITION] = position
+    return fault, count
+
+
+def content_size(body: int, key_size: int, value_at: int, value_size: int) -> int:
+    """Bytes from the length of the key to the end of the value; NO_VALUE or SPREAD."""
+    if value_size < 0:
+        return NO_VALUE
+    size = value_at + value_size - body
+    if size != length_size(key_size) + key_size + length_size(value_size) + value_size:
+        return SPREAD
+    return size
+
+
+def settle_rows(
+    table: Pointer,
+    slots: int,
+    facts: Pointer,
+    limit: int,
+    stride: int,
+    offset: Pointer,
+    content_length: Pointer,
+    low: Pointer,
+    high: Pointer,
+    number: Pointer,
+    state: Pointer,
+) -> int:
+    """Lets each row be its key's latest, in order, and counts what that turns."""
+    size = state[KEYS]
+    for index in range(state[NEXT_ROW], state[ROWS]):
+        prefetch(table, first_slot(slots, low[index]))
+    for index in range(state[NEXT_ROW], state[ROWS]):
+        number[index] = ask_for_facts(table, slots, facts, size, stride, low[index])
+    for index in range(state[NEXT_ROW], state[ROWS]):
+        slot = number[index]
+        if slot >= 0:
+            slot = slot_of_key(table, slots, slot, facts, size, stride, low[index], high[index])
+        if slot < 0:
+            return NO_ROOM
+        which = number_in(table[slot])
+        if which < 0:
+            if size >= limit:
+                state[NEXT_ROW] = index
+                return KEYS_FULL
+            which = size
+            size += 1
+            state[KEYS] = size
+            table[slot] = u64(u64(low[index] & u64(TAG_MASK)) | u64(size))
+            facts[which * stride] = low[index]
+            facts[which * stride + KEY_HIGH] = high[index]
+            facts[which * stride + MARK] = u64(NO_RECORD)
+        number[index] = which
+        # Its content may lie in the next cache line, and is written later.
+        prefetch(facts, which * stride + stride - 1)
+        at = which * stride + MARK
+        before = i64(facts[at])
+        if i64(content_length[index]) == NO_VALUE:
+            state[TOMBSTONES] = state[TOMBSTONES] + 1
+            if before >= 0:
+                state[DELETES_APPLIED] = state[DELETES_APPLIED] + 1
+            facts[at] = u64(~offset[index])
+        else:
+            if before < 0 and before != NO_RECORD:
+                state[RECREATED] = state[RECREATED] + 1
+            facts[at] = u64(offset[index])
+    state[NEXT_ROW] = state[ROWS]
+    return 0
+
+
+def hash_latest(
+    source: Pointer,
+    source_end: int,
+    facts: Pointer,
+    stride: int,
+    offset: Pointer,
+    content_start: Pointer,
+    content_length: Pointer,
+    number: Pointer,
+    c0: int,
+    c1: int,
+    low: Pointer,
+    high: Pointer,
+    lanes: Pointer,
+    count: int,
+) -> None:
     """Hashes key and value, with their lengths, of each row that is its key's latest and live.
 
-    They lie side by side in a record, so they are hashed where they are; rows whose lengths took
-    more bytes than they need are listed in `odd`. report: odd rows, or the index of a bad span.
+    They lie side by side in a record, so they are hashed where they are.
     """
-    odd_count = 0
+    kept = 0
     for index in range(count):
-        at = number[index]
-        value_size = i64(value_length[index])
-        if at < 0 or value_size < 0:
+        at = number[index] * stride
+        if i64(facts[at + MARK]) != offset[index]:
             continue
-        if at >= size:
-            return BAD_NUMBER
-        if mark[at] != offset[index]:
+        if i64(content_length[index]) == SPREAD:
+            facts[at + CONTENT_LOW], facts[at + CONTENT_HIGH] = hash_spread(
+                source, content_start[index], source_end, c0, c1
+            )
             continue
-        key_size = i64(key_length[index])
-        start = key_start[index] - varint_size(key_size)
-        length = value_start[index] + value_size - start
-        # The second half: a span made of numbers that do not fit together may be negative.
-        if not span_is_inside(start, length, split, end) or length < key_size + value_size + 2:
-            report[0] = index
-            return BAD_SPAN
-        source, place = buffer, start
-        if start >= split:
-            source, place = arena, start - split
-        last = i64(source[place + varint_size(key_size) - 1])
-        between = length - varint_size(key_size) - key_size - value_size
-        # Only the varint of zero ends in a zero byte, unless it is longer than it need be.
-        if (last == 0 and key_size != 0) or between != varint_size(value_size):
-            odd[odd_count] = index
-            odd_count += 1
-            continue
-        low[at], high[at] = siphash128(source, place, length, k0, k1)
-    report[0] = odd_count
-    return 0
+        content_start[kept] = content_start[index]
+        content_length[kept] = content_length[index]
+        number[kept] = number[index]
+        kept += 1
+    hash_pieces(source, content_start, content_length, kept, c0, c1, low, high, lanes)
+    for index in range(kept):
+        at = number[index] * stride
+        facts[at + CONTENT_LOW] = low[index]
+        facts[at + CONTENT_HIGH] = high[index]
