@@ -37,9 +37,10 @@ from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.outgoing import Outgoing, built_batches
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.producing import BatchProducer
+from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import Connection, RowOptions, Rows
 from ledgerstone.spark.schema import projection, schema_of
-from ledgerstone.spark.tasks import RangeTask, read_range
+from ledgerstone.spark.tasks import read_range
 from ledgerstone.spark.write_options import WriteOptions
 from ledgerstone.types import TopicPartition
 

@@ -118,8 +118,8 @@ def _show_key(client: Client, status: dict[str, Any], key: bytes, *, as_json: bo
             "here, or it is gone for good"
         )
     gates = _gates(status)
-    next_offsets = [*(offset for offset, _, _ in records[1:]), None]
-    for (offset, is_tombstone, horizon_ms), next_offset in zip(records, next_offsets, strict=True):
+    for at, (offset, is_tombstone, horizon_ms) in enumerate(records):
+        next_offset = records[at + 1][0] if at + 1 < len(records) else None
         record = KeyRecord(offset, is_tombstone, horizon_ms, next_offset)
         reason = explain_record(record, gates, now_ms=status["now_ms"], holds=_holds(status))
         if as_json:

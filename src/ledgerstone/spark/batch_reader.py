@@ -14,9 +14,9 @@ from ledgerstone.client.offsets import list_offsets
 from ledgerstone.spark.filters import Bounds, Pruning, pruning_of
 from ledgerstone.spark.planning import OffsetRange, plan, ranges_between
 from ledgerstone.spark.positions import partitions_of, resolve
+from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import Fold, ReadOptions, Rows
 from ledgerstone.spark.schema import Projection
-from ledgerstone.spark.tasks import RangeTask, read_range
 from ledgerstone.spark.worker import connect, settle
 from ledgerstone.types import NO_OFFSET
 
@@ -60,6 +60,8 @@ class BatchReader(DataSourceReader):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from ledgerstone.spark.tasks import read_range  # with all that makes rows
+
         return read_range(partition, self.connection, self.options.rows, self.pruning, self.shape)
 
 

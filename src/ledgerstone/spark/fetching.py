@@ -6,28 +6,25 @@ interpreter. What is missing at the front or the end is data loss, never a silen
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from ledgerstone.client.ahead import one_ahead
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.fetcher import (
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    FetchConfig,
-    Fetched,
-    Fetcher,
-)
+from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
 from ledgerstone.client.offsets import list_offsets
 from ledgerstone.errors import OffsetOutOfRange
 from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
 from ledgerstone.spark.offsets import EARLIEST, LATEST
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.read_options import Isolation, RowOptions
+from ledgerstone.spark.read_options import RowOptions
 
-LEVELS: Final = {
-    Isolation.READ_COMMITTED: READ_COMMITTED,
-    Isolation.READ_UNCOMMITTED: READ_UNCOMMITTED,
-}
+# How large records are is known after the first answer: a small range is not worth more than this,
+# and a large one is worked on sooner.
+FIRST_BYTES: Final = 1 << 20
+# Batches are whole, so the end of a range lies somewhere in the last one.
+_MARGIN_BYTES: Final = 1 << 18
 
 logger = logging.getLogger(__name__)
 
@@ -41,16 +38,25 @@ def windows(
     config = FetchConfig(
         max_bytes=fetch_bytes,
         partition_max_bytes=fetch_bytes,
-        isolation_level=LEVELS[rows.isolation],
+        isolation_level=rows.isolation.level,
     )
-    return one_ahead(_fetch(client, Fetcher(client, config), wanted, rows))
+    answers = _fetch(client, Fetcher(client, config), wanted, rows)
+    first = next(answers, None)
+    if first is None:
+        return
+    if first.next_offset >= wanted.end_offset:
+        yield first  # All there is: no thread is worth starting.
+        return
+    yield from one_ahead(chain((first,), answers))
 
 
 def _fetch(
     client: Client, fetcher: Fetcher, wanted: OffsetRange, rows: RowOptions
 ) -> Iterator[Fetched]:
-    position, max_wait_ms = wanted.start_offset, 0
+    position, max_wait_ms, most_bytes = wanted.start_offset, 0, fetcher.config.max_bytes
+    size = min(FIRST_BYTES, most_bytes)
     while position < wanted.end_offset:
+        fetcher.config = replace(fetcher.config, max_bytes=size, partition_max_bytes=size)
         try:
             (fetched,) = fetcher.fetch({wanted.partition: position}, max_wait_ms=max_wait_ms)
         except OffsetOutOfRange:
@@ -60,6 +66,7 @@ def _fetch(
             position = resumed
             continue
         if fetched.next_offset > position:
+            size = min(_bytes_left(fetched, wanted), most_bytes)
             position, max_wait_ms = fetched.next_offset, 0
             yield fetched
             continue
@@ -71,6 +78,14 @@ def _fetch(
         # There is more, but it did not come. Asking again at once would only keep the broker
         # from sending it.
         max_wait_ms = fetcher.config.max_wait_ms
+
+
+def _bytes_left(fetched: Fetched, wanted: OffsetRange) -> int:
+    """About as many as the rest of the range has, if it is like what came last."""
+    offsets = fetched.next_offset - fetched.fetch_offset
+    left = max(wanted.end_offset - fetched.next_offset, 0)
+    expected = fetched.records.nbytes * left // offsets
+    return expected + max(expected >> 3, _MARGIN_BYTES)
 
 
 def _after_loss(client: Client, wanted: OffsetRange, position: int, rows: RowOptions) -> int | None:

@@ -8,10 +8,9 @@ must not keep records from it, which is why `narrowed` is told about it.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql.datasource import (
     EqualNullSafe,
     EqualTo,
@@ -25,9 +24,14 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from ledgerstone.records.kernels import Columns, hash_keys
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.types import INT64_MAX, TopicPartition
+
+if TYPE_CHECKING:
+    # A planner decides what is read and sees no record; it need not load the kernels.
+    from numpy.typing import NDArray
+
+    from ledgerstone.records.kernels import Columns
 
 _EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 # Any seed will do: a collision lets a row through that Spark then drops.
@@ -73,7 +77,7 @@ class Pruning:
         end = min(wanted.end_offset, self.offsets.highest + 1)
         return OffsetRange(wanted.partition, start, end) if start < end else None
 
-    def mask(self, columns: Columns) -> NDArray[np.bool_] | None:
+    def mask(self, columns: "Columns") -> "NDArray[np.bool_] | None":
         """Which records may pass; None if all do."""
         found: NDArray[np.bool_] | None = None
         for column, bounds in (
@@ -92,7 +96,9 @@ class Pruning:
         return found
 
 
-def _has_key(columns: Columns, keys: tuple[bytes, ...]) -> NDArray[np.bool_]:
+def _has_key(columns: "Columns", keys: tuple[bytes, ...]) -> "NDArray[np.bool_]":
+    from ledgerstone.records.kernels import hash_keys
+
     low, high = hash_keys(
         columns.buffer, columns.key_start, columns.key_length, _SEED, arena=columns.arena
     )

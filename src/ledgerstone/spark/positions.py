@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import list_offsets
 from ledgerstone.errors import ConfigError, UnknownTopicOrPartition
-from ledgerstone.spark.fetching import LEVELS
 from ledgerstone.spark.offsets import EARLIEST, LATEST
 from ledgerstone.spark.read_options import Isolation, Position, Topics
 from ledgerstone.types import NO_OFFSET, TopicPartition
@@ -42,7 +41,7 @@ def offsets_at(
 ) -> dict[TopicPartition, int]:
     """EARLIEST, or LATEST as far as the reader may see."""
     wanted = dict.fromkeys(partitions, at)
-    listed = list_offsets(client, wanted, isolation_level=LEVELS[isolation]) if wanted else {}
+    listed = list_offsets(client, wanted, isolation_level=isolation.level) if wanted else {}
     return {each: found.offset for each, found in listed.items()}
 
 
@@ -92,7 +91,7 @@ def _by_time(
     position: Position,
     what: str,
 ) -> dict[TopicPartition, int]:
-    listed = list_offsets(client, times, isolation_level=LEVELS[isolation]) if times else {}
+    listed = list_offsets(client, times, isolation_level=isolation.level) if times else {}
     late = [each for each in times if listed[each].offset == NO_OFFSET]
     if late and position.late_is_error:
         raise ConfigError(

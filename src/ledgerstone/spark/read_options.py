@@ -26,6 +26,11 @@ class Isolation(Enum):
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
 
+    @property
+    def level(self) -> int:
+        """As the protocol says it."""
+        return 1 if self is Isolation.READ_COMMITTED else 0
+
 
 class Fold(Enum):
     NONE = "none"

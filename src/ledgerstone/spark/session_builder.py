@@ -6,8 +6,10 @@ passes in `conf` wins. Environment variables are set only where they are not set
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +17,10 @@ import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from ledgerstone.records.kernels.cache import cache_directory
 from ledgerstone.spark.class_archive import ClassArchive, archive_for, keep_when_ended
 from ledgerstone.spark.java import find_java
+from ledgerstone.spark.spark_home import linked_home
 
 LOOPBACK: Final = "127.0.0.1"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -76,6 +80,7 @@ def _java_options(plan: SessionPlan, archive: ClassArchive | None) -> list[str]:
 def start(plan: SessionPlan) -> SparkSession:
     """The session; starts a JVM unless this process has one already."""
     archive = None
+    home = _spark_home(plan)
     if SparkContext._gateway is None:
         java = find_java(os.environ)
         os.environ["JAVA_HOME"] = str(java.path)
@@ -84,13 +89,39 @@ def start(plan: SessionPlan) -> SparkSession:
         if plan.is_local:
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
         if plan.fast_start:
-            spark_home = Path(pyspark.__file__).parent
-            archive = archive_for(java, pyspark.__version__, spark_home)
+            archive = archive_for(java, pyspark.__version__, home)
     builder = SparkSession.builder
     for key, value in settings(plan, archive).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _started_from(home):
+        session = builder.getOrCreate()
     gateway = SparkContext._gateway
     if archive is not None and gateway is not None:
         keep_when_ended(archive, gateway.proc)
     return session
+
+
+def _spark_home(plan: SessionPlan) -> Path:
+    """The one that is set, else one whose Python processes start quickly, else as installed."""
+    if given := os.environ.get("SPARK_HOME"):
+        return Path(given)
+    installed = Path(pyspark.__file__).parent
+    if not plan.is_local:
+        return installed  # Executors elsewhere may be told the path, and have no such directory.
+    py4j = find_spec("py4j")
+    packages = {"pyspark": installed}
+    if py4j is not None and py4j.origin is not None:
+        packages["py4j"] = Path(py4j.origin).parent
+    return linked_home(installed, packages, cache_directory()) or installed
+
+
+@contextmanager
+def _started_from(home: Path) -> Iterator[None]:
+    """For the JVM only: what this process starts later may belong to another Spark."""
+    before = os.environ.get("SPARK_HOME")
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SPARK_HOME"]

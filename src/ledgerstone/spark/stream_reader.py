@@ -20,7 +20,6 @@ from pyspark.sql.streaming.datasource import (
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
-from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.offsets import (
     EARLIEST,
     LATEST,
@@ -34,9 +33,9 @@ from ledgerstone.spark.offsets import (
 from ledgerstone.spark.planning import plan, ranges_between
 from ledgerstone.spark.positions import offsets_at, partitions_of, resolve
 from ledgerstone.spark.progress import publish
+from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import ReadOptions
 from ledgerstone.spark.schema import Projection
-from ledgerstone.spark.tasks import RangeTask, read_range
 from ledgerstone.spark.tombstone_watch import TombstoneWatch
 from ledgerstone.spark.worker import connect, settle
 from ledgerstone.types import TopicPartition
@@ -152,6 +151,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangeTask(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # What makes rows is loaded by tasks alone: each query starts a planner of its own.
+        from ledgerstone.spark.filters import Pruning
+        from ledgerstone.spark.tasks import read_range
+
         return read_range(partition, self.connection, self.options.rows, Pruning(), self.shape)
 
     # -- the end of a batch, and of a query ----------------------------------------------------

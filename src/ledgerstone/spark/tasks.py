@@ -1,7 +1,4 @@
-"""What one task reads, and the reading. Shell; runs in a Python worker of an executor.
-
-A task is a range of offsets of one partition: picklable, without a connection.
-"""
+"""The reading of one task. Shell; runs in a Python worker of an executor."""
 
 import logging
 from collections.abc import Iterator
@@ -14,22 +11,14 @@ from ledgerstone.spark.fetching import windows
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.gaps import gap_batches
 from ledgerstone.spark.planning import OffsetRange
+from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import Connection, RowOptions, Rows
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.windows import ReadFrom, Window, record_batches
-from ledgerstone.spark.worker import connect, settle
+from ledgerstone.spark.worker import kept_client, settle
 from ledgerstone.system import SystemDice
 
 logger = logging.getLogger(__name__)
-
-
-class RangeTask(InputPartition):
-    def __init__(self, wanted: OffsetRange) -> None:
-        super().__init__(None)
-        self.wanted = wanted
-
-    def __repr__(self) -> str:
-        return f"RangeTask({self.wanted})"
 
 
 def read_range(
@@ -39,12 +28,16 @@ def read_range(
     pruning: Pruning,
     shape: Projection,
 ) -> Iterator[pa.RecordBatch]:
-    settle()
     if not isinstance(task, RangeTask):
         return  # Spark makes one task out of none, and gives it nothing to do.
-    with connect(connection) as client:
-        read_from = _over_the_wire(client, connection, task.wanted, rows)
+    client = kept_client(connection)
+    read_from = _over_the_wire(client, connection, task.wanted, rows)
+    try:
         yield from rows_of(read_from, task.wanted, rows, pruning, shape)
+    except BaseException:
+        client.close()  # Whatever is wrong, the next task is not to inherit it.
+        raise
+    settle()
 
 
 def rows_of(

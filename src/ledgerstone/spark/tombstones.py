@@ -5,7 +5,6 @@ reader that is still below it may have missed one. Of other brokers only this is
 stays for `delete.retention.ms`, so a reader that was away for longer may have missed some.
 """
 
-import http.client
 import json
 import logging
 from collections.abc import Mapping
@@ -101,6 +100,8 @@ def http_addresses(client: Client) -> list[tuple[str, int]]:
 
 
 def get_json(host: str, port: int, path: str) -> dict[str, Any] | None:
+    import http.client  # It brings TLS and mail along; who asks another broker needs none of it.
+
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", path)

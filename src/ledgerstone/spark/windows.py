@@ -78,7 +78,7 @@ def latest_per_key(
     read_from: ReadFrom, wanted: OffsetRange, rows: RowOptions, *, seed: bytes
 ) -> Iterator[Columns]:
     """The latest record of each key of the range, tombstones included; no record without a key."""
-    fold = LatestPerKey(seed=seed, start_offset=wanted.start_offset)
+    fold = LatestPerKey(seed=seed, start_offset=wanted.start_offset, with_contents=False)
     kept: list[Window] = []
     kept_bytes, resume_at = 0, wanted.end_offset
     for window in read_from(wanted.start_offset):

@@ -1,0 +1,17 @@
+"""A task over the wire: a range of offsets of one partition, picklable, no connection. Pure.
+
+Apart from the reading, because a planner makes tasks and has no use for what makes rows.
+"""
+
+from pyspark.sql.datasource import InputPartition
+
+from ledgerstone.spark.planning import OffsetRange
+
+
+class RangeTask(InputPartition):
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(None)
+        self.wanted = wanted
+
+    def __repr__(self) -> str:
+        return f"RangeTask({self.wanted})"
