@@ -110,6 +110,9 @@ class KafkaPythonMember:
             heartbeat_interval_ms=HEARTBEAT_MS,
             metadata_max_age_ms=500,
         )
+        # A leader that joins before it has heard of the topic assigns nothing, and if the topic
+        # comes in the middle of that it does not notice.
+        self.consumer.partitions_for_topic(topic)
         self.consumer.subscribe([topic], listener=_CountRevocations(self))
 
     def poll(self) -> list[Got]:
