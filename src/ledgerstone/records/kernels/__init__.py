@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ledgerstone.records.kernels.cleaning import (
         CleanedPayloads,
         PutState,
-        Scratch,
         clean_payloads,
         map_payloads,
     )
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     )
     from ledgerstone.records.kernels.payloads import Arena, Payloads
     from ledgerstone.records.kernels.rewriting import BatchAction, Outcome, Rewritten, rewrite
+    from ledgerstone.records.kernels.scratch import Scratch
     from ledgerstone.records.kernels.windows import Batches, Columns, scan, walk
 
 __all__ = [
@@ -82,7 +82,7 @@ _LAZY: Final = {
     "Checked": "checking",
     "CleanedPayloads": "cleaning",
     "PutState": "cleaning",
-    "Scratch": "cleaning",
+    "Scratch": "scratch",
     "clean_payloads": "cleaning",
     "map_payloads": "cleaning",
     "Arena": "payloads",

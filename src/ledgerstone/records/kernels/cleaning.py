@@ -24,30 +24,25 @@ from ledgerstone.records.batch import (
     write_crc,
 )
 from ledgerstone.records.compression import Codecs
-from ledgerstone.records.kernels.abi import LANE_WORDS
 from ledgerstone.records.kernels.hashing import UInt64s
 from ledgerstone.records.kernels.key_offsets import JudgementRules, slots_of
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import Pinned, Place
+from ledgerstone.records.kernels.memory import Place
 from ledgerstone.records.kernels.payloads import Payloads
 from ledgerstone.records.kernels.rewriting import MAX_RECORD_GROWTH, Outcome
+from ledgerstone.records.kernels.scratch import (
+    KINDS,
+    RANGE_FIELDS,
+    RANGES_AT,
+    PinnedWindow,
+    Scratch,
+)
 from ledgerstone.records.kernels.windows import Bytes, Int64s, raise_malformed
 from ledgerstone.records.record import RecordFault
 from ledgerstone.types import INT64_MAX
 
-# Some batches at a time: their columns stay in the first cache, and slots are waited for together.
-_FIRST_ROOM: Final = 512
-_WIDE, _NARROW, _WORDS = 4, 3, 2
 _STATE_FIELDS: Final = 6
-_OUTCOME_FIELDS: Final = 7
-# Numbers of each kind, the earliest horizon, what was removed; then ranges of kept tombstones.
-_KINDS: Final = 7
-_RANGES_AT: Final = 10
-_RANGE_FIELDS: Final = 3
-_MAX_RANGES: Final = 32
-_COUNT_FIELDS: Final = _RANGES_AT + 1 + _RANGE_FIELDS * _MAX_RANGES
-_NO_COUNTS: Final = np.array([*[0] * _KINDS, INT64_MAX, INT64_MAX, -1, 0], np.int64)
-_REPORT_FIELDS: Final = 5
+_NO_COUNTS: Final = np.array([*[0] * KINDS, INT64_MAX, INT64_MAX, -1, 0], np.int64)
 _NO_MINIMUM: Final = -(2**63)
 _BATCH_TOO_LARGE: Final = 102
 _BAD_OFFSET: Final = 110
@@ -56,64 +51,6 @@ _CODECS: Final = tuple(Codec)
 _INT32: Final = Struct(">i")
 _UINT32: Final = Struct(">I")
 _State: Final = ctypes.c_int64 * _STATE_FIELDS
-_Rules: Final = ctypes.c_int64 * len(JudgementRules._fields)
-
-
-class Scratch:
-    """Memory that one cleaning's kernel calls share, and the addresses of what they all get.
-    Nothing in it outlives a call but a `PutState`'s rows, and an answer's columns until the next.
-    """
-
-    __slots__ = (
-        *("_columns", "_outcomes", "_rules", "_rules_numbers", "columns", "counts", "counts_at"),
-        *("keep", "pinned", "report", "report_at", "room"),
-    )
-
-    def __init__(self) -> None:
-        self.reserve(_FIRST_ROOM)
-        self._outcomes: Int64s = np.empty((_OUTCOME_FIELDS, 0), np.int64)
-        self._rules: JudgementRules | None = None
-        self._rules_numbers = _Rules()
-        self.counts: Int64s = np.empty(_COUNT_FIELDS, np.int64)
-        self.report: Int64s = np.zeros(_REPORT_FIELDS, np.int64)
-        self.counts_at = ctypes.c_void_p(self.counts.ctypes.data)
-        self.report_at = ctypes.c_void_p(self.report.ctypes.data)
-        self.pinned = PinnedWindow(*(Pinned() for _ in PinnedWindow._fields))
-
-    def reserve(self, room: int) -> None:
-        """Places for `room` records, all of which some bytes back."""
-        self.room = room
-        wide, narrow = np.empty((_WIDE, room), np.int64), np.empty((_NARROW, room), np.int32)
-        words, keep = np.empty((_WORDS, room), np.uint64), np.empty(room, np.uint8)
-        lanes = np.zeros(LANE_WORDS, np.uint64)
-        self._columns = (wide, narrow, words, lanes, keep)
-        rows = (*wide, *narrow, *words, lanes)
-        self.columns = tuple(ctypes.c_void_p(row.ctypes.data) for row in rows)
-        self.keep = ctypes.c_void_p(keep.ctypes.data)
-
-    def outcomes(self, capacity: int) -> Int64s:
-        """A place for what becomes of each of `capacity` batches."""
-        # Windows of one reader nearly always have the same capacity.
-        if self._outcomes.shape[1] != capacity:
-            self._outcomes = np.empty((_OUTCOME_FIELDS, capacity), np.int64)
-        return self._outcomes
-
-    def rules(self, rules: JudgementRules) -> "ctypes.Array[ctypes.c_int64]":
-        if rules != self._rules:
-            self._rules, self._rules_numbers = rules, _Rules(*rules)
-        return self._rules_numbers
-
-
-class PinnedWindow(NamedTuple):
-    """What is usually the same from window to window."""
-
-    buffer: Pinned
-    arena: Pinned
-    rows: Pinned
-    actions: Pinned
-    table: Pinned
-    out: Pinned
-    outcomes: Pinned
 
 
 class PutState:
@@ -223,7 +160,7 @@ def clean_payloads(
         payloads, actions, scratch.pinned, table
     )
     outcomes = scratch.outcomes(capacity)
-    scratch.counts[: _RANGES_AT + 1] = _NO_COUNTS
+    scratch.counts[: RANGES_AT + 1] = _NO_COUNTS
     status = kernel("clean_batches")(
         buffer,
         split,
@@ -259,7 +196,7 @@ def clean_payloads(
         # What was compressed has been taken apart, so its records lie in the arena.
         has_compressed=payloads.arena_used > 0,
     )
-    known = scratch.counts[: _RANGES_AT + 1].tolist()
+    known = scratch.counts[: RANGES_AT + 1].tolist()
     *kinds, earliest, removed_first, removed_last, ranges = known
     horizon = None if earliest == INT64_MAX else earliest
     removed = None if removed_last < 0 else (removed_first, removed_last)
@@ -272,8 +209,8 @@ def clean_payloads(
 def _ranges(counts: Int64s, known: int) -> list[tuple[int, int, int]]:
     if not known:
         return []
-    first = _RANGES_AT + 1
-    rows = counts[first : first + _RANGE_FIELDS * known].tolist()
+    first = RANGES_AT + 1
+    rows = counts[first : first + RANGE_FIELDS * known].tolist()
     return list(zip(rows[::3], rows[1::3], rows[2::3], strict=True))
 
 
