@@ -100,10 +100,8 @@ class Broker:
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
     # Connections whose waiting request was answered: what came behind it is served then.
     _answered: dict[int, None] = field(default_factory=dict)
-    # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked, and
-    # says when it will look by itself.
+    # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked.
     may_be_due_sooner: bool = True
-    scheduled_ms: int = 0
     _idle_check_ms: int = 0
 
     def __post_init__(self) -> None:
@@ -306,7 +304,7 @@ class Broker:
         peer.is_cut_short = False
         while peer.in_work is None and not peer.is_closing:
             if budget <= 0 or requests == 0:
-                peer.is_cut_short = wire.has_news
+                peer.is_cut_short = True
                 break
             requests -= 1
             try:
@@ -326,8 +324,7 @@ class Broker:
             del received
             if isinstance(answer, Parked):
                 self.purgatory.park(request, answer)
-                if answer.deadline_ms < self.scheduled_ms:
-                    self.may_be_due_sooner = True
+                self.may_be_due_sooner = True
                 continue
             if request.api_key not in _UNSCHEDULED:
                 self.may_be_due_sooner = True
@@ -389,9 +386,7 @@ class Broker:
                     self.answer(request, response)
             answered, self._answered = self._answered, {}
             for number in answered:
-                peer = self.peers.by_number[number]
-                if peer.wire.has_news:
-                    self._serve(peer)
+                self._serve(self.peers.by_number[number])
         if self.peers.starved and self.peers.memory.has_given_back:
             self._effects.extend(map(Resume, self.peers.take_resumable()))
         effects, self._effects = self._effects, []

@@ -143,6 +143,17 @@ class Runtime:
 
     def _watch(self, connection: _Connection) -> None:
         """Reads while nothing waits to be sent, writes while something does."""
+        wants_read = (
+            not connection.unsent
+            and not connection.closing
+            and self._broker.wants_read(connection.number)
+        )
+        if wants_read != connection.reading:
+            connection.reading = wants_read
+            if wants_read:
+                self._loop.add_reader(connection.fd, self._readable, connection)
+            else:
+                self._loop.remove_reader(connection.fd)
         wants_write = bool(connection.unsent)
         if wants_write != connection.writing:
             connection.writing = wants_write
@@ -150,23 +161,8 @@ class Runtime:
                 self._loop.add_writer(connection.fd, self._writable, connection)
             else:
                 self._loop.remove_writer(connection.fd)
-        wants_read = not connection.closing and self._broker.wants_read(connection.number)
-        if connection.reading:
-            # Who has an answer under way rarely sends more: `_readable` finds out.
-            if not wants_read:
-                self._stop_reading(connection)
-        elif wants_read and not wants_write:
-            connection.reading = True
-            self._loop.add_reader(connection.fd, self._readable, connection)
-
-    def _stop_reading(self, connection: _Connection) -> None:
-        connection.reading = False
-        self._loop.remove_reader(connection.fd)
 
     def _readable(self, connection: _Connection) -> None:
-        if connection.unsent:
-            self._stop_reading(connection)
-            return
         number = connection.number
         for _ in range(RECEIVES_PER_TURN):
             room = self._broker.room_for(number)
@@ -196,8 +192,8 @@ class Runtime:
     def _settle(self, connection: _Connection) -> None:
         """Watches the socket; what was received ahead is served on in a turn of its own."""
         broker, number = self._broker, connection.number
-        is_settled = connection.reading and not connection.unsent and not connection.writing
-        if not (is_settled and broker.wants_read(number)) and number in self._connections:
+        is_settled = connection.reading and not connection.unsent and broker.wants_read(number)
+        if not is_settled and number in self._connections:
             self._watch(connection)
             self._serve_soon(connection)
         if broker.may_be_due_sooner:
@@ -399,10 +395,8 @@ class Runtime:
 
     def _reschedule(self) -> None:
         """One timer, for the broker's next deadline; moved only when that comes earlier."""
-        broker = self._broker
-        broker.may_be_due_sooner = False
-        broker.scheduled_ms = broker.next_deadline_ms
-        delay_s = max(broker.scheduled_ms - broker.clock.monotonic_ms(), 0) / 1000
+        self._broker.may_be_due_sooner = False
+        delay_s = max(self._broker.next_deadline_ms - self._broker.clock.monotonic_ms(), 0) / 1000
         due = self._loop.time() + delay_s
         if self._timer is not None:
             if not self._timer.cancelled() and self._timer.when() <= due + 0.0005:

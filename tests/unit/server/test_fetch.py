@@ -66,19 +66,6 @@ def test_long_poll_is_woken_by_a_produce(
     assert len(machine.broker.purgatory) == 0
 
 
-@pytest.mark.parametrize(("scheduled_in_ms", "is_sooner"), [(500, False), (501, True)])
-def test_long_poll_moves_the_next_tick_only_when_it_ends_before(
-    machine: InProcess, reader: Client, scheduled_in_ms: int, is_sooner: bool
-) -> None:
-    broker = machine.broker
-    broker.scheduled_ms = machine.clock.monotonic_ms() + scheduled_in_ms
-    broker.may_be_due_sooner = False
-
-    reader.send(fetch(max_wait_ms=500, min_bytes=1), BY_NAME)
-
-    assert broker.may_be_due_sooner == is_sooner
-
-
 def test_growth_of_another_partition_does_not_wake_a_long_poll(
     client: Client, reader: Client
 ) -> None:

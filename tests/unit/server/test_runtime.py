@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.message import ApiMessage
@@ -20,8 +20,6 @@ from tests.unit.server.asks import create_topic, fetch, write
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 TIMEOUT_S = 10
-
-T = TypeVar("T")
 
 
 class Served:
@@ -129,43 +127,6 @@ def test_answer_larger_than_the_socket_takes_arrives_whole_and_then_the_next() -
         peer.close()
 
     serve(machine, story)
-
-
-def test_peer_that_sends_before_it_has_read_its_answer_is_not_read() -> None:
-    machine = InProcess()
-    client = machine.connect()
-    create_topic(client, max_message_bytes="9000000")
-    write(client, *("v" * 800_000 for _ in range(8)))
-
-    async def story(served: Served) -> None:
-        peer = await served.connect()
-        # Nothing is taken from the socket before somebody waits for an answer.
-        peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        peer.send(fetch(partition_max_bytes=1 << 24, max_bytes=1 << 24), 12)
-        (connection,) = await until(lambda: list(served.runtime._connections.values()))
-        await until(lambda: connection.unsent)
-        still_watched = connection.reading
-
-        peer.send(HELLO)
-        await until(lambda: not connection.reading)
-        left = len(connection.unsent)
-        peer.writer.transport.resume_reading()  # type: ignore[attr-defined]
-        answers = [await peer.answer(), await peer.answer()]
-
-        assert still_watched
-        assert left > 0
-        assert [len(answer) > 6_400_000 for answer in answers] == [True, False]
-        await until(lambda: connection.reading and not connection.writing)
-        peer.close()
-
-    serve(machine, story)
-
-
-async def until(condition: Callable[[], T]) -> T:
-    """What it says, once that is true."""
-    while not (found := condition()):
-        await asyncio.sleep(0)
-    return found
 
 
 def test_closing_at_once_does_not_wait_for_a_peer_that_never_reads() -> None:
