@@ -135,14 +135,12 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
 
 def _next_offsets(places: Sequence[dict[str, Any]]) -> dict[tuple[int, int], int]:
     """For each record of the key the one that follows it in its partition's log."""
-    in_log = sorted((each["partition"], each["offset"]) for each in places if _is_live(each))
+    in_log = sorted(
+        (each["partition"], each["offset"]) for each in places if each["file_state"] == LIVE
+    )
     return {
         record: following[1] for record, following in pairwise(in_log) if record[0] == following[0]
     }
-
-
-def _is_live(place: Mapping[str, Any]) -> bool:
-    return bool(place["file_state"] == LIVE)
 
 
 def _situation(broker: Broker, partition: Partition | None) -> Situation | None:

@@ -153,7 +153,7 @@ def _compile_helpers(modules: dict[str, ModuleType]) -> None:
 
     The modules are this process's own copies, and the process ends with the build.
     """
-    replacements: dict[str, object] = {
+    stand_ins: dict[str, object] = {
         "i16": numba.types.int16,
         "i64": numba.types.int64,
         "u64": numba.types.uint64,
@@ -161,18 +161,17 @@ def _compile_helpers(modules: dict[str, ModuleType]) -> None:
         "prefetch": extending.intrinsic(_prefetch),
         **_crc_instructions(),
     }
+    # By the functions themselves: two modules may each have a helper of the same name.
+    compiled = {getattr(modules["words"], name): made for name, made in stand_ins.items()}
     exported = {(spec.module, spec.function) for spec in KERNELS}
     for module_name, module in modules.items():
-        for name, replacement in replacements.items():
-            if hasattr(module, name):
-                setattr(module, name, replacement)
         for name, function in inspect.getmembers(module, inspect.isfunction):
-            if function.__module__ != module.__name__ or (module_name, name) in exported:
+            if (module_name, name) in exported:
                 continue
-            inline = name not in _OUT_OF_LINE
-            compiled = numba.njit(function, forceinline=inline, **_JIT_OPTIONS)
-            replacements[name] = compiled
-            setattr(module, name, compiled)
+            if function not in compiled:
+                inline = name not in _OUT_OF_LINE
+                compiled[function] = numba.njit(function, forceinline=inline, **_JIT_OPTIONS)
+            setattr(module, name, compiled[function])
 
 
 def _kernel_module(spec: KernelSpec, function: Callable[..., int]) -> llvm.ModuleRef:

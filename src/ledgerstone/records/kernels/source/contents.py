@@ -16,6 +16,8 @@ from ledgerstone.records.kernels.source.siphash import (
     WORD,
     finish,
     finish_lanes,
+    keyed,
+    keyed_lanes,
     last_word,
     mix,
     mix_lanes,
@@ -65,11 +67,7 @@ def hash_ordered(
     source: Pointer, start: Pointer, length: Pointer, taken: int, k0: int, k1: int, lanes: Pointer
 ) -> None:
     """Low and high words of the pieces that have a lane, in the first two columns."""
-    for lane in range(LANES):
-        lanes[lane] = u64(k0 ^ u64(0x736F6D6570736575))
-        lanes[V1 + lane] = u64(k1 ^ u64(0x646F72616E646F6D) ^ u64(0xEE))
-        lanes[V2 + lane] = u64(k0 ^ u64(0x6C7967656E657261))
-        lanes[V3 + lane] = u64(k1 ^ u64(0x7465646279746573))
+    keyed_lanes(lanes, LANES, k0, k1)
     active, word = taken, 0
     while active >= FEW:
         whole = active
@@ -142,10 +140,7 @@ def hash_spread(source: Pointer, position: int, end: int, k0: int, k1: int) -> t
     value_length_at = key_at + key_length
     value_at = value_length_at + length_size(value_length)
     total = value_at + value_length
-    v0 = u64(k0 ^ u64(0x736F6D6570736575))
-    v1 = u64(k1 ^ u64(0x646F72616E646F6D) ^ u64(0xEE))
-    v2 = u64(k0 ^ u64(0x6C7967656E657261))
-    v3 = u64(k1 ^ u64(0x7465646279746573))
+    v0, v1, v2, v3 = keyed(k0, k1)
     word = u64(0)
     for index in range(total):
         if index < key_at:

@@ -83,14 +83,20 @@ def last_word(source: Pointer, start: int, length: int) -> int:
 
 def siphash128(source: Pointer, start: int, length: int, k0: int, k1: int) -> tuple[int, int]:
     """(low word, high word) of one key; the caller has checked the span."""
-    v0 = u64(k0 ^ u64(0x736F6D6570736575))
-    v1 = u64(k1 ^ u64(0x646F72616E646F6D) ^ u64(0xEE))
-    v2 = u64(k0 ^ u64(0x6C7967656E657261))
-    v3 = u64(k1 ^ u64(0x7465646279746573))
+    v0, v1, v2, v3 = keyed(k0, k1)
     for position in range(start, start + (length & ~7), 8):
         v0, v1, v2, v3 = mix(v0, v1, v2, v3, read_word(source, position))
     v0, v1, v2, v3 = mix(v0, v1, v2, v3, last_word(source, start, length))
     return finish(v0, v1, v2, v3)
+
+
+def keyed(k0: int, k1: int) -> tuple[int, int, int, int]:
+    """The state before the first word."""
+    v0 = u64(k0 ^ u64(0x736F6D6570736575))
+    v1 = u64(k1 ^ u64(0x646F72616E646F6D) ^ u64(0xEE))
+    v2 = u64(k0 ^ u64(0x6C7967656E657261))
+    v3 = u64(k1 ^ u64(0x7465646279746573))
+    return v0, v1, v2, v3
 
 
 def mix(v0: int, v1: int, v2: int, v3: int, word: int) -> tuple[int, int, int, int]:
@@ -182,11 +188,7 @@ def hash_lanes(
 ) -> None:
     """Hashes of the keys that have a lane; all of them have so many whole words."""
     count = (taken + VECTOR - 1) & ~(VECTOR - 1)
-    for lane in range(count):
-        lanes[lane] = u64(k0 ^ u64(0x736F6D6570736575))
-        lanes[V1 + lane] = u64(k1 ^ u64(0x646F72616E646F6D) ^ u64(0xEE))
-        lanes[V2 + lane] = u64(k0 ^ u64(0x6C7967656E657261))
-        lanes[V3 + lane] = u64(k1 ^ u64(0x7465646279746573))
+    keyed_lanes(lanes, count, k0, k1)
     for word in range(words):
         for lane in range(taken):
             source, start = locate(buffer, split, arena, key_start[i64(lanes[ROW + lane])])
@@ -202,6 +204,15 @@ def hash_lanes(
         row = i64(lanes[ROW + lane])
         low[row] = lanes[lane]
         high[row] = lanes[V1 + lane]
+
+
+def keyed_lanes(lanes: Pointer, count: int, k0: int, k1: int) -> None:
+    v0, v1, v2, v3 = keyed(k0, k1)
+    for lane in range(count):
+        lanes[lane] = v0
+        lanes[V1 + lane] = v1
+        lanes[V2 + lane] = v2
+        lanes[V3 + lane] = v3
 
 
 def mix_lanes(lanes: Pointer, count: int) -> None:
