@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ledgerstone.records.kernels.abi import LANE_WORDS
-from ledgerstone.records.kernels.source import checking, cleaning, key_offsets, rewrite, walk
+from ledgerstone.records.kernels.source import (
+    checking,
+    cleaning,
+    key_offsets,
+    newest,
+    rewrite,
+    walk,
+)
 from ledgerstone.types import INT64_MAX
 from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s, uint64s
 from tests.oracles.uncompiled import scan_uncompiled
@@ -12,6 +19,7 @@ from tests.oracles.uncompiled import scan_uncompiled
 SEED = (3, 4)
 ROOM = 4
 SLOTS = 16
+BITS = 64
 
 _P = CheckedPointer
 
@@ -20,8 +28,9 @@ class CleanedUncompiled(NamedTuple):
     map_status: int
     clean_status: int
     data: bytes
-    table: list[int]
     counts: list[int]
+    table: list[int]
+    bits_hold: bool
 
 
 def _columns(room: int) -> tuple[_P, _P, _P, _P, _P, _P, _P, _P, _P, _P]:
@@ -46,27 +55,35 @@ def check_uncompiled(
 def clean_uncompiled(
     window: bytes, rules: Sequence[int], *, room: int = ROOM, limit: int = SLOTS
 ) -> CleanedUncompiled | None:
-    """Puts the records of a window into a table and cleans it by that."""
+    """Puts the records of a window into a table and cleans it by that; where the bits hold, by them
+    as well, which must leave the same."""
     status, rows, count = scan_uncompiled(window)
     if status != 0:
         return None
     columns, table = _columns(room), uint64s([0] * (SLOTS * key_offsets.SLOT_WORDS))
-    source, arena, actions = (
-        CheckedPointer(window),
-        CheckedPointer(b""),
-        CheckedPointer([0] * count),
-    )
-    opening = (source, len(window), arena, rows, count)
+    opening = (CheckedPointer(window), len(window), CheckedPointer(b""), rows, count)
+    bits, state = uint64s([0] * (BITS // 64)), int64s([0, 0, 0, 0, -1, 0, 1, -1])
     map_status = cleaning.map_batches(
-        *opening, count, actions, -(2**63), *SEED, table, SLOTS, limit, *columns, room,
-        int64s([0, 0, 0, 0, -1, 0]), int64s([0] * 5),
+        *opening, count, CheckedPointer([0] * count), -(2**63), *SEED, table, SLOTS, limit, bits,
+        0, BITS, *columns, room, state, int64s([0] * 5),
     )  # fmt: skip
-    out, keep = CheckedPointer(bytes(len(window) + 10 * room * count)), CheckedPointer([0] * room)
-    outcomes = int64s([0] * (rewrite.OUTCOME_FIELDS * count))
-    counts, report = int64s([0] * 7 + [INT64_MAX, INT64_MAX, -1] + [0] * 97), int64s([0] * 5)
-    clean_status = cleaning.clean_batches(
-        *opening, 0, count, actions, *SEED, table, SLOTS, int64s(rules), rules[3], *columns,
-        keep, room, out, len(out.numbers), outcomes, counts, report,
-    )  # fmt: skip
-    data = bytes(out.numbers[: report.numbers[0]])
-    return CleanedUncompiled(map_status, clean_status, data, table.numbers, counts.numbers)
+
+    def clean(bit_count: int, actions: _P) -> tuple[int, bytes, list[int]]:
+        out = CheckedPointer(bytes(len(window) + 10 * room * count))
+        keep, outcomes = CheckedPointer([0] * room), int64s([0] * (rewrite.OUTCOME_FIELDS * count))
+        counts, report = int64s([0] * 7 + [INT64_MAX, INT64_MAX, -1] + [0] * 97), int64s([0] * 5)
+        status = cleaning.clean_batches(
+            *opening, 0, count, actions, *SEED, table, SLOTS, bits, 0, bit_count, int64s(rules),
+            rules[3], *columns, keep, room, out, len(out.numbers), outcomes, counts, report,
+        )  # fmt: skip
+        return status, bytes(out.numbers[: report.numbers[0]]), counts.numbers
+
+    cleaned = clean(0, CheckedPointer([0] * count))
+    bits_hold = map_status == 0 and state.numbers[cleaning.BITS_HOLD] != 0
+    if bits_hold:
+        actions = CheckedPointer([0] * count)
+        discarded = newest.discard_superseded(rows, count, count, bits, 0, BITS, rules[0], actions)
+        status, data, counts = clean(BITS, actions)
+        counts[key_offsets.SUPERSEDED] += discarded
+        assert (status, data, counts) == cleaned
+    return CleanedUncompiled(map_status, *cleaned, table=table.numbers, bits_hold=bits_hold)

@@ -83,6 +83,7 @@ class _Pass:
             seed=dice.random_bytes(_SEED_BYTES),
             # Below the first dirty offset earlier passes have dropped what is superseded there.
             latest_offset=plan.first_dirty_offset - 1,
+            end_offset=plan.segments[-1].end_offset if plan.segments else 0,
         )
         self._reader = SegmentReader(
             plan.window_bytes,

@@ -28,6 +28,7 @@ from ledgerstone.cleaner.tombstone_ranges import TraceCollector
 from ledgerstone.cleaner.windows import SegmentReader, Window
 from ledgerstone.errors import CorruptFile, KafkaError
 from ledgerstone.fs import Filesystem
+from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from ledgerstone.records.compression import Codecs
 from ledgerstone.records.kernels import CleanedPayloads, Outcome, Payloads
 from ledgerstone.records.kernels.cleaning import room_for
@@ -122,7 +123,8 @@ class GroupCopier:
                     actions = self._reader.no_actions(window)
                 else:
                     actions = self._decide(window)
-                self._copy_window(window, actions, path, cleaned)
+                by_bits = self._discard_superseded(window, actions)
+                self._copy_window(window, actions, path, cleaned, by_bits=by_bits)
             except KafkaError as error:
                 raise CorruptFile(path, window.position, str(error)) from error
             for entry in self._txns.take_kept():
@@ -140,13 +142,34 @@ class GroupCopier:
         )
         return decisions.actions
 
+    def _discard_superseded(self, window: Window, actions: NDArray[np.uint8]) -> bool:
+        """Batches that nobody has to open; whether the map knows such of this window.
+
+        It does of data that it was built from, in no transaction: that may have been aborted."""
+        if window.checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
+            return False
+        if window.batches.base_offset[0] < self._plan.first_dirty_offset:
+            return False
+        records = self._map.discard_superseded(window.batches, actions)
+        if records is None:
+            return False
+        self._stats.dropped_superseded += records
+        return True
+
     def _copy_window(
-        self, window: Window, actions: NDArray[np.uint8], path: str, cleaned: CleanedSegment
+        self,
+        window: Window,
+        actions: NDArray[np.uint8],
+        path: str,
+        cleaned: CleanedSegment,
+        *,
+        by_bits: bool,
     ) -> None:
         for payloads in self._reader.payloads(window, actions, path):
             left = self._map.clean(
                 payloads,
                 actions,
+                by_bits=by_bits,
                 now_ms=self._plan.now_ms,
                 held_from_offset=self._held_from_offset,
                 new_horizon_ms=self._plan.new_horizon_ms,

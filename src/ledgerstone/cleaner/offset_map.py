@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ledgerstone.records.compression import Codecs
 from ledgerstone.records.kernels import (
+    Batches,
     CleanedPayloads,
     JudgementRules,
     Payloads,
@@ -23,6 +24,7 @@ from ledgerstone.records.kernels import (
 )
 from ledgerstone.records.kernels.cleaning import seed_words
 from ledgerstone.records.kernels.key_offsets import first_slots, grown_in_place, slots_of
+from ledgerstone.records.kernels.newest import NewestBits, discard_superseded
 from ledgerstone.types import INT64_MAX
 
 SLOT_BYTES: Final = 24
@@ -48,11 +50,12 @@ class OffsetMap:
     holds its key with an offset that is not lower. Of records behind it the map knows nothing.
 
     `slots` and `limit` are what the memory allows; the table behind them grows up to that, within
-    the same memory.
+    the same memory. Beside the table there is a bit for each offset up to `end_offset`, set where
+    the newest record of a key lies: of data that went in, it tells the same as the table.
     """
 
     __slots__ = (
-        *("_halvings", "_memory", "_scratch", "_seed", "_state", "_table"),
+        *("_halvings", "_memory", "_newest", "_no_bits", "_scratch", "_seed", "_state", "_table"),
         *("latest_offset", "limit", "size", "slots"),
     )
 
@@ -64,6 +67,7 @@ class OffsetMap:
         load_factor: float,
         seed: bytes,
         latest_offset: int,
+        end_offset: int = 0,
     ) -> None:
         self.slots = memory_bytes // SLOT_BYTES
         self.limit = min(int(self.slots * load_factor), self.slots)
@@ -75,7 +79,9 @@ class OffsetMap:
         self.latest_offset = latest_offset
         self._seed = seed_words(seed)
         self._scratch = scratch
-        self._state = PutState(0, 0)
+        self._newest = NewestBits(latest_offset + 1, end_offset)
+        self._no_bits = NewestBits(0, 0)
+        self._state = PutState(self._newest)
         self._memory = new_table(self.slots)
         # The table's sizes are the full one halved so many times, so that each step doubles it.
         self._halvings = max(0, (self.slots // FIRST_SLOTS).bit_length() - 1)
@@ -102,6 +108,7 @@ class OffsetMap:
                 self._table,
                 self._seed,
                 state,
+                self._newest,
                 limit=min(self.limit, self._room),
                 min_offset=min_offset,
             )
@@ -124,11 +131,19 @@ class OffsetMap:
         larger = self.slots >> self._halvings
         self._table = grown_in_place(self._memory, slots_of(self._table), larger)
 
+    def discard_superseded(self, batches: Batches, actions: NDArray[np.uint8]) -> int | None:
+        """Of batches whose records all went in: DISCARDs those that hold no newest record of a key,
+        and answers how many records these have. None if it takes a look at the keys to know."""
+        if not self._state.bits_hold:
+            return None
+        return discard_superseded(batches, actions, self._newest, self.latest_offset)
+
     def clean(
         self,
         payloads: Payloads,
         actions: NDArray[np.uint8],
         *,
+        by_bits: bool = False,
         now_ms: int,
         held_from_offset: int,
         new_horizon_ms: int,
@@ -136,7 +151,8 @@ class OffsetMap:
         out: NDArray[np.uint8],
         codecs: Codecs,
     ) -> CleanedPayloads:
-        """What is left of the batches, by the rules of README.md; `out` has room for it."""
+        """What is left of the batches, by the rules of README.md; `out` has room for it. `by_bits`
+        after `discard_superseded` had an answer."""
         rules = JudgementRules(
             self.latest_offset, now_ms, held_from_offset, new_horizon_ms, held_after_ms
         )
@@ -147,6 +163,7 @@ class OffsetMap:
             self._table,
             self._seed,
             rules,
+            self._newest if by_bits else self._no_bits,
             out=out,
             codecs=codecs,
         )

@@ -55,7 +55,7 @@ class SegmentReader:
     """Reads the sources of one pass through one buffer."""
 
     __slots__ = (
-        *("_arena", "_before_read", "_checker", "_decompression_limit", "_no_actions"),
+        *("_actions", "_arena", "_before_read", "_checker", "_decompression_limit"),
         *("_scratch", "_window"),
     )
 
@@ -70,7 +70,7 @@ class SegmentReader:
         # Not bytearray: nobody needs the zeros.
         self._window = np.empty(max(window_bytes, MAGIC_END), np.uint8).data
         self._checker = BatchChecker()
-        self._no_actions = np.zeros(0, np.uint8)
+        self._actions = np.zeros(0, np.uint8)
         self._scratch = scratch
         self._arena = Arena(PIECE_LIMIT_BYTES)
         self._decompression_limit = decompression_limit
@@ -115,12 +115,13 @@ class SegmentReader:
             raise
 
     def no_actions(self, window: Window) -> NDArray[np.uint8]:
-        """For a window none of whose batches has anything but its records decided, the same array
-        each time; it may be longer than the window has batches."""
+        """For a window about whose batches nothing is decided yet, the same array each time; it may
+        be longer than the window has batches."""
         count = len(window.batches)
-        if count > len(self._no_actions):
-            self._no_actions = np.zeros(2 * count, np.uint8)
-        return self._no_actions
+        if count > len(self._actions):
+            self._actions = np.empty(2 * count, np.uint8)
+        self._actions[:count] = 0
+        return self._actions
 
     def payloads(self, window: Window, actions: NDArray[np.uint8], path: str) -> Iterator[Payloads]:
         """The window's batches in pieces, those aside that are to be DISCARDed.

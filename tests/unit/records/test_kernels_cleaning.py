@@ -21,18 +21,26 @@ from ledgerstone.records.kernels import (
     scan,
 )
 from ledgerstone.records.kernels.checking import BatchNotBelieved
+from ledgerstone.records.kernels.newest import NewestBits, discard_superseded
 from ledgerstone.records.kernels.source import checking, cleaning, crc
 from ledgerstone.records.kernels.source.words import crc_byte, crc_word
 from ledgerstone.types import INT64_MAX
 from tests.kit.payloads import opened
 from tests.oracles.checked_pointer import CheckedPointer
-from tests.oracles.uncompiled_cleaning import SEED, SLOTS, check_uncompiled, clean_uncompiled
+from tests.oracles.uncompiled_cleaning import (
+    BITS,
+    SEED,
+    SLOTS,
+    check_uncompiled,
+    clean_uncompiled,
+)
 
 RULES = JudgementRules(1000, 50, INT64_MAX, 90)
 
 
-def _window() -> bytes:
-    fields = [(None, b"n"), (b"a", b"1"), (b"b", None), (b"a", b"2")]
+def _window(*, keyless: bool = True) -> bytes:
+    first_key = None if keyless else b"n"
+    fields = [(first_key, b"n"), (b"a", b"1"), (b"b", None), (b"a", b"2")]
     first = build_batch([(5, key, value, (("h", b"x"),)) for key, value in fields])
     second = build_batch([(-(2**40), b"b", b"3", ())], base_offset=4)
     third = build_batch([(7, b"c", None, ())], base_offset=5, delete_horizon_ms=40)
@@ -162,10 +170,13 @@ def test_check_stays_in_bounds_and_notices_every_changed_byte() -> None:
     assert 0 < believed <= 3 * 12 * 4
 
 
-def test_cleaning_stays_in_bounds_and_compiled_leaves_the_same() -> None:
-    cleaned = 0
+@pytest.mark.parametrize("keyless", [True, False])
+def test_cleaning_stays_in_bounds_and_compiled_leaves_the_same(keyless: bool) -> None:
+    cleaned = by_bits = 0
 
-    for mutation in _mutations(_window()):
+    # A gap, and then a batch that supersedes a whole one.
+    last = build_batch([(8, b"b", b"4", ())], base_offset=9)
+    for mutation in _mutations(_window(keyless=keyless) + last):
         uncompiled = clean_uncompiled(mutation, RULES)
         if uncompiled is None or (scan(mutation).attributes & CODEC_MASK).any():
             # A codec the flip made up is for the glue to refuse.
@@ -179,8 +190,11 @@ def test_cleaning_stays_in_bounds_and_compiled_leaves_the_same() -> None:
             assert (data, table) == (uncompiled.data, uncompiled.table)
             assert counts == uncompiled.counts[:7]
             cleaned += 1
+            by_bits += uncompiled.bits_hold
 
     assert cleaned > 100
+    # The bits say nothing where there are records without a key: in none but the first batch.
+    assert (by_bits > cleaned // 2) is not keyless
 
 
 def _compiled(window: bytes) -> tuple[bytes, list[int], list[int]]:
@@ -189,11 +203,18 @@ def _compiled(window: bytes) -> tuple[bytes, list[int], list[int]]:
     if any(count > scratch.room for count in scan(window).record_count.tolist()):
         raise CorruptRecord("too many records")
     payloads, actions = opened(window)
-    state = PutState(0, 0)
-    map_payloads(payloads, actions, scratch, table, SEED, state, limit=SLOTS, min_offset=None)
-    out = np.empty(len(window) + 10_000, np.uint8)
-    left = clean_payloads(payloads, actions, scratch, table, SEED, RULES, out=out, codecs=Codecs())
-    counts = [left.kept, left.superseded, left.expired, left.keyless]
+    bits = NewestBits(0, BITS)
+    state = PutState(bits)
+    map_payloads(payloads, actions, scratch, table, SEED, state, bits, limit=SLOTS, min_offset=None)
+    discarded, out = 0, np.empty(len(window) + 10_000, np.uint8)
+    if state.bits_hold:
+        discarded = discard_superseded(payloads.batches, actions, bits, RULES.latest_offset)
+    else:
+        bits = NewestBits(0, 0)
+    left = clean_payloads(
+        payloads, actions, scratch, table, SEED, RULES, bits, out=out, codecs=Codecs()
+    )
+    counts = [left.kept, left.superseded + discarded, left.expired, left.keyless]
     counts += [left.tombstones_kept, left.tombstones_stamped, left.tombstones_held]
     return bytes(left.data), table.tolist(), counts
 
@@ -222,7 +243,8 @@ def test_actions_for_fewer_batches_than_there_are_reach_no_kernel() -> None:
             Scratch(),
             new_table(SLOTS),
             SEED,
-            PutState(0, 0),
+            PutState(NewestBits(0, 0)),
+            NewestBits(0, 0),
             limit=SLOTS,
             min_offset=None,
         )

@@ -24,6 +24,7 @@ SOURCE_MODULES: Final = (
     "key_offsets",
     "kept",
     "rewrite",
+    "newest",
     "crc",
     "checking",
     "cleaning",
@@ -57,6 +58,8 @@ _GATHER: Final = _WINDOW + "i64 i64* i32* i64 "
 # The columns of a cleaning: offset, timestamp, record_end, key_start, key_length, value_length,
 # batch_index, low, high; and lanes.
 _CLEANED: Final = "i64* i64* i64* i64* i32* i32* i32* u64* u64* u64* "
+# Bits for offsets: where they lie, the first one's offset, how many.
+_NEWEST: Final = "u64* i64 i64 "
 
 KERNELS: Final = (
     # payload, end, record_count, facts
@@ -84,20 +87,28 @@ KERNELS: Final = (
     ),
     # buffer, end, rows, capacity, previous_last, end_offset, report
     _spec("check_batches", "checking", "u8* i64 i64* i64 i64 i64 i64*"),
-    # window, rows, capacity, batch_end, actions, min_offset, k0, k1, table, slots, limit, columns,
-    # room, state, report
+    # rows, capacity, batch_end, newest, latest_offset, actions
+    _spec("discard_superseded", "newest", "i64* i64 i64 " + _NEWEST + "i64 u8*"),
+    # window, rows, capacity, batch_end, actions, min_offset, k0, k1, table, slots, limit, newest,
+    # columns, room, state, report
     _spec(
         "map_batches",
         "cleaning",
-        _WINDOW + "i64* i64 i64 u8* i64 u64 u64 u64* i64 i64 " + _CLEANED + "i64 i64* i64*",
+        _WINDOW
+        + "i64* i64 i64 u8* i64 u64 u64 u64* i64 i64 "
+        + _NEWEST
+        + _CLEANED
+        + "i64 i64* i64*",
     ),
-    # window, rows, capacity, batch_start, batch_end, actions, k0, k1, table, slots, rules, horizon,
-    # columns, keep, room, out, out_room, outcomes, counts, report
+    # window, rows, capacity, batch_start, batch_end, actions, k0, k1, table, slots, newest, rules,
+    # horizon, columns, keep, room, out, out_room, outcomes, counts, report
     _spec(
         "clean_batches",
         "cleaning",
         _WINDOW
-        + "i64* i64 i64 i64 u8* u64 u64 u64* i64 i64* i64 "
+        + "i64* i64 i64 i64 u8* u64 u64 u64* i64 "
+        + _NEWEST
+        + "i64* i64 "
         + _CLEANED
         + "u8* i64 u8* i64 i64* i64* i64*",
     ),

@@ -28,6 +28,7 @@ from ledgerstone.records.kernels.hashing import UInt64s
 from ledgerstone.records.kernels.key_offsets import JudgementRules, slots_of
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import Place
+from ledgerstone.records.kernels.newest import NewestBits
 from ledgerstone.records.kernels.payloads import Payloads
 from ledgerstone.records.kernels.rewriting import MAX_RECORD_GROWTH, Outcome
 from ledgerstone.records.kernels.scratch import (
@@ -41,7 +42,7 @@ from ledgerstone.records.kernels.windows import Bytes, Int64s, raise_malformed
 from ledgerstone.records.record import RecordFault
 from ledgerstone.types import INT64_MAX
 
-_STATE_FIELDS: Final = 6
+_STATE_FIELDS: Final = 8
 _NO_COUNTS: Final = np.array([*[0] * KINDS, INT64_MAX, INT64_MAX, -1, 0], np.int64)
 _NO_MINIMUM: Final = -(2**63)
 _BATCH_TOO_LARGE: Final = 102
@@ -54,16 +55,16 @@ _State: Final = ctypes.c_int64 * _STATE_FIELDS
 
 
 class PutState:
-    """How far a window's records are in the table; a full table goes on from here once it grew."""
+    """How far a window's records are in the table; a full table goes on from here once it grew.
+    Whether the bits hold is known through all windows."""
 
     __slots__ = ("numbers",)
 
-    def __init__(self, size: int, first_batch: int) -> None:
-        self.numbers = _State()
-        self.restart(size, first_batch)
+    def __init__(self, newest: NewestBits) -> None:
+        self.numbers = _State(0, 0, 0, 0, -1, 0, len(newest) > 0, -1)
 
     def restart(self, size: int, first_batch: int) -> None:
-        self.numbers[:] = [size, first_batch, 0, 0, -1, 0]
+        self.numbers[:6] = [size, first_batch, 0, 0, -1, 0]
 
     @property
     def size(self) -> int:
@@ -73,6 +74,11 @@ class PutState:
     def last_put(self) -> tuple[int, int]:
         """(batch, offset) of the last record that went in; batch -1 where none did."""
         return self.numbers[4], self.numbers[5]
+
+    @property
+    def bits_hold(self) -> bool:
+        """Whether what was put so far is superseded exactly where its bit is not set."""
+        return self.numbers[6] != 0
 
 
 class CleanedPayloads(NamedTuple):
@@ -105,6 +111,7 @@ def map_payloads(
     table: UInt64s,
     seed: tuple[int, int],
     state: PutState,
+    newest: NewestBits,
     *,
     limit: int,
     min_offset: int | None,
@@ -127,6 +134,7 @@ def map_payloads(
         slots,
         slots_of(table),
         limit,
+        *newest.arguments,
         *scratch.columns,
         scratch.room,
         state.numbers,
@@ -150,12 +158,14 @@ def clean_payloads(
     table: UInt64s,
     seed: tuple[int, int],
     rules: JudgementRules,
+    newest: NewestBits,
     *,
     out: Bytes,
     codecs: Codecs,
 ) -> CleanedPayloads:
-    """What is left of the batches, by `rules` and `actions`. The answer's data lies in `out`, or in
-    memory of its own if something had to be compressed again."""
+    """What is left of the batches, by `rules` and `actions`; the table is asked only where there
+    are no bits. The answer's data lies in `out`, or in memory of its own if something had to be
+    compressed again."""
     buffer, split, arena, rows, capacity, action_flags, slots = _window(
         payloads, actions, scratch.pinned, table
     )
@@ -173,6 +183,7 @@ def clean_payloads(
         *seed,
         slots,
         slots_of(table),
+        *newest.arguments,
         scratch.rules(rules),
         rules.new_horizon_ms,
         *scratch.columns,

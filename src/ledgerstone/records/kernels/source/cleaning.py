@@ -13,9 +13,11 @@ from ledgerstone.records.kernels.source.key_offsets import (
     OFFSET_WORD,
     SLOT_WORDS,
     first_slot,
+    is_superseded,
     judge_record,
     put_offset,
 )
+from ledgerstone.records.kernels.source.newest import is_newest, note_newest
 from ledgerstone.records.kernels.source.record import (
     TRAILING_BYTES,
     read_record_body,
@@ -64,6 +66,9 @@ ROWS = 2  # in the columns
 NEXT_ROW = 3
 PUT_BATCH = 4  # of the last record that was put, -1: none yet
 PUT_OFFSET = 5
+# Through all windows of a cleaning.
+BITS_HOLD = 6  # whether `newest` tells what is superseded
+PREVIOUS_OFFSET = 7  # that was put
 
 # Fields of a report.
 WRITTEN = 0
@@ -87,6 +92,9 @@ def map_batches(
     table: Pointer,
     slots: int,
     limit: int,
+    newest: Pointer,
+    first_offset: int,
+    bits: int,
     offset: Pointer,
     timestamp: Pointer,
     record_end: Pointer,
@@ -109,8 +117,9 @@ def map_batches(
     while True:
         count = state[ROWS]
         status = put_rows(
-            table, slots, limit, offset, key_length, batch_index, low, high, count, state, report
-        )
+            table, slots, limit, newest, first_offset, bits, offset, key_length, rows, capacity,
+            batch_index, low, high, count, state, report,
+        )  # fmt: skip
         if status != 0:
             return status
         if state[NEXT_BATCH] >= batch_end:
@@ -144,6 +153,9 @@ def clean_batches(
     k1: int,
     table: Pointer,
     slots: int,
+    newest: Pointer,
+    first_offset: int,
+    bits: int,
     rules: Pointer,
     horizon: int,
     offset: Pointer,
@@ -166,6 +178,7 @@ def clean_batches(
 ) -> int:
     """Judges the records of the batches from `batch_start` to `batch_end`, writes what is left.
 
+    Where there are `bits`, they tell what is superseded, and the table is not asked.
     Rewritten payloads that were compressed come in the open, without a CRC. `counts` are those of
     `judge_record`. report: bytes written, whether CRCs were; with a fault batch, record, position.
     """
@@ -178,13 +191,17 @@ def clean_batches(
         )  # fmt: skip
         if fault != 0:
             return fault
-        hash_rows(
-            buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table,
-            slots,
-        )  # fmt: skip
+        if bits > 0:
+            find_older(newest, first_offset, bits, offset, keep, count)
+        else:
+            hash_rows(
+                buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table,
+                slots,
+            )  # fmt: skip
+            find_superseded(table, slots, low, high, key_length, offset, keep, count)
         judge_rows(
-            table, slots, low, high, key_length, value_length, offset, rows, capacity, batch_index,
-            rules, counts, keep, count,
+            key_length, value_length, offset, rows, capacity, batch_index, rules, counts, keep,
+            count,
         )  # fmt: skip
         for batch in range(first, after):
             fault, next_at = rewrite_batch(
@@ -340,8 +357,13 @@ def put_rows(
     table: Pointer,
     slots: int,
     limit: int,
+    newest: Pointer,
+    first_offset: int,
+    bits: int,
     offset: Pointer,
     key_length: Pointer,
+    rows: Pointer,
+    capacity: int,
     batch_index: Pointer,
     low: Pointer,
     high: Pointer,
@@ -351,6 +373,8 @@ def put_rows(
 ) -> int:
     """Puts the rows that are not in yet; leaves in `state` how far it came."""
     size = state[KEYS]
+    bits_hold = state[BITS_HOLD]
+    previous = state[PREVIOUS_OFFSET]
     status = 0
     put = -1
     row = state[NEXT_ROW]
@@ -362,15 +386,27 @@ def put_rows(
             if offset[row] < 0:
                 status = BAD_OFFSET
                 break
-            grown = put_offset(table, slots, low[row], high[row], offset[row])
-            if grown < 0:
+            before = put_offset(table, slots, low[row], high[row], offset[row])
+            if before < 0:
                 status = NO_SLOT
                 break
-            size += grown
+            if before == 0:
+                size += 1
+            if bits_hold != 0:
+                bits_hold = note_newest(
+                    newest, first_offset, bits, offset[row], before - 1, previous, rows, capacity,
+                    i64(batch_index[row]),
+                )  # fmt: skip
+            previous = offset[row]
             put = row
+        else:
+            # It has a bit like one that is superseded, and goes for another reason.
+            bits_hold = 0
         row += 1
     state[KEYS] = size
     state[NEXT_ROW] = row
+    state[BITS_HOLD] = bits_hold
+    state[PREVIOUS_OFFSET] = previous
     if put >= 0:
         state[PUT_BATCH] = i64(batch_index[put])
         state[PUT_OFFSET] = offset[put]
@@ -380,11 +416,30 @@ def put_rows(
     return status
 
 
-def judge_rows(
+def find_older(
+    newest: Pointer, first_offset: int, bits: int, offset: Pointer, superseded: Pointer, count: int
+) -> None:
+    for row in range(count):
+        superseded[row] = 1 - is_newest(newest, bits, offset[row] - first_offset)
+
+
+def find_superseded(
     table: Pointer,
     slots: int,
     low: Pointer,
     high: Pointer,
+    key_length: Pointer,
+    offset: Pointer,
+    superseded: Pointer,
+    count: int,
+) -> None:
+    for row in range(count):
+        superseded[row] = 0
+        if i64(key_length[row]) >= 0:
+            superseded[row] = is_superseded(table, slots, low[row], high[row], offset[row])
+
+
+def judge_rows(
     key_length: Pointer,
     value_length: Pointer,
     offset: Pointer,
@@ -396,10 +451,11 @@ def judge_rows(
     keep: Pointer,
     count: int,
 ) -> None:
+    """Which rows stay; `keep` comes with those that are superseded."""
     for row in range(count):
         keep[row] = judge_record(
-            table, slots, low[row], high[row], i64(key_length[row]), i64(value_length[row]),
-            offset[row], rows, capacity, i64(batch_index[row]), rules, counts,
+            i64(keep[row]), i64(key_length[row]), i64(value_length[row]), offset[row], rows,
+            capacity, i64(batch_index[row]), rules, counts,
         )  # fmt: skip
 
 

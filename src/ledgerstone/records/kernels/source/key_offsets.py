@@ -73,17 +73,16 @@ def find_place(table: Pointer, slots: int, low: int, high: int) -> int:
 
 
 def put_offset(table: Pointer, slots: int, low: int, high: int, offset: int) -> int:
-    """How many keys the table has more than before; -1: it has no slot left."""
+    """The offset plus one that the key had before, 0: it is new; -1: the table has no slot left."""
     at = find_place(table, slots, low, high)
     if at < 0:
         return -1
-    grown = 0
-    if table[at + OFFSET_WORD] == u64(0):
-        grown = 1
+    before = i64(table[at + OFFSET_WORD])
+    if before == 0:
         table[at] = low
         table[at + HIGH_WORD] = high
     table[at + OFFSET_WORD] = u64(offset + 1)
-    return grown
+    return before
 
 
 def put_offsets(
@@ -112,10 +111,11 @@ def put_offsets(
             return FULL
         if offset[index] < 0:
             return BAD_OFFSET
-        grown = put_offset(table, slots, low[index], high[index], offset[index])
-        if grown < 0:
+        before = put_offset(table, slots, low[index], high[index], offset[index])
+        if before < 0:
             return NO_SLOT
-        size += grown
+        if before == 0:
+            size += 1
     state[0] = size
     state[1] = count
     return 0
@@ -189,11 +189,14 @@ def find_offsets(
     return 0
 
 
+def is_superseded(table: Pointer, slots: int, low: int, high: int, offset: int) -> int:
+    """Whether the table has the key with a later offset."""
+    at = find_place(table, slots, low, high)
+    return 1 if at >= 0 and offset < i64(table[at + OFFSET_WORD]) - 1 else 0
+
+
 def judge_record(
-    table: Pointer,
-    slots: int,
-    low: int,
-    high: int,
+    superseded: int,
     key_length: int,
     value_length: int,
     offset: int,
@@ -205,8 +208,9 @@ def judge_record(
 ) -> int:
     """1: the record stays, 0: it goes; counted by kind.
 
-    `counts` come with zeros, NO_HORIZON for the earliest horizon and for REMOVED_FIRST, -1 for
-    REMOVED_LAST. The rules, and why they are so, are in cleaner/README.md.
+    `superseded` matters for a record with a key up to LATEST_OFFSET. `counts` come with zeros,
+    NO_HORIZON for the earliest horizon and for REMOVED_FIRST, -1 for REMOVED_LAST. The rules, and
+    why they are so, are in cleaner/README.md.
     """
     verdict = KEPT
     attributes = rows[ATTRIBUTES * capacity + batch]
@@ -215,10 +219,8 @@ def judge_record(
         if offset <= rules[LATEST_OFFSET]:
             if key_length < 0:
                 verdict = KEYLESS
-            else:
-                at = find_place(table, slots, low, high)
-                if at >= 0 and offset < i64(table[at + OFFSET_WORD]) - 1:
-                    verdict = SUPERSEDED
+            elif superseded != 0:
+                verdict = SUPERSEDED
         else:
             newest = 0
         if verdict == KEPT and value_length < 0:
