@@ -52,6 +52,12 @@ _ZSTD_MAX_WINDOW: Final = 128 * _MIB
 _ZSTD_SMALL_WINDOW: Final = 8 * _MIB
 _ZSTD_UNKNOWN_SIZE: Final = 2**64 - 1
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = range(3)
+# Magic, descriptor and window of a frame, and three bytes that begin a block: whether it is the
+# last, its kind, its size.
+_ZSTD_PLAIN_FRAME: Final = Struct("<IBBHB")
+_ZSTD_MAGIC: Final = 0xFD2FB528
+_ZSTD_LAST_AND_KIND: Final = 0b111
+_ZSTD_LAST_COMPRESSED: Final = _ZSTD_COMPRESSED << 1 | 1
 
 
 class Codecs:
@@ -223,6 +229,12 @@ def _zstd_decompressor() -> ZstdDecompressor:
 
 
 def _decompress_zstd(payload: memoryview, limit: int, decompressor: ZstdDecompressor) -> Buffer:
+    most_of_block = _only_zstd_block(payload)
+    if most_of_block is not None:
+        try:
+            return decompressor.decompress(payload, max_output_size=min(limit, most_of_block))
+        except ZstdError:
+            pass
     end, largest_window, most = _skip_zstd_frame(payload, 0, limit)
     if end == len(payload) and largest_window <= _ZSTD_SMALL_WINDOW:
         # Whatever is wrong with it, or large about it, the slower road tells.
@@ -253,6 +265,25 @@ def _stream_zstd(payload: memoryview, limit: int, largest_window: int) -> bytear
             out += chunk
             if len(out) > limit:
                 raise _too_large(Codec.ZSTD, limit)
+
+
+def _only_zstd_block(payload: memoryview) -> int | None:
+    """The most that a frame of one block can become, if its header says nothing but the window, as
+    nearly all do; None for any other, or one with a window that is not small."""
+    if len(payload) < _ZSTD_PLAIN_FRAME.size:
+        return None
+    magic, descriptor, window, low, high = _ZSTD_PLAIN_FRAME.unpack_from(payload)
+    head = low | high << 16
+    if magic != _ZSTD_MAGIC or descriptor or head & _ZSTD_LAST_AND_KIND != _ZSTD_LAST_COMPRESSED:
+        return None
+    size = head >> 3
+    if size > _ZSTD_MAX_BLOCK_BYTES or _ZSTD_PLAIN_FRAME.size + size != len(payload):
+        return None
+    # Exponent and eighths, as the format has them.
+    window_bytes: int = (8 + (window & 7)) << (7 + (window >> 3))
+    if window_bytes > _ZSTD_SMALL_WINDOW:
+        return None
+    return min(_ZSTD_MAX_BLOCK_BYTES, window_bytes)
 
 
 def _skip_zstd_frame(payload: memoryview, start: int, limit: int) -> tuple[int, int, int]:

@@ -27,7 +27,7 @@ _PLAIN_HEADERS: Final = {
     _MAGIC + b"\x60\x70\x73": 4096 * _KIB,
 }
 _USUAL_HEADER: Final = _MAGIC + b"\x60\x40\x82"
-_USUAL_BLOCK_BYTES: Final = 64 * _KIB
+USUAL_BLOCK_BYTES: Final = 64 * _KIB
 
 _HEADER_AND_LENGTH: Final = Struct("<7sI")
 _LENGTH: Final = Struct("<I")
@@ -55,21 +55,15 @@ class FrameReader:
     __slots__ = ("_memory",)
 
     def __init__(self) -> None:
-        self._memory = memoryview(bytearray(_USUAL_BLOCK_BYTES))
+        self._memory = memoryview(bytearray(USUAL_BLOCK_BYTES))
 
     def read(self, payload: memoryview, limit: int) -> Buffer:
         """At most `limit` bytes. A memoryview is one of the kept memory, good until the next call;
         anything else belongs to the caller."""
-        size = len(payload) - _HEADER_AND_LENGTH.size - _LENGTH.size
-        if (
-            0 < size <= _USUAL_BLOCK_BYTES <= limit
-            and _HEADER_AND_LENGTH.unpack_from(payload) == (_USUAL_HEADER, size)
-            and _LENGTH.unpack_from(payload, len(payload) - _LENGTH.size) == (0,)
-        ):
-            # One block and nothing else, as nearly always: no need to walk.
-            start = _HEADER_AND_LENGTH.size
-            used = _decode(payload, start, start + size, self._memory[:_USUAL_BLOCK_BYTES])
-            return self._memory[:used]
+        if limit >= USUAL_BLOCK_BYTES:
+            used = read_usual(payload, self._memory[:USUAL_BLOCK_BYTES])
+            if used is not None:
+                return self._memory[:used]
         head = bytes(payload[:_HEADER_SIZE])
         block_bytes = _PLAIN_HEADERS.get(head)
         blocks = None if block_bytes is None else _split(payload, block_bytes)
@@ -92,6 +86,20 @@ class FrameReader:
         if needed > len(self._memory):
             self._memory = memoryview(bytearray(needed))
         return self._memory[: _fill(self._memory, payload, blocks, block_bytes, limit)]
+
+
+def read_usual(payload: memoryview, room: memoryview) -> int | None:
+    """How many bytes of `room`, which has USUAL_BLOCK_BYTES, a frame became that is one block and
+    nothing else, as nearly all are; None for any other, which has to be walked."""
+    size = len(payload) - _HEADER_AND_LENGTH.size - _LENGTH.size
+    if (
+        not 0 < size <= USUAL_BLOCK_BYTES
+        or _HEADER_AND_LENGTH.unpack_from(payload) != (_USUAL_HEADER, size)
+        or _LENGTH.unpack_from(payload, len(payload) - _LENGTH.size) != (0,)
+    ):
+        return None
+    start = _HEADER_AND_LENGTH.size
+    return _decode(payload, start, start + size, room)
 
 
 def write_frame(payload: Buffer, level: int | None) -> bytes:

@@ -133,6 +133,26 @@ def test_zstd_frame_says_neither_size_nor_checksum() -> None:
     assert not parameters.has_checksum
 
 
+def test_every_change_of_a_zstd_byte_is_read_as_the_stream_reads_it() -> None:
+    frame = compress(Codec.ZSTD, b"some records, some records, and then some more records " * 9)
+    read = 0
+
+    for position, byte in enumerate(bytes(frame)):
+        for other in (byte ^ 0x01, byte ^ 0x08, byte ^ 0x80, 0x00, 0xFF):
+            changed = bytearray(frame)
+            changed[position] = other
+            try:
+                ours = decompress(Codec.ZSTD, changed, limit=LIMIT)
+            except (CorruptRecord, MessageTooLarge):
+                continue
+            with zstandard.ZstdDecompressor().stream_reader(changed) as reader:
+                assert bytes(ours) == reader.read()
+            read += 1
+
+    # Literals have no checksum.
+    assert read > 50
+
+
 def test_several_zstd_frames_are_read_as_one_stream() -> None:
     plain = zstandard.ZstdCompressor(write_checksum=True).compress(TEXT[:5000])
     skippable = pack("<II", 0x184D2A50, 3) + b"abc"

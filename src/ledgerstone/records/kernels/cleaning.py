@@ -35,6 +35,7 @@ from ledgerstone.records.kernels.scratch import (
     KINDS,
     RANGE_FIELDS,
     RANGES_AT,
+    Pile,
     PinnedWindow,
     Scratch,
 )
@@ -164,7 +165,7 @@ def clean_payloads(
     codecs: Codecs,
 ) -> CleanedPayloads:
     """What is left of the batches, by `rules` and `actions`; the table is asked only where there
-    are no bits. The answer's data lies in `out`, or in memory of its own if something had to be
+    are no bits. The answer's data lies in `out`, or in that of `scratch` if something had to be
     compressed again."""
     buffer, split, arena, rows, capacity, action_flags, slots = _window(
         payloads, actions, scratch.pinned, table
@@ -203,6 +204,7 @@ def clean_payloads(
         out.data[: report[0]],
         outcomes,
         codecs,
+        scratch.packed,
         has_crcs=report[4] != 0,
         # What was compressed has been taken apart, so its records lie in the arena.
         has_compressed=payloads.arena_used > 0,
@@ -260,7 +262,13 @@ def _raise_fault(payloads: Payloads, status: int, report: list[int]) -> NoReturn
 
 
 def _sealed(
-    data: memoryview, outcomes: Int64s, codecs: Codecs, *, has_crcs: bool, has_compressed: bool
+    data: memoryview,
+    outcomes: Int64s,
+    codecs: Codecs,
+    packed: Pile,
+    *,
+    has_crcs: bool,
+    has_compressed: bool,
 ) -> memoryview:
     """Compresses what was compressed; CRCs too where the processor has no instruction for them."""
     if has_crcs and not has_compressed:
@@ -273,11 +281,11 @@ def _sealed(
     indexes = np.flatnonzero(to_compress)
     if not len(indexes):
         return data
-    packed = bytearray()
+    packed.clear()
     done = 0
     rows = (indexes, position[indexes], size[indexes], attributes[indexes])
     for index, at, old_size, flags in zip(*(row.tolist() for row in rows), strict=True):
-        packed += data[done:at]
+        packed.add(data[done:at])
         done = at + old_size
         payload = codecs.compress(_CODECS[flags & CODEC_MASK], data[at + HEADER_SIZE : done])
         size[index] = HEADER_SIZE + len(payload)
@@ -285,7 +293,7 @@ def _sealed(
         _INT32.pack_into(header, BATCH_LENGTH_AT, HEADER_SIZE + len(payload) - LOG_OVERHEAD)
         crc = crc32c(payload, crc32c(header[ATTRIBUTES_AT:]))
         _UINT32.pack_into(header, CRC_AT, crc)
-        packed += header
-        packed += payload
-    packed += data[done:]
-    return memoryview(packed)
+        packed.add(header)
+        packed.add(payload)
+    packed.add(data[done:])
+    return packed.view

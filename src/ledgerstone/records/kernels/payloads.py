@@ -13,9 +13,11 @@ from ledgerstone.records.batch import CODEC_MASK, Codec, read_header
 from ledgerstone.records.compression import Codecs
 from ledgerstone.records.kernels.rewriting import BatchAction
 from ledgerstone.records.kernels.windows import MIN_RECORD_SIZE, Batches, Bytes
+from ledgerstone.records.lz4_frame import USUAL_BLOCK_BYTES, read_usual
 from ledgerstone.types import Buffer
 
 _CODECS: Final = tuple(Codec)
+_LZ4: Final = int(Codec.LZ4)
 
 
 class Payloads(NamedTuple):
@@ -68,7 +70,19 @@ class Arena:
         indexes = first + np.flatnonzero(compressed[first:])
         columns = (codecs, batches.payload_start, batches.payload_end)
         rows = zip(indexes.tolist(), *(column[indexes].tolist() for column in columns), strict=True)
+        limit_bytes = min(self._limit_bytes, payload_limit)
         for index, number, start, end in rows:
+            after_block = used + USUAL_BLOCK_BYTES
+            if number == _LZ4 and after_block <= limit_bytes:
+                # Straight to where it goes, if it is a frame like nearly all others.
+                if after_block > len(memory):
+                    memory = self._grow(after_block, used)
+                size = read_usual(view[start:end], memory[used:after_block])
+                if size is not None:
+                    batches.payload_start[index] = split + used
+                    used += size
+                    batches.payload_end[index] = split + used
+                    continue
             if number > Codec.ZSTD:
                 # Refuses it.
                 read_header(view, int(batches.position[index])).codec  # noqa: B018
@@ -84,18 +98,18 @@ class Arena:
                 return index, used
             after = used + len(payload)
             if after > len(memory):
-                self._grow(after, used)
-                memory = self._memory.data
+                memory = self._grow(after, used)
             memory[used:after] = payload
             batches.payload_start[index] = split + used
             batches.payload_end[index] = split + after
             used = after
         return len(batches), used
 
-    def _grow(self, needed: int, used: int) -> None:
+    def _grow(self, needed: int, used: int) -> memoryview:
         larger = np.empty(max(needed, min(2 * len(self._memory), self._limit_bytes)), np.uint8)
         larger[:used] = self._memory[:used]
         self._memory = larger
+        return larger.data
 
 
 def check_declared_counts(payloads: Payloads, actions: Bytes) -> None:

@@ -12,6 +12,7 @@ from ledgerstone.records.kernels.abi import LANE_WORDS
 from ledgerstone.records.kernels.key_offsets import JudgementRules
 from ledgerstone.records.kernels.memory import Pinned
 from ledgerstone.records.kernels.windows import Int64s
+from ledgerstone.types import Buffer
 
 # Some batches at a time: their columns stay in the first cache, and slots are waited for together.
 _FIRST_ROOM: Final = 512
@@ -29,12 +30,13 @@ _Rules: Final = ctypes.c_int64 * len(JudgementRules._fields)
 
 class Scratch:
     """Memory that one cleaning's kernel calls share, and the addresses of what they all get.
-    Nothing in it outlives a call but a `PutState`'s rows, and an answer's columns until the next.
+    Nothing in it outlives a call but a `PutState`'s rows, and an answer's columns and compressed
+    bytes until the next.
     """
 
     __slots__ = (
         *("_columns", "_outcomes", "_rules", "_rules_numbers", "columns", "counts", "counts_at"),
-        *("keep", "pinned", "report", "report_at", "room"),
+        *("keep", "packed", "pinned", "report", "report_at", "room"),
     )
 
     def __init__(self) -> None:
@@ -46,6 +48,7 @@ class Scratch:
         self.report: Int64s = np.zeros(_REPORT_FIELDS, np.int64)
         self.counts_at = ctypes.c_void_p(self.counts.ctypes.data)
         self.report_at = ctypes.c_void_p(self.report.ctypes.data)
+        self.packed = Pile()
         self.pinned = PinnedWindow(*(Pinned() for _ in PinnedWindow._fields))
 
     def reserve(self, room: int) -> None:
@@ -70,6 +73,33 @@ class Scratch:
         if rules != self._rules:
             self._rules, self._rules_numbers = rules, _Rules(*rules)
         return self._rules_numbers
+
+
+class Pile:
+    """Bytes put one behind the other in memory that is kept: fresh memory costs as much as filling
+    it."""
+
+    __slots__ = ("_memory", "_used")
+
+    def __init__(self) -> None:
+        self._memory = memoryview(bytearray())
+        self._used = 0
+
+    def clear(self) -> None:
+        self._used = 0
+
+    def add(self, piece: Buffer) -> None:
+        end = self._used + len(piece)
+        if end > len(self._memory):
+            larger = memoryview(bytearray(2 * end))
+            larger[: self._used] = self.view
+            self._memory = larger
+        self._memory[self._used : end] = piece
+        self._used = end
+
+    @property
+    def view(self) -> memoryview:
+        return self._memory[: self._used]
 
 
 class PinnedWindow(NamedTuple):
