@@ -8,7 +8,6 @@ not ended before its worker has: a dead one writes nothing any more, a stopped o
 import asyncio
 import contextlib
 import logging
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Final
 
@@ -23,6 +22,7 @@ from ledgerstone.cleaner.messages import (
     report_of,
 )
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
+from ledgerstone.server import worker_process
 from ledgerstone.server.cleaning_parts import PassFailed
 from ledgerstone.server.effects import Clean, GiveUp, Proceed
 
@@ -210,13 +210,4 @@ async def _reason_of_death(worker: _Worker | None, error: Exception) -> str:
 
 
 async def _start_worker() -> _Worker:
-    return _Worker(
-        await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            _MODULE,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    )
+    return _Worker(await worker_process.start(_MODULE))

@@ -9,7 +9,6 @@ the scan it was at. Plans hold secrets: they go through the pipe, and nothing of
 import asyncio
 import contextlib
 import logging
-import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -23,6 +22,7 @@ from ledgerstone.erasure.scan_messages import (
     report_of,
 )
 from ledgerstone.erasure.scan_plan import ScanPlan, SearchPlan
+from ledgerstone.server import worker_process
 from ledgerstone.server.erasing_scans import ScanFailed as ScanFailed
 from ledgerstone.server.erasing_scans import ScanResult as ScanResult
 
@@ -159,13 +159,4 @@ class ScanProcess:
 
 
 async def start_worker(module: str) -> Worker:
-    return Worker(
-        await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            module,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    )
+    return Worker(await worker_process.start(module))
