@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ledgerstone.records.kernels import Hashes, find_offsets, moved_to_larger, new_table
+from ledgerstone.records.kernels import Hashes, moved_to_larger, new_table
 from ledgerstone.records.kernels.key_offsets import slots_of
 from ledgerstone.records.kernels.numbering import number_keys
 from ledgerstone.records.kernels.windows import Int32s, Int64s
@@ -32,10 +32,6 @@ class KeyTable:
     def __init__(self) -> None:
         self.size = 0
         self._table = new_table(_FIRST_SLOTS)
-
-    def numbers_of(self, hashes: Hashes) -> Int64s:
-        """The number of each key, -1 where the key is new."""
-        return find_offsets(self._table, hashes)
 
     def number(self, hashes: Hashes, key_length: Int32s) -> Int64s:
         """The number of each key, a new one for a new key; -1 where there is no key."""

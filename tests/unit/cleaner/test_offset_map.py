@@ -1,5 +1,7 @@
 """The map from keys to offsets. Numbers in docstrings are scenarios of the storage fact sheet."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
@@ -10,15 +12,15 @@ from ledgerstone.records.kernels import (
     BatchAction,
     Hashes,
     Scratch,
-    find_offsets,
     hash_keys,
     new_table,
     walk,
 )
 from ledgerstone.records.kernels.key_offsets import grown_in_place, slots_of
 from ledgerstone.records.kernels.source import key_offsets as source
+from ledgerstone.records.kernels.source.words import Pointer
 from tests.kit.payloads import opened
-from tests.oracles.checked_pointer import CheckedPointer, OutOfBounds, int32s, int64s, uint64s
+from tests.oracles.checked_pointer import CheckedPointer, OutOfBounds, uint64s
 
 SEED = bytes(range(16))
 
@@ -43,8 +45,15 @@ def _hashes(window: bytes) -> Hashes:
 
 
 def _offsets(offset_map: OffsetMap, *keys: str) -> list[int]:
-    offsets: list[int] = find_offsets(offset_map._table, _hashes(_window(*keys))).tolist()
-    return offsets
+    hashes = _hashes(_window(*keys))
+    words = zip(hashes.low.tolist(), hashes.high.tolist(), strict=True)
+    return _found(offset_map._table.data, slots_of(offset_map._table), words)
+
+
+def _found(table: Pointer, slots: int, hashes: Iterable[tuple[int, int]]) -> list[int]:
+    """The last offset of each key, -1 for one that was never put."""
+    places = [source.find_place(table, slots, low, high) for low, high in hashes]
+    return [-1 if at < 0 else int(table[at + source.OFFSET_WORD]) - 1 for at in places]
 
 
 @pytest.mark.parametrize("count", [10, 100, 1000, 10_000])
@@ -167,15 +176,13 @@ def test_negative_offset_is_refused_rather_than_taken_for_an_empty_slot() -> Non
 
 
 def _put_uncompiled(
-    table: CheckedPointer, slots: int, hashes: list[tuple[int, int]], limit: int
-) -> tuple[int, list[int]]:
-    count = len(hashes)
-    state = int64s([0, 0])
-    low, high = (uint64s(word) for word in zip(*hashes, strict=True))
-    status = source.put_offsets(
-        table, slots, limit, low, high, int32s([1] * count), int64s(range(count)), count, state
-    )
-    return status, state.numbers
+    table: CheckedPointer, slots: int, hashes: Iterable[tuple[int, int]]
+) -> list[int]:
+    """What each put answers; the offsets are 0, 1, 2, …"""
+    return [
+        source.put_offset(table, slots, low, high, offset)
+        for offset, (low, high) in enumerate(hashes)
+    ]
 
 
 def test_search_wraps_around_and_stays_inside_the_table() -> None:
@@ -184,34 +191,26 @@ def test_search_wraps_around_and_stays_inside_the_table() -> None:
     # All three start at the last slot.
     hashes = [(2**64 - 1, n) for n in range(slots)]
 
-    status, state = _put_uncompiled(table, slots, hashes, slots)
+    answers = _put_uncompiled(table, slots, [*hashes, hashes[1]])
 
-    assert (status, state) == (0, [3, 3])
-    low, high = (uint64s(word) for word in zip(*hashes, (2**64 - 1, 9), strict=True))
-    found = int64s([0] * 4)
-    source.find_offsets(table, slots, low, high, 4, found)
-    assert found.numbers == [0, 1, 2, -1]
+    assert answers == [0, 0, 0, 2]
+    assert _found(table, slots, [*hashes, (2**64 - 1, 9)]) == [0, 3, 2, -1]
 
 
 def test_put_beyond_the_slots_is_a_fault_and_no_write_out_of_bounds() -> None:
     table = uint64s([0] * source.SLOT_WORDS)
 
-    status, _ = _put_uncompiled(table, 1, [(1, 1), (2, 2)], limit=5)
-
-    assert status == source.NO_SLOT
+    assert _put_uncompiled(table, 1, [(1, 1), (2, 2)]) == [0, -1]
 
 
 def test_moving_to_a_larger_table_keeps_everything_and_stays_inside_both() -> None:
     small, large = uint64s([0] * (3 * source.SLOT_WORDS)), uint64s([0] * (5 * source.SLOT_WORDS))
     hashes = [(2**64 - 1, 1), (0, 2), (2**63, 3)]
-    _put_uncompiled(small, 3, hashes, 3)
+    _put_uncompiled(small, 3, hashes)
 
     assert source.move_offsets(small, 3, large, 5) == 0
 
-    low, high = (uint64s(word) for word in zip(*hashes, strict=True))
-    found = int64s([0] * 3)
-    source.find_offsets(large, 5, low, high, 3, found)
-    assert found.numbers == [0, 1, 2]
+    assert _found(large, 5, hashes) == [0, 1, 2]
     tiny = uint64s([0] * source.SLOT_WORDS)
     assert source.move_offsets(small, 3, tiny, 1) == source.NO_SLOT
 
@@ -219,13 +218,10 @@ def test_moving_to_a_larger_table_keeps_everything_and_stays_inside_both() -> No
 def _spread(slots: int, larger: int, hashes: list[tuple[int, int]]) -> tuple[int, list[int]]:
     """(status, what is found of each): a table grown in place, over pointers that check."""
     table = uint64s([0] * (larger * source.SLOT_WORDS))
-    _put_uncompiled(table, slots, hashes, slots)
+    _put_uncompiled(table, slots, hashes)
     stash = uint64s([0] * (min(slots, source.STASH_SLOTS) * source.SLOT_WORDS))
     status = source.spread_offsets(table, slots, larger, stash)
-    low, high = (uint64s(word) for word in zip(*hashes, strict=True))
-    found = int64s([0] * len(hashes))
-    source.find_offsets(table, larger, low, high, len(hashes), found)
-    return status, found.numbers
+    return status, _found(table, larger, hashes)
 
 
 @pytest.mark.parametrize("stash_slots", [16, 4096])
@@ -272,7 +268,7 @@ def test_checked_table_notices_a_wrong_slot_count() -> None:
     table = uint64s([0] * source.SLOT_WORDS)
 
     with pytest.raises(OutOfBounds):
-        _put_uncompiled(table, 2, [(2**64 - 1, 1)], limit=5)
+        _put_uncompiled(table, 2, [(2**64 - 1, 1)])
 
 
 def test_compiled_and_uncompiled_tables_are_the_same() -> None:
@@ -284,9 +280,9 @@ def test_compiled_and_uncompiled_tables_are_the_same() -> None:
     hashes = _hashes(window)
     table = uint64s([0] * (80 * source.SLOT_WORDS))
 
-    status, state = _put_uncompiled(
-        table, 80, list(zip(hashes.low.tolist(), hashes.high.tolist(), strict=True)), 80
+    answers = _put_uncompiled(
+        table, 80, zip(hashes.low.tolist(), hashes.high.tolist(), strict=True)
     )
 
-    assert (status, state) == (0, [compiled.size, 200])
+    assert answers.count(0) == compiled.size
     assert table.numbers == compiled._table.tolist()

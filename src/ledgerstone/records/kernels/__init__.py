@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from ledgerstone.records.kernels.key_offsets import (
         Hashes,
         JudgementRules,
-        find_offsets,
         moved_to_larger,
         new_table,
-        put_offsets,
     )
     from ledgerstone.records.kernels.payloads import Arena, Payloads
     from ledgerstone.records.kernels.rewriting import BatchAction, Outcome, Rewritten, rewrite
@@ -58,7 +56,6 @@ __all__ = [
     "Scratch",
     "clean_payloads",
     "ensure_compiled",
-    "find_offsets",
     "hash_key",
     "hash_keys",
     "inspect_records",
@@ -66,7 +63,6 @@ __all__ = [
     "map_payloads",
     "moved_to_larger",
     "new_table",
-    "put_offsets",
     "rewrite",
     "scan",
     "walk",
@@ -90,10 +86,8 @@ _LAZY: Final = {
     "hash_keys": "hashing",
     "Hashes": "key_offsets",
     "JudgementRules": "key_offsets",
-    "find_offsets": "key_offsets",
     "moved_to_larger": "key_offsets",
     "new_table": "key_offsets",
-    "put_offsets": "key_offsets",
     "BatchAction": "rewriting",
     "Outcome": "rewriting",
     "Rewritten": "rewriting",

@@ -70,14 +70,10 @@ KERNELS: Final = (
     _spec("walk_batches", "walk", _WINDOW + "i64* i64 i64 i64 i64* i32* i64 i64*"),
     # window, end, key_start, key_length, count, k0, k1, low, high, lanes, report
     _spec("hash_keys", "siphash", _GATHER + "u64 u64 u64* u64* u64* i64*"),
-    # table, slots, limit, low, high, key_length, offset, count, state
-    _spec("put_offsets", "key_offsets", "u64* i64 i64 u64* u64* i32* i64* i64 i64*"),
     # table, slots, larger, larger_slots
     _spec("move_offsets", "key_offsets", "u64* i64 u64* i64"),
     # table, slots, larger_slots, stash
     _spec("spread_offsets", "key_offsets", "u64* i64 i64 u64*"),
-    # table, slots, low, high, count, found
-    _spec("find_offsets", "key_offsets", "u64* i64 u64* u64* i64 i64*"),
     # window, rows, capacity, batch_count, timestamp, record_end, value_length, keep, actions,
     # horizon, out, room, outcomes, report
     _spec(

@@ -1,20 +1,17 @@
 """The last offset of each key, by its hash, in a table of fixed size. Pure.
 
-The table belongs to the caller: `new_table` makes an empty one, `put_offsets` fills it, and nothing
-ever leaves it. A slot takes 24 bytes. Hashes come from `hash_keys`, all with one seed.
+The table belongs to the caller: `new_table` makes an empty one, `map_payloads` fills it, nothing
+ever leaves it. A slot takes 24 bytes. All hashes in it come from one seed.
 """
 
-import ctypes
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ledgerstone.errors import CorruptRecord, InvariantViolation
+from ledgerstone.errors import InvariantViolation
 from ledgerstone.records.kernels.hashing import UInt64s
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import borrow
-from ledgerstone.records.kernels.windows import Columns, Int64s
 from ledgerstone.types import INT64_MAX
 
 SLOT_BYTES: Final = 24
@@ -32,12 +29,6 @@ class Hashes(NamedTuple):
 
     low: UInt64s
     high: UInt64s
-
-
-class PutReport(NamedTuple):
-    size: int  # keys in the table
-    taken: int  # records of the window that are done, all of them unless the table is full
-    full: bool
 
 
 class JudgementRules(NamedTuple):
@@ -59,28 +50,6 @@ def new_table(slots: int) -> UInt64s:
 
 def slots_of(table: UInt64s) -> int:
     return len(table) // _SLOT_WORDS
-
-
-def put_offsets(
-    table: UInt64s, hashes: Hashes, columns: Columns, *, start: int = 0, size: int, limit: int
-) -> PutReport:
-    """Puts the records of a window, in order from the one at `start`, up to the first keyed one
-    that finds `limit` keys."""
-    count = _check_counts(hashes, columns) - start
-    rows = (hashes.low, hashes.high, columns.key_length, columns.offset)
-    arrays = (table, *(row[start:] for row in rows))
-    addresses, pins = zip(*(borrow(_contiguous(array)) for array in arrays), strict=True)
-    state = (ctypes.c_int64 * 2)(size, 0)
-    status = kernel("put_offsets")(
-        addresses[0], slots_of(table), limit, *addresses[1:], count, state
-    )
-    del pins
-    if status == _BAD_OFFSET:
-        index = start + state[1]
-        raise CorruptRecord(f"record {index} has the offset {columns.offset[index]}")
-    if status not in (0, _FULL):
-        raise InvariantViolation(f"{state[0]} keys leave no slot of {slots_of(table)}: {status}")
-    return PutReport(state[0], start + state[1], status == _FULL)
 
 
 def moved_to_larger(table: UInt64s, slots: int) -> UInt64s:
@@ -112,27 +81,3 @@ def grown_in_place(memory: UInt64s, slots: int, larger_slots: int) -> UInt64s:
 def first_slots(memory: UInt64s, slots: int) -> UInt64s:
     """A table in a part of a larger one's memory."""
     return memory[: slots * _SLOT_WORDS]
-
-
-def find_offsets(table: UInt64s, hashes: Hashes) -> Int64s:
-    """The last offset of each key, -1 for a key that was never put."""
-    count = len(hashes.low)
-    found = np.empty(count, np.int64)
-    arrays = (table, hashes.low, hashes.high, found)
-    addresses, pins = zip(*(borrow(_contiguous(array)) for array in arrays), strict=True)
-    kernel("find_offsets")(
-        addresses[0], slots_of(table), addresses[1], addresses[2], count, addresses[3]
-    )
-    del pins
-    return found
-
-
-def _check_counts(hashes: Hashes, columns: Columns) -> int:
-    count = len(columns)
-    if len(hashes.low) != count or len(hashes.high) != count:
-        raise ValueError(f"{len(hashes.low)} and {len(hashes.high)} words for {count} records")
-    return count
-
-
-def _contiguous(array: NDArray[np.generic]) -> memoryview:
-    return np.ascontiguousarray(array).data

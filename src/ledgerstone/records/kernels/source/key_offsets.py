@@ -85,42 +85,6 @@ def put_offset(table: Pointer, slots: int, low: int, high: int, offset: int) -> 
     return before
 
 
-def put_offsets(
-    table: Pointer,
-    slots: int,
-    limit: int,
-    low: Pointer,
-    high: Pointer,
-    key_length: Pointer,
-    offset: Pointer,
-    count: int,
-    state: Pointer,
-) -> int:
-    """Puts records in order; stops with FULL at the first keyed one once `limit` keys are in.
-
-    It stops even if that key is in the table already: what the table says then holds for a prefix
-    of the log and for nothing behind it. state: keys in the table, records taken.
-    """
-    size = state[0]
-    for index in range(count):
-        state[1] = index
-        if i64(key_length[index]) < 0:
-            continue
-        if size >= limit:
-            state[0] = size
-            return FULL
-        if offset[index] < 0:
-            return BAD_OFFSET
-        before = put_offset(table, slots, low[index], high[index], offset[index])
-        if before < 0:
-            return NO_SLOT
-        if before == 0:
-            size += 1
-    state[0] = size
-    state[1] = count
-    return 0
-
-
 def move_offsets(table: Pointer, slots: int, larger: Pointer, larger_slots: int) -> int:
     """Puts everything from one table into an empty one that has room for it."""
     return move_slots(table, slots, larger, larger_slots)
@@ -177,16 +141,6 @@ def copy_slot(target: Pointer, to: int, source: Pointer, at: int) -> None:
     target[to] = source[at]
     target[to + HIGH_WORD] = source[at + HIGH_WORD]
     target[to + OFFSET_WORD] = source[at + OFFSET_WORD]
-
-
-def find_offsets(
-    table: Pointer, slots: int, low: Pointer, high: Pointer, count: int, found: Pointer
-) -> int:
-    """The last offset of each key, -1 for one that was never put."""
-    for index in range(count):
-        at = find_place(table, slots, low[index], high[index])
-        found[index] = NOT_FOUND if at < 0 else i64(table[at + OFFSET_WORD]) - 1
-    return 0
 
 
 def is_superseded(table: Pointer, slots: int, low: int, high: int, offset: int) -> int:
