@@ -3,11 +3,18 @@ who runs where. Tests that share something dear, such as a JVM or a browser, go 
 """
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+# Where Python is told to keep nothing of what it compiles, as in many containers, each broker and
+# each program that a test starts would compile all of the package again, and so would each worker.
+# This runs before there are workers, and they inherit it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No clock decides about a failure, and no directory of earlier examples changes a run.
 settings.register_profile(
@@ -18,26 +25,37 @@ settings.register_profile("explore", max_examples=2_000, deadline=None, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
-# What one worker runs, by how the path begins. The largest piece is dealt out first.
+# What one worker runs, by how the path begins. The piece with most tests is dealt out first.
 TOGETHER = {
     "tests/spark/": "spark",
     "tests/demo/test_run.py": "spark",
-    "tests/docs/test_examples.py": "examples",
-    "tests/docs/test_wheel.py": "wheel",
+    "tests/docs/test_ops.py": "metrics",
+    "tests/docs/test_reference.py": "metrics",
     "tests/web/test_browser.py": "browser",
     "tests/web/test_anatomy_browser.py": "browser",
 }
+# Files whose tests take seconds each and share nothing: they even out what the workers have to do.
+APART = (
+    "tests/compat/test_cleaner_workers.py",
+    "tests/compat/test_examples.py",
+    "tests/compat/test_groups.py",
+    "tests/compat/test_idempotence_through_a_proxy.py",
+    "tests/compat/test_restarts.py",
+    "tests/crash/",
+)
 
 
 class SharingWorkers(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """Deals out tests one by one, except for those that stay together.
+    """Deals out files, so that what a module shares is made once; some together, some in parts.
 
     xdist's own groups rename tests, and pytest 9.2 no longer lets it.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return next((group for start, group in TOGETHER.items() if path.startswith(start)), nodeid)
+        if path.startswith(APART):
+            return nodeid
+        return next((group for start, group in TOGETHER.items() if path.startswith(start)), path)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,6 +15,8 @@ import aiokafka
 import confluent_kafka
 from aiokafka.errors import KafkaError as AioKafkaError
 
+from tests.kit import kafka_python
+
 with warnings.catch_warnings():
     # It reads its schemas with a deprecated function; the suite treats warnings as errors.
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -164,56 +166,51 @@ class KafkaPython:
     def produce(
         self, topic: str, records: Sequence[Record], *, codec: str = "none", acks: int = -1
     ) -> list[int]:
-        producer = kafka.KafkaProducer(
-            bootstrap_servers=self.bootstrap,
+        with kafka_python.producer(
+            self.bootstrap,
             compression_type=None if codec == "none" else codec,
             acks="all" if acks == -1 else acks,
             enable_idempotence=False,
             linger_ms=20,
             max_request_size=10_000_000,
-        )
-        try:
-            futures = [
-                producer.send(
-                    topic,
-                    value=record.value,
-                    key=record.key,
-                    headers=list(record.headers),
-                    partition=0,
-                    timestamp_ms=record.timestamp_ms,
-                )
-                for record in records
-            ]
-            return [future.get(timeout=TIMEOUT_S).offset for future in futures]
-        except KafkaPythonError as error:
-            raise Refused(error.errno, str(error)) from error
-        finally:
-            producer.close()
+        ) as producer:
+            try:
+                futures = [
+                    producer.send(
+                        topic,
+                        value=record.value,
+                        key=record.key,
+                        headers=list(record.headers),
+                        partition=0,
+                        timestamp_ms=record.timestamp_ms,
+                    )
+                    for record in records
+                ]
+                return [future.get(timeout=TIMEOUT_S).offset for future in futures]
+            except KafkaPythonError as error:
+                raise Refused(error.errno, str(error)) from error
 
     def consume(self, topic: str, count: int, *, offset: int = 0) -> list[Seen]:
         partition = kafka.TopicPartition(topic, 0)
-        consumer = kafka.KafkaConsumer(
-            bootstrap_servers=self.bootstrap, consumer_timeout_ms=TIMEOUT_S * 1000
-        )
-        try:
+        with kafka_python.consumer(
+            self.bootstrap, consumer_timeout_ms=TIMEOUT_S * 1000
+        ) as consumer:
             consumer.assign([partition])
             consumer.seek(partition, offset)
             seen = [_seen_by_python(next(consumer)) for _ in range(count)]
             assert consumer.position(partition) == seen[-1].offset + 1
             return seen
-        finally:
-            consumer.close()
 
     def end_offsets(self, topic: str) -> tuple[int, int]:
         partition = kafka.TopicPartition(topic, 0)
-        with kafka.KafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
+        with kafka_python.consumer(self.bootstrap) as consumer:
             low = consumer.beginning_offsets([partition])[partition]
             high = consumer.end_offsets([partition])[partition]
         return low, high
 
     def offset_for_time(self, topic: str, timestamp_ms: int) -> int | None:
         partition = kafka.TopicPartition(topic, 0)
-        with kafka.KafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
+        with kafka_python.consumer(self.bootstrap) as consumer:
             found = consumer.offsets_for_times({partition: timestamp_ms})[partition]
         return None if found is None else found.offset
 
@@ -312,8 +309,14 @@ def _seen_by_python(message: Any) -> Seen:
 
 def kcat(*arguments: str, given: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
     """One run of kcat; what it printed."""
+    # A reader that waits for the end of a partition waits out one fetch, of half a second.
+    soon = ("-X", "fetch.wait.max.ms=20") if "-C" in arguments else ()
     done = subprocess.run(
-        ["kcat", *arguments], input=given, capture_output=True, timeout=timeout_s, check=False
+        ["kcat", *arguments, *soon],
+        input=given,
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout

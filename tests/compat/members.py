@@ -8,17 +8,21 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Protocol
 
 import aiokafka
 import confluent_kafka
 import kafka
 
+from tests.kit import kafka_python
 from tests.kit.broker import wait_until
 
 SESSION_TIMEOUT_MS: Final = 1500
 HEARTBEAT_MS: Final = 200
+# A broker that was killed is back in a second; by default clients wait up to half a minute.
+RECONNECT_MAX_MS: Final = 200
 POLL_S: Final = 0.1
 # kafka-python 3.0.12 loses its assignment when a poll times out just as the SyncGroup response
 # comes. Its metadata arrive a tenth of a second after a subscription: no poll may end then.
@@ -64,6 +68,8 @@ class ConfluentMember:
             "session.timeout.ms": SESSION_TIMEOUT_MS,
             "heartbeat.interval.ms": HEARTBEAT_MS,
             "topic.metadata.refresh.interval.ms": 500,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": RECONNECT_MAX_MS,
             "log_level": 0,
         }
         if instance_id is not None:
@@ -100,20 +106,24 @@ class KafkaPythonMember:
         self, bootstrap: str, group: str, topic: str, instance_id: str | None = None
     ) -> None:
         self.revocations = 0
-        self.consumer = kafka.KafkaConsumer(
-            bootstrap_servers=bootstrap,
+        self.consumer = kafka_python.consumer(
+            bootstrap,
             group_id=group,
             group_instance_id=instance_id,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             session_timeout_ms=SESSION_TIMEOUT_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
-            metadata_max_age_ms=500,
+            reconnect_backoff_max_ms=RECONNECT_MAX_MS,
         )
-        # A leader that joins before it has heard of the topic assigns nothing, and if the topic
-        # comes in the middle of that it does not notice.
-        self.consumer.partitions_for_topic(topic)
-        self.consumer.subscribe([topic], listener=_CountRevocations(self))
+        try:
+            # A leader that joins before it has heard of the topic assigns nothing, and if the
+            # topic comes in the middle of that it does not notice.
+            self.consumer.partitions_for_topic(topic)
+            self.consumer.subscribe([topic], listener=_CountRevocations(self))
+        except BaseException:
+            self.consumer.close()
+            raise
 
     def poll(self) -> list[Got]:
         polled = self.consumer.poll(timeout_ms=int(KAFKA_PYTHON_POLL_S * 1000))
@@ -141,7 +151,11 @@ class AioKafkaMember:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self.consumer = self._run(self._start(bootstrap, group, topic, instance_id))
+        try:
+            self.consumer = self._run(self._start(bootstrap, group, topic, instance_id))
+        except BaseException:
+            self._end_the_loop()
+            raise
 
     def _run(self, call: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result(30)
@@ -160,7 +174,11 @@ class AioKafkaMember:
             metadata_max_age_ms=500,
         )
         consumer.subscribe([topic], listener=_AioCountRevocations(self))
-        await consumer.start()
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.stop()
+            raise
         return consumer
 
     def poll(self) -> list[Got]:
@@ -176,7 +194,12 @@ class AioKafkaMember:
     def leave(self) -> None:
         if self._loop.is_closed():
             return
-        self._run(self.consumer.stop())
+        try:
+            self._run(self.consumer.stop())
+        finally:
+            self._end_the_loop()
+
+    def _end_the_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -209,6 +232,16 @@ class _AioCountRevocations(aiokafka.ConsumerRebalanceListener):  # type: ignore[
 
 
 MEMBERS: Final[tuple[type[Member], ...]] = (ConfluentMember, KafkaPythonMember, AioKafkaMember)
+
+
+@contextmanager
+def joined(kind: type[Member], bootstrap: str, group: str, topic: str) -> Iterator[Member]:
+    """A member that leaves at the end, whatever happened: it would live on in threads."""
+    member = kind(bootstrap, group, topic)
+    try:
+        yield member
+    finally:
+        member.leave()
 
 
 def wait_for_assignment(members: Sequence[Member], partitions: int) -> list[Got]:

@@ -36,6 +36,7 @@ from tests.compat.confluent_admin import (
 )
 from tests.compat.conftest import CreateTopic, NewName
 from tests.compat.wire import ask
+from tests.kit import kafka_python
 from tests.kit.broker import BrokerProcess
 
 WAIT_S = 20
@@ -344,9 +345,8 @@ def test_kafka_python_lists_what_can_have_settings(broker: BrokerProcess, topic:
 
 
 def test_kafka_python_sees_the_producers_of_a_partition(broker: BrokerProcess, topic: str) -> None:
-    producer = kafka.KafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True)
-    producer.send(topic, b"v", partition=0).get(WAIT_S)
-    producer.close()
+    with kafka_python.producer(broker.bootstrap, enable_idempotence=True) as producer:
+        producer.send(topic, b"v", partition=0).get(WAIT_S)
 
     with kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap) as client:
         described = client.describe_producers([kafka.TopicPartition(topic, 0)])
@@ -393,9 +393,8 @@ def test_aiokafka_describes_the_cluster_and_changes_a_setting(
 def test_offsets_topic_is_listed_once_a_group_was_there(
     broker: BrokerProcess, new_name: NewName
 ) -> None:
-    consumer = kafka.KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=new_name("group"))
-    consumer.committed(kafka.TopicPartition("anything", 0))
-    consumer.close()
+    with kafka_python.consumer(broker.bootstrap, group_id=new_name("group")) as consumer:
+        consumer.committed(kafka.TopicPartition("anything", 0))
 
     listed = with_aiokafka(broker, lambda admin: admin.list_topics())
 

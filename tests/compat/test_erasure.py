@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,8 @@ import pytest
 from ledgerstone.client.partitioner import partition_of
 from tests.compat.clients import CLIENTS, CODECS, Client, Confluent, Record
 from tests.compat.confluent_admin import AdminClient, NewTopic
-from tests.kit.broker import SOURCE, BrokerProcess, wait_until
+from tests.kit import command_line
+from tests.kit.broker import BrokerProcess, wait_until
 from tests.kit.cleaner_api import get, post, workers_of
 from tests.kit.erasures import await_receipt, base64, files_with
 
@@ -40,13 +39,10 @@ def create(broker: BrokerProcess, topic: str, partitions: int = 1, **config: str
 
 def ledgerstone(
     broker: BrokerProcess | None, *arguments: str, expect: int = 0
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, "-m", "ledgerstone", *arguments]
-    if broker is not None:
-        command += ["--bootstrap", broker.bootstrap]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == expect, done.stdout + done.stderr
+) -> command_line.Done:
+    at = () if broker is None else ("--bootstrap", broker.bootstrap)
+    done = command_line.ledgerstone(*arguments, *at)
+    assert done.code == expect, done.stdout + done.stderr
     return done
 
 

@@ -30,6 +30,7 @@ from tests.compat.members import (
     read_until,
     wait_for_assignment,
 )
+from tests.kit import kafka_python
 from tests.kit.broker import BrokerProcess, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -206,13 +207,13 @@ def test_fenced_kafka_python_member_cannot_commit(
 def test_group_nobody_knows_has_no_offsets_and_no_error(
     broker: BrokerProcess, topic: str, new_name: NewName
 ) -> None:
-    with kafka.KafkaConsumer(
-        bootstrap_servers=broker.bootstrap, group_id=new_name("group")
-    ) as consumer:
+    with kafka_python.consumer(broker.bootstrap, group_id=new_name("group")) as consumer:
         with_python = consumer.committed(kafka.TopicPartition(topic, 0))
     other = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": new_name("group")})
-    [with_confluent] = other.committed([TopicPartition(topic, 0)], timeout=WAIT_S)
-    other.close()
+    try:
+        [with_confluent] = other.committed([TopicPartition(topic, 0)], timeout=WAIT_S)
+    finally:
+        other.close()
 
     assert with_python is None
     assert with_confluent.error is None
@@ -222,18 +223,13 @@ def test_group_nobody_knows_has_no_offsets_and_no_error(
 def test_session_shorter_than_the_minimum_is_refused(
     broker: BrokerProcess, group: str, topic: str
 ) -> None:
-    consumer = kafka.KafkaConsumer(
-        topic,
-        bootstrap_servers=broker.bootstrap,
-        group_id=group,
-        session_timeout_ms=500,
-        heartbeat_interval_ms=100,
-    )
+    short = {"session_timeout_ms": 500, "heartbeat_interval_ms": 100}
 
-    with pytest.raises(InvalidSessionTimeoutError):
+    with (
+        kafka_python.consumer(broker.bootstrap, topic, group_id=group, **short) as consumer,
+        pytest.raises(InvalidSessionTimeoutError),
+    ):
         consumer.poll(timeout_ms=20_000)
-
-    consumer.close()
 
 
 def test_offsets_are_committed_by_a_reader_that_never_joined(
@@ -241,14 +237,13 @@ def test_offsets_are_committed_by_a_reader_that_never_joined(
 ) -> None:
     write(broker, topic, 5)
     partition = kafka.TopicPartition(topic, 0)
-    consumer = kafka.KafkaConsumer(
-        bootstrap_servers=broker.bootstrap, group_id=group, enable_auto_commit=False
-    )
 
-    consumer.assign([partition])
-    consumer.commit({partition: kafka.OffsetAndMetadata(3, "by hand", -1)})
-    metadata = consumer.committed(partition, metadata=True)
-    consumer.close()
+    with kafka_python.consumer(
+        broker.bootstrap, group_id=group, enable_auto_commit=False
+    ) as consumer:
+        consumer.assign([partition])
+        consumer.commit({partition: kafka.OffsetAndMetadata(3, "by hand", -1)})
+        metadata = consumer.committed(partition, metadata=True)
 
     assert committed(admin, group) == {0: 3}
     assert (metadata.offset, metadata.metadata) == (3, "by hand")

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import aiokafka
-import kafka
 import pytest
 from confluent_kafka import Producer
 
 from tests.compat.clients import Confluent
+from tests.kit import kafka_python
 from tests.kit.broker import FAST_GROUPS, BrokerProcess, free_address
 from tests.kit.proxy import Fate, Odds, Proxy
 
@@ -52,19 +52,18 @@ def produce_with_confluent(bootstrap: str, count: int) -> None:
 
 
 def produce_with_kafka_python(bootstrap: str, count: int) -> None:
-    producer = kafka.KafkaProducer(
-        bootstrap_servers=bootstrap,
+    with kafka_python.producer(
+        bootstrap,
         enable_idempotence=True,
         batch_size=100,
         linger_ms=1,
         retry_backoff_ms=5,
         reconnect_backoff_ms=5,
         reconnect_backoff_max_ms=20,
-    )
-    futures = [producer.send(TOPIC, b"%d" % i, partition=0) for i in range(count)]
-    for future in futures:
-        future.get(timeout=WAIT_S)
-    producer.close()
+    ) as producer:
+        futures = [producer.send(TOPIC, b"%d" % i, partition=0) for i in range(count)]
+        for future in futures:
+            future.get(timeout=WAIT_S)
 
 
 def produce_with_aiokafka(bootstrap: str, count: int) -> None:
@@ -77,9 +76,11 @@ def produce_with_aiokafka(bootstrap: str, count: int) -> None:
             retry_backoff_ms=5,
         )
         await producer.start()
-        futures = [await producer.send(TOPIC, b"%d" % i, partition=0) for i in range(count)]
-        await asyncio.wait_for(asyncio.gather(*futures), WAIT_S)
-        await producer.stop()
+        try:
+            futures = [await producer.send(TOPIC, b"%d" % i, partition=0) for i in range(count)]
+            await asyncio.wait_for(asyncio.gather(*futures), WAIT_S)
+        finally:
+            await producer.stop()
 
     asyncio.run(produce())
 

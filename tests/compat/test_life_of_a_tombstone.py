@@ -4,8 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,9 @@ import pytest
 
 from tests.compat.clients import CLIENTS, Client, Record
 from tests.compat.confluent_admin import AdminClient, NewTopic
-from tests.kit.broker import SOURCE, BrokerProcess, wait_until
+from tests.kit import command_line
+from tests.kit.broker import BrokerProcess, wait_until
+from tests.kit.cleaner_api import workers_of
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -90,10 +90,8 @@ def files_with(broker: BrokerProcess, topic: str, text: bytes) -> list[str]:
 
 
 def ledgerstone(broker: BrokerProcess, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, "-m", "ledgerstone", *arguments, "--bootstrap", broker.bootstrap]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    done = command_line.ledgerstone(*arguments, "--bootstrap", broker.bootstrap)
+    assert done.code == 0, done.stderr
     return done.stdout
 
 
@@ -230,20 +228,6 @@ def test_worker_killed_in_the_middle_of_a_pass_costs_nothing_and_is_told(tmp_pat
 def state_of(broker: BrokerProcess, topic: str) -> str:
     (partition,) = get(broker, f"topics/{topic}/cleaning")["partitions"]
     return str(partition["state"])
-
-
-def workers_of(pid: int) -> list[int]:
-    """Live processes whose parent this is."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if fields[0] != "Z" and int(fields[1]) == pid:
-                found.append(int(entry.name))
-    return found
 
 
 def test_no_process_is_left_when_the_broker_stops(tmp_path: Path) -> None:

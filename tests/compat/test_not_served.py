@@ -18,10 +18,10 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
 )
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from kafka import KafkaProducer
 from kafka.errors import KafkaError as PythonKafkaError
 
 from tests.compat.conftest import CreateTopic, NewName
+from tests.kit import kafka_python
 from tests.kit.broker import BrokerProcess, wait_until
 
 # Clients wait for 30 s and more before they give up; a busy machine answers much sooner.
@@ -62,8 +62,8 @@ def test_librdkafka_is_told_that_there_are_no_transactions(
 def test_kafka_python_is_told_that_there_are_no_transactions(
     broker: BrokerProcess, new_name: NewName
 ) -> None:
-    producer = KafkaProducer(
-        bootstrap_servers=broker.bootstrap, transactional_id=new_name("txn"), max_block_ms=60_000
+    producer = kafka_python.producer(
+        broker.bootstrap, transactional_id=new_name("txn"), max_block_ms=60_000
     )
 
     try:

@@ -16,6 +16,7 @@ from kafka.errors import InvalidConfigurationError, KafkaTimeoutError
 from tests.compat.clients import CLIENTS, Client, Confluent, Record, Refused
 from tests.compat.confluent_admin import AdminClient, NewTopic
 from tests.compat.conftest import CreateTopic, NewName
+from tests.kit import kafka_python
 from tests.kit.broker import BrokerProcess, wait_until
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -88,9 +89,8 @@ def test_timestamp_far_in_the_future_is_refused(client: Client, create_topic: Cr
 
 
 def test_writing_to_the_offsets_topic_is_refused(broker: BrokerProcess, new_name: NewName) -> None:
-    consumer = kafka.KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=new_name("group"))
-    consumer.committed(kafka.TopicPartition("anything", 0))
-    consumer.close()
+    with kafka_python.consumer(broker.bootstrap, group_id=new_name("group")) as consumer:
+        consumer.committed(kafka.TopicPartition("anything", 0))
 
     with pytest.raises(Refused) as refusal:
         Confluent(broker.bootstrap).produce("__consumer_offsets", [Record(b"v", b"k")])
@@ -199,11 +199,12 @@ def test_unknown_topic_stays_unknown_where_auto_creation_is_off(own_broker: Brok
     own_broker.stop()
     own_broker.settings["auto.create.topics.enable"] = "false"
     own_broker.start()
-    producer = kafka.KafkaProducer(bootstrap_servers=own_broker.bootstrap, max_block_ms=500)
 
-    with pytest.raises(KafkaTimeoutError):
+    with (
+        kafka_python.producer(own_broker.bootstrap, max_block_ms=500) as producer,
+        pytest.raises(KafkaTimeoutError),
+    ):
         producer.send("auto", b"first")
-    producer.close()
 
     admin = AdminClient({"bootstrap.servers": own_broker.bootstrap, "log_level": 0})
     assert "auto" not in admin.list_topics(timeout=20).topics
@@ -214,14 +215,13 @@ def test_offset_beyond_the_end_resets_as_the_reader_asked(
 ) -> None:
     Confluent(broker.bootstrap).produce(topic, [Record(b"%d" % i) for i in range(5)])
     partition = kafka.TopicPartition(topic, 0)
-    consumer = kafka.KafkaConsumer(
-        bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=20_000
-    )
 
-    consumer.assign([partition])
-    consumer.seek(partition, 1000)
-    first = next(consumer)
-    consumer.close()
+    with kafka_python.consumer(
+        broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=20_000
+    ) as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, 1000)
+        first = next(consumer)
 
     assert first.offset == 0
 

@@ -15,7 +15,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 
 from tests.compat.clients import Confluent, Record
 from tests.compat.confluent_admin import AdminClient, ConfigResource, NewTopic, ResourceType
-from tests.compat.members import MEMBERS, Got, Member, read_until
+from tests.compat.members import MEMBERS, Got, Member, joined, read_until
+from tests.kit import kafka_python
 from tests.kit.broker import BrokerProcess, wait_until
 
 TOPIC = "ledger"
@@ -109,20 +110,18 @@ def test_idempotent_producer_survives_twenty_interruptions(
 
 
 def test_kafka_python_producer_goes_on_after_a_kill(own_broker: BrokerProcess) -> None:
-    producer = kafka.KafkaProducer(
-        bootstrap_servers=own_broker.bootstrap,
+    with kafka_python.producer(
+        own_broker.bootstrap,
         enable_idempotence=True,
         batch_size=200,
         retry_backoff_ms=20,
         reconnect_backoff_max_ms=100,
-    )
-
-    futures = [producer.send(TOPIC, b"%d" % i, partition=0) for i in range(500)]
-    futures[0].get(WAIT_S)
-    kill_and_start(own_broker)
-    futures += [producer.send(TOPIC, b"%d" % i, partition=0) for i in range(500, 1000)]
-    offsets = [future.get(WAIT_S).offset for future in futures]
-    producer.close()
+    ) as producer:
+        futures = [producer.send(TOPIC, b"%d" % i, partition=0) for i in range(500)]
+        futures[0].get(WAIT_S)
+        kill_and_start(own_broker)
+        futures += [producer.send(TOPIC, b"%d" % i, partition=0) for i in range(500, 1000)]
+        offsets = [future.get(WAIT_S).offset for future in futures]
 
     assert offsets == list(range(1000))
     check_exactly_once(own_broker, 1000)
@@ -134,12 +133,15 @@ def test_aiokafka_producer_goes_on_after_a_kill(own_broker: BrokerProcess) -> No
             bootstrap_servers=own_broker.bootstrap, enable_idempotence=True, max_batch_size=200
         )
         await producer.start()
-        futures = [await producer.send(TOPIC, b"%d" % i, partition=0) for i in range(500)]
-        await futures[0]
-        await asyncio.to_thread(kill_and_start, own_broker)
-        futures += [await producer.send(TOPIC, b"%d" % i, partition=0) for i in range(500, 1000)]
-        await asyncio.wait_for(asyncio.gather(*futures), WAIT_S)
-        await producer.stop()
+        try:
+            futures = [await producer.send(TOPIC, b"%d" % i, partition=0) for i in range(500)]
+            await futures[0]
+            await asyncio.to_thread(kill_and_start, own_broker)
+            more = range(500, 1000)
+            futures += [await producer.send(TOPIC, b"%d" % i, partition=0) for i in more]
+            await asyncio.wait_for(asyncio.gather(*futures), WAIT_S)
+        finally:
+            await producer.stop()
 
     asyncio.run(produce())
 
@@ -155,14 +157,13 @@ def test_group_member_reads_on_after_the_broker_came_back(
 ) -> None:
     client = Confluent(own_broker.bootstrap)
     client.produce(TOPIC, [Record(b"%d" % i) for i in range(20)])
-    member = kind(own_broker.bootstrap, "group", TOPIC)
-    got = read_until([member], 20)
-    member.commit()
 
-    interrupt(own_broker)
-    client.produce(TOPIC, [Record(b"%d" % i) for i in range(20, 40)])
-    got += read_until([member], 20)
-    member.leave()
+    with joined(kind, own_broker.bootstrap, "group", TOPIC) as member:
+        got = read_until([member], 20)
+        member.commit()
+        interrupt(own_broker)
+        client.produce(TOPIC, [Record(b"%d" % i) for i in range(20, 40)])
+        got += read_until([member], 20)
 
     assert [each.offset for each in got] == list(range(40))
 
@@ -224,10 +225,9 @@ def test_restarted_reader_goes_on_from_its_commit_after_a_kill(own_broker: Broke
     Confluent(own_broker.bootstrap).produce(TOPIC, [Record(b"%d" % i) for i in range(10)])
     got: list[Got] = []
     for _ in range(2):
-        member = MEMBERS[0](own_broker.bootstrap, "group", TOPIC)
-        got += read_until([member], 10)
-        member.commit()
-        member.leave()
+        with joined(MEMBERS[0], own_broker.bootstrap, "group", TOPIC) as member:
+            got += read_until([member], 10)
+            member.commit()
         kill_and_start(own_broker)
         Confluent(own_broker.bootstrap).produce(TOPIC, [Record(b"%d" % i) for i in range(10)])
 

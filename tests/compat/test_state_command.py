@@ -12,7 +12,8 @@ import pytest
 from tests.compat.clients import CLIENTS, Record
 from tests.compat.confluent_admin import AdminClient
 from tests.compat.conftest import CreateTopic
-from tests.kit.broker import SOURCE, BrokerProcess, wait_until
+from tests.kit import command_line
+from tests.kit.broker import BrokerProcess, wait_until
 
 
 class Done(NamedTuple):
@@ -35,14 +36,9 @@ class Shell:
         self._client = CLIENTS[0](broker.bootstrap)
 
     def run(self, *arguments: str) -> Done:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(SOURCE),
-            "LEDGERSTONE_BOOTSTRAP": self._bootstrap,
-        }
-        command = [sys.executable, "-m", "ledgerstone", *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-        return Done(done.returncode, done.stdout.splitlines(), done.stderr)
+        here = {"LEDGERSTONE_BOOTSTRAP": self._bootstrap}
+        done = command_line.ledgerstone(*arguments, environment=here)
+        return Done(done.code, done.stdout.splitlines(), done.stderr)
 
     def state(self, *arguments: str) -> dict[str, Any]:
         done = self.run("state", *arguments, "--json")

@@ -63,14 +63,21 @@ def metric(broker: BrokerProcess, name: str) -> float:
 
 
 def workers_of(pid: int) -> list[int]:
-    """Live processes whose parent this is."""
+    """Live processes whose parent this is, and that run a program of their own.
+
+    A child is still the parent's program until it has called exec, and the parent stands still
+    until then: whoever stopped the child in that moment would have stopped both.
+    """
+    own = Path(f"/proc/{pid}/cmdline").read_bytes()
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if fields[0] == "Z" or int(fields[1]) != pid:
+                    continue
+                if (entry / "cmdline").read_bytes() != own:
+                    found.append(int(entry.name))
             except OSError:
                 continue
-            if fields[0] != "Z" and int(fields[1]) == pid:
-                found.append(int(entry.name))
     return found

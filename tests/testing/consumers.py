@@ -20,6 +20,7 @@ from ledgerstone.client.consumer import Consumer
 from ledgerstone.client.fetcher import FetchConfig, Fetcher
 from ledgerstone.testing.conformance import ConsumerTask
 from ledgerstone.types import TopicPartition
+from tests.kit import kafka_python as clients
 
 with warnings.catch_warnings():
     # It reads its schemas with a deprecated function; the suite treats warnings as errors.
@@ -74,8 +75,8 @@ def confluent(task: ConsumerTask) -> dict[bytes, bytes]:
 
 
 def kafka_python(task: ConsumerTask) -> dict[bytes, bytes]:
-    consumer = kafka.KafkaConsumer(
-        bootstrap_servers=task.bootstrap,
+    consumer = clients.consumer(
+        task.bootstrap,
         isolation_level="read_committed",
         fetch_max_wait_ms=_POLL_MS,
         enable_auto_commit=False,

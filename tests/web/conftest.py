@@ -1,12 +1,22 @@
-"""Brokers that somebody looks at."""
+"""Brokers that somebody looks at, and the one browser that looks at real ones."""
 
 from collections.abc import Iterator
 
 import pytest
+from selenium.webdriver import Chrome
 
+from chromium import open_chromium
 from tests.kit.in_process import InProcess
 from tests.unit.server.erasing_kit import ErasingMachine
 from tests.web.kit import Visitor, full_machine
+
+
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """It takes seconds to start; one worker runs all tests that use it (tests/conftest.py)."""
+    browser = open_chromium(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.quit()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
-from chromium import complaints, open_chromium, why_missing
+from chromium import complaints, why_missing
 from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
@@ -72,20 +72,24 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    browser = open_chromium(tmp_path_factory.mktemp("profile"))
-    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
-    yield browser
-    browser.quit()
+def watched(chrome: Chrome, broker: BrokerProcess) -> Iterator[Chrome]:
+    """Has the cookie of this broker and no other."""
+    watch = chrome.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    # Cookies know no port, so that of another broker would be there too.
+    chrome.delete_all_cookies()
+    chrome.get(f"{broker.http}/?token={token_of(broker)}")
+    yield chrome
+    chrome.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", watch)
+    # A page of a broker that is gone would try for ever to reach it.
+    chrome.get("about:blank")
 
 
 @pytest.fixture
-def browser(chrome: Chrome, broker: BrokerProcess) -> Iterator[Chrome]:
-    """Has the cookie; whatever a test did, nothing happened that should not."""
-    complaints(chrome)
-    chrome.get(f"{broker.http}/?token={token_of(broker)}")
-    yield chrome
-    assert_quiet(chrome)
+def browser(watched: Chrome) -> Iterator[Chrome]:
+    """Whatever a test did, nothing happened that should not."""
+    complaints(watched)
+    yield watched
+    assert_quiet(watched)
 
 
 def connected(broker: BrokerProcess) -> Client:
@@ -115,6 +119,10 @@ def see(browser: Chrome, what: str) -> None:
 def test_token_becomes_a_cookie_and_leaves_the_address(
     browser: Chrome, broker: BrokerProcess
 ) -> None:
+    browser.delete_all_cookies()
+
+    browser.get(f"{broker.http}/?token={token_of(broker)}")
+
     assert browser.current_url == f"{broker.http}/"
     assert "read only" not in text_of(browser)
     cookies = browser.get_cookies()

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,9 @@ from ledgerstone.records.kernels.cache import CacheRefused, cache_directory, pre
 from ledgerstone.spark.java import JavaHome
 
 _END_TIMEOUT_S: Final = 120.0
+# A draft is written when its JVM ends and gets its name at once; one that waits that long was left
+# behind by a process that was killed in between.
+_LITTER_AGE_S: Final = 3600.0
 # A Spark whose jars were replaced in place is no reason to warn a user.
 _QUIET: Final = "-Xlog:disable"
 
@@ -46,11 +50,20 @@ def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassAr
     if path.exists():
         used = (f"-XX:SharedArchiveFile={below}{path}", "-Xshare:auto", _QUIET)
         return ClassArchive(path=path, draft=None, options=used)
+    _remove_litter(path)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     made = [f"-XX:ArchiveClassesAtExit={draft}", _QUIET]
     if base is not None:
         made.insert(0, f"-XX:SharedArchiveFile={base}")
     return ClassArchive(path=path, draft=draft, options=tuple(made))
+
+
+def _remove_litter(path: Path) -> None:
+    """Drafts take some hundred megabytes each."""
+    for draft in path.parent.glob("*.jsa.*"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _LITTER_AGE_S:
+                draft.unlink()
 
 
 def _base_archive(java: JavaHome, path: Path) -> Path | None:

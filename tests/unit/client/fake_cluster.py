@@ -367,10 +367,12 @@ class FakeWire:
     def recv(self, size: int, /) -> bytes:
         # Small pieces: nothing may depend on a response coming whole.
         count = min(size, 37)
-        taken, self.readable = self.readable[:count], self.readable[count:]
+        taken = bytes(self.readable[:count])
+        # A bytearray forgets its front without moving the rest.
+        del self.readable[:count]
         if not taken:
             raise TimeoutError("timed out")
-        return bytes(taken)
+        return taken
 
     def recv_into(self, buffer: memoryview, /) -> int:
         data = self.recv(len(buffer))

@@ -203,18 +203,12 @@ def clean_batches(
             key_length, value_length, offset, rows, capacity, batch_index, rules, counts, keep,
             count,
         )  # fmt: skip
-        for batch in range(first, after):
-            fault, next_at = rewrite_batch(
-                buffer, split, arena, rows, capacity, batch, timestamp, record_end, value_length,
-                keep, i64(actions[batch]), horizon, out, at, out_room, outcomes,
-            )  # fmt: skip
-            if fault != 0:
-                report[FAULTY_BATCH] = batch
-                return fault
-            outcomes[OUT_POSITION * capacity + batch] = at
-            outcomes[OUT_SIZE * capacity + batch] = next_at - at
-            seal(out, at, next_at, outcomes, capacity, batch)
-            at = next_at
+        fault, at = write_batches(
+            buffer, split, arena, rows, capacity, first, after, actions, timestamp, record_end,
+            value_length, keep, horizon, out, at, out_room, outcomes, report,
+        )  # fmt: skip
+        if fault != 0:
+            return fault
         first = after
     report[WRITTEN], report[SEALED] = at, has_crc_instruction()
     return 0
@@ -457,6 +451,42 @@ def judge_rows(
             i64(keep[row]), i64(key_length[row]), i64(value_length[row]), offset[row], rows,
             capacity, i64(batch_index[row]), rules, counts,
         )  # fmt: skip
+
+
+def write_batches(
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    rows: Pointer,
+    capacity: int,
+    batch_start: int,
+    batch_end: int,
+    actions: Pointer,
+    timestamp: Pointer,
+    record_end: Pointer,
+    value_length: Pointer,
+    keep: Pointer,
+    horizon: int,
+    out: Pointer,
+    at: int,
+    out_room: int,
+    outcomes: Pointer,
+    report: Pointer,
+) -> tuple[int, int]:
+    """(fault, end of what is written): what is left of batches whose records are judged."""
+    for batch in range(batch_start, batch_end):
+        fault, next_at = rewrite_batch(
+            buffer, split, arena, rows, capacity, batch, timestamp, record_end, value_length,
+            keep, i64(actions[batch]), horizon, out, at, out_room, outcomes,
+        )  # fmt: skip
+        if fault != 0:
+            report[FAULTY_BATCH] = batch
+            return fault, at
+        outcomes[OUT_POSITION * capacity + batch] = at
+        outcomes[OUT_SIZE * capacity + batch] = next_at - at
+        seal(out, at, next_at, outcomes, capacity, batch)
+        at = next_at
+    return 0, at
 
 
 def seal(out: Pointer, at: int, end: int, outcomes: Pointer, capacity: int, batch: int) -> None:
