@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,7 @@ KAFKA_WARM_UP = 3
 NOW_MS = 1_700_000_000_000
 OVERHEAD_BYTES = 64 * MIB
 DEDUPE_BYTES = 128 * MIB
+SEGMENT_BYTES = 1024 * MIB
 # Distinct batches that a log repeats under other keys; random, so that no codec gains on them.
 VALUE_POOL_BYTES = 8 * MIB
 
@@ -78,8 +79,8 @@ def scratch() -> Iterator[Path]:
 # -- writing logs ---------------------------------------------------------------------------------
 
 
-def write_log(path: Path, shape: Shape) -> tuple[SourceSegment, int]:
-    """One sealed segment, and the number of records in it."""
+def write_log(directory: Path, shape: Shape) -> list[SourceSegment]:
+    """Sealed segments, as many as it takes."""
     per_batch = max(1, BATCH_BYTES // (shape.value_bytes + 25))
     batches = shape.total // (per_batch * (shape.value_bytes + 25))
     count = per_batch * batches
@@ -87,21 +88,33 @@ def write_log(path: Path, shape: Shape) -> tuple[SourceSegment, int]:
     # Each key about as often as it takes; which of them are last is up to the permutation.
     keys %= max(1, round(count * (1 - shape.superseded)))
     values = _values(shape)
-    with path.open("wb") as file:
-        for number in range(batches):
-            first = number * per_batch
-            file.write(_batch(first, keys[first : first + per_batch].tolist(), values, shape))
+    segment_batches = -(-batches // -(-shape.total // SEGMENT_BYTES))
+    sources = []
+    for first_batch in range(0, batches, segment_batches):
+        end_batch = min(first_batch + segment_batches, batches)
+        path = log_path(directory, first_batch * per_batch)
+        with path.open("wb") as file:
+            for first in range(first_batch * per_batch, end_batch * per_batch, per_batch):
+                file.write(_batch(first, keys[first : first + per_batch].tolist(), values, shape))
+        sources.append(_sealed(path, first_batch * per_batch, end_batch * per_batch))
+    return sources
+
+
+def log_path(directory: Path, base_offset: int = 0) -> Path:
+    return directory / f"{base_offset:020d}.log"
+
+
+def _sealed(path: Path, base_offset: int, end_offset: int) -> SourceSegment:
     for ending in (".index", ".timeindex"):
         path.with_suffix(ending).touch()
-    source = SourceSegment(
-        base_offset=0,
-        end_offset=count,
+    return SourceSegment(
+        base_offset=base_offset,
+        end_offset=end_offset,
         size_bytes=path.stat().st_size,
         offset_index_bytes=0,
         time_index_bytes=0,
         mtime_ms=NOW_MS,
     )
-    return source, count
 
 
 def _values(shape: Shape) -> bytes:
@@ -127,16 +140,16 @@ def _batch(first: int, keys: list[int], values: bytes, shape: Shape) -> bytearra
 # -- measuring ------------------------------------------------------------------------------------
 
 
-def plan_for(directory: Path, source: SourceSegment) -> CleaningPlan:
+def plan_for(directory: Path, sources: Sequence[SourceSegment]) -> CleaningPlan:
     return CleaningPlan(
         topic_partition=TopicPartition("bench", 0),
         directory=str(directory),
-        segments=(source,),
+        segments=tuple(sources),
         first_dirty_offset=0,
-        first_uncleanable_offset=source.end_offset,
+        first_uncleanable_offset=sources[-1].end_offset,
         now_ms=NOW_MS,
         delete_retention_ms=86_400_000,
-        segment_bytes=1 << 30,
+        segment_bytes=SEGMENT_BYTES,
         segment_index_bytes=10 << 20,
         index_interval_bytes=4096,
         dedupe_buffer_bytes=DEDUPE_BYTES,
@@ -144,11 +157,13 @@ def plan_for(directory: Path, source: SourceSegment) -> CleaningPlan:
 
 
 def clean_seconds(
-    directory: Path, source: SourceSegment, clock: Callable[[], float] = time.perf_counter
+    directory: Path,
+    sources: Sequence[SourceSegment],
+    clock: Callable[[], float] = time.perf_counter,
 ) -> float:
     for leftover in directory.glob("*.cleaned"):
         leftover.unlink()
-    plan = plan_for(directory, source)
+    plan = plan_for(directory, sources)
     started = clock()
     report = run_pass(
         OsFilesystem(),
@@ -158,7 +173,7 @@ def clean_seconds(
         should_abort=lambda: False,
     )
     spent = clock() - started
-    assert report.end_offset == source.end_offset
+    assert report.end_offset == sources[-1].end_offset
     return spent
 
 
@@ -170,12 +185,12 @@ def seconds(work: Callable[[], object]) -> float:
 
 def measure(shape: Shape, *, rounds: int) -> list[Row]:
     with scratch() as directory:
-        path = directory / f"{0:020d}.log"
-        source, count = write_log(path, shape)
-        mb = source.size_bytes / 1e6
+        path = log_path(directory)
+        (source,) = write_log(directory, shape)
+        count, mb = source.end_offset, source.size_bytes / 1e6
         against_cp, against_limit, records = [], [], []
         for _ in range(rounds):
-            spent = clean_seconds(directory, source)
+            spent = clean_seconds(directory, [source])
             copied = seconds(lambda: shutil.copyfile(path, directory / "copy"))
             limit = seconds(lambda: _read_and_check(path))
             against_cp.append((mb / spent, mb / copied))
@@ -197,14 +212,14 @@ def beside_kafka(shape: Shape, *, rounds: int) -> list[Row]:
         if peer is None:
             print("Kafka's jars are out of reach")
             return []
-        path = directory / f"{0:020d}.log"
-        source, _ = write_log(path, shape)
+        path = log_path(directory)
+        (source,) = write_log(directory, shape)
         mb = source.size_bytes / 1e6
         for _ in range(KAFKA_WARM_UP):
             peer.clean(path)
         pairs = []
         for _ in range(rounds):
-            ours = clean_seconds(directory, source, time.thread_time)
+            ours = clean_seconds(directory, [source], time.thread_time)
             pairs.append((mb / ours, mb / peer.clean(path).cpu_seconds))
         peer.close()
     row = paired(f"pass, {shape.label}", "MB/cpu-s", "Apache Kafka's cleaner", pairs)
@@ -227,9 +242,9 @@ def growth(sizes: tuple[int, ...]) -> list[Row]:
     per_gib = []
     for size in sizes:
         with scratch() as directory:
-            source, _ = write_log(directory / f"{0:020d}.log", Shape(size, 1000, 0.5))
-            spent = min(clean_seconds(directory, source) for _ in range(3))
-            per_gib.append(spent / source.size_bytes * 2**30)
+            sources = write_log(directory, Shape(size, 1000, 0.5))
+            spent = min(clean_seconds(directory, sources) for _ in range(3))
+            per_gib.append(spent / sum(each.size_bytes for each in sources) * 2**30)
     first, name = per_gib[0], f"{sizes[0] / 2**30:g} GiB"
     return [
         Row(
@@ -248,8 +263,8 @@ def growth(sizes: tuple[int, ...]) -> list[Row]:
 def memory(total: int) -> Row:
     """Peak of a process that does nothing else, above what it had once the kernels were loaded."""
     with scratch() as directory:
-        source, _ = write_log(directory / f"{0:020d}.log", Shape(total, 100, 0.5))
-        facts = json.dumps([str(directory), source.end_offset, source.size_bytes])
+        (source,) = write_log(directory, Shape(total, 100, 0.5))
+        facts = json.dumps([str(directory), source.end_offset])
         command = [sys.executable, "-m", "bench.cleaner", "--clean", facts]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     peak, allowed = int(output) / MIB, (DEDUPE_BYTES + OVERHEAD_BYTES) / MIB
@@ -258,18 +273,11 @@ def memory(total: int) -> Row:
 
 
 def _report_peak(facts: str) -> None:
-    directory, end_offset, size_bytes = json.loads(facts)
+    directory, end_offset = json.loads(facts)
     load()
-    source = SourceSegment(
-        base_offset=0,
-        end_offset=end_offset,
-        size_bytes=size_bytes,
-        offset_index_bytes=0,
-        time_index_bytes=0,
-        mtime_ms=NOW_MS,
-    )
+    source = _sealed(log_path(Path(directory)), 0, end_offset)
     before = _status_bytes("VmRSS")
-    clean_seconds(Path(directory), source)
+    clean_seconds(Path(directory), [source])
     print(_status_bytes("VmHWM") - before)
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.cleaner import MIB, Shape, scratch, write_log
+from bench.cleaner import MIB, Shape, log_path, scratch, write_log
 from bench.table import Row, paired, render
 from ledgerstone.erasure.key_print import PrintKey
 from ledgerstone.erasure.residue import scan_dirs
@@ -78,8 +78,8 @@ def measure(shape: Shape, what: str, count: int, *, promised: float | None = Non
     with scratch() as log_dir:
         directory = log_dir / f"{TOPIC}-0"
         directory.mkdir()
-        path = directory / f"{0:020d}.log"
-        source, _ = write_log(path, shape)
+        path = log_path(directory)
+        (source,) = write_log(directory, shape)
         size = source.size_bytes
         works: dict[str, Callable[[], None]] = {
             "search": lambda: search(directory, size, keys),

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from bench.cleaner import KAFKA_WARM_UP, MIB, Shape, clean_seconds, write_log
+from bench.cleaner import KAFKA_WARM_UP, MIB, Shape, clean_seconds, log_path, write_log
 from bench.kafka_cleaner import KafkaCleaner
 from bench.peers.arena import Arena
 from bench.peers.measures import Line, Pair
@@ -71,17 +71,17 @@ def check_left(directory: Path, theirs: int) -> None:
 def measure(arena: Arena, shape: Shape, peer: KafkaCleaner | None) -> Line:
     rounds, cpu = [], []
     with scratch() as directory:
-        path = directory / f"{0:020d}.log"
-        source, _ = write_log(path, shape)
+        path = log_path(directory)
+        (source,) = write_log(directory, shape)
         os.sync()
         gb = source.size_bytes / 1e9
-        clean_seconds(directory, source)
+        clean_seconds(directory, [source])
         if peer is not None:
             for _ in range(KAFKA_WARM_UP):
                 peer.clean(path)
         for _ in range(arena.rounds):
             clocks = BothClocks()
-            spent = clean_seconds(directory, source, clocks)
+            spent = clean_seconds(directory, [source], clocks)
             theirs = None if peer is None else peer.clean(path)
             if theirs is not None and shape.codec is Codec.NONE:
                 check_left(directory, theirs.bytes_written)

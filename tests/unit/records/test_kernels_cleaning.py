@@ -22,7 +22,7 @@ from ledgerstone.records.kernels import (
 )
 from ledgerstone.records.kernels.checking import BatchNotBelieved
 from ledgerstone.records.kernels.newest import NewestBits, discard_superseded
-from ledgerstone.records.kernels.source import checking, cleaning, crc
+from ledgerstone.records.kernels.source import checking, cleaning, crc, walk
 from ledgerstone.records.kernels.source.words import crc_byte, crc_word
 from ledgerstone.types import INT64_MAX
 from tests.kit.payloads import opened
@@ -230,7 +230,7 @@ def test_batch_with_more_records_than_columns_have_places_is_a_fault() -> None:
     uncompiled = clean_uncompiled(_window(), RULES, room=3)
 
     assert uncompiled is not None
-    assert uncompiled.map_status == uncompiled.clean_status == cleaning.TOO_MANY_RECORDS
+    assert uncompiled.map_status == uncompiled.clean_status == walk.TOO_MANY_RECORDS
 
 
 def test_actions_for_fewer_batches_than_there_are_reach_no_kernel() -> None:

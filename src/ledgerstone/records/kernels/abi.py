@@ -27,6 +27,7 @@ SOURCE_MODULES: Final = (
     "newest",
     "crc",
     "checking",
+    "record_rows",
     "cleaning",
     "index_entries",
     "columns",

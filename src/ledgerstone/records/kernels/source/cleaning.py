@@ -2,30 +2,26 @@
 
 Records go through small columns that stay in the processor's cache: some batches are parsed into
 them, then all their keys are hashed and their slots asked for, then all are put or judged, so that
-waiting for one slot overlaps with waiting for the next. Columns have `room` places; the glue has
-seen to it that no batch declares more records than that.
+waiting for one slot overlaps with waiting for the next.
 """
 
 from ledgerstone.records.kernels.source.crc import crc32c
 from ledgerstone.records.kernels.source.key_offsets import (
     BAD_OFFSET,
     NO_SLOT,
-    OFFSET_WORD,
-    SLOT_WORDS,
-    first_slot,
     is_superseded,
     judge_record,
     put_offset,
 )
 from ledgerstone.records.kernels.source.newest import is_newest, note_newest
-from ledgerstone.records.kernels.source.record import (
-    TRAILING_BYTES,
-    read_record_body,
-    read_record_head,
+from ledgerstone.records.kernels.source.record_rows import (
+    FAULTY_BATCH,
+    FAULTY_POSITION,
+    hash_rows,
+    read_batches,
 )
 from ledgerstone.records.kernels.source.rewrite import (
     CODEC_MASK,
-    DISCARD,
     OUT_ATTRIBUTES,
     OUT_POSITION,
     OUT_SIZE,
@@ -34,26 +30,8 @@ from ledgerstone.records.kernels.source.rewrite import (
     rewrite_batch,
     write_signed,
 )
-from ledgerstone.records.kernels.source.siphash import hash_spans
-from ledgerstone.records.kernels.source.walk import (
-    ATTRIBUTES,
-    BASE_OFFSET,
-    BASE_TIMESTAMP,
-    LOG_APPEND_TIME_FLAG,
-    MAX_TIMESTAMP,
-    PAYLOAD_END,
-    PAYLOAD_START,
-    RECORD_COUNT,
-    RECORD_START,
-)
-from ledgerstone.records.kernels.source.words import (
-    Pointer,
-    has_crc_instruction,
-    i64,
-    prefetch,
-)
+from ledgerstone.records.kernels.source.words import Pointer, has_crc_instruction, i64
 
-TOO_MANY_RECORDS = 9
 TABLE_FULL = 120
 
 ATTRIBUTES_AT = 21
@@ -70,11 +48,8 @@ PUT_OFFSET = 5
 BITS_HOLD = 6  # whether `newest` tells what is superseded
 PREVIOUS_OFFSET = 7  # that was put
 
-# Fields of a report.
+# Fields of a report, beside those of a fault.
 WRITTEN = 0
-FAULTY_BATCH = 1
-FAULTY_RECORD = 2
-FAULTY_POSITION = 3
 SEALED = 4
 
 
@@ -178,10 +153,9 @@ def clean_batches(
 ) -> int:
     """Judges the records of the batches from `batch_start` to `batch_end`, writes what is left.
 
-    Where there are `bits`, they tell what is superseded, and the table is not asked.
-    Rewritten payloads that were compressed come in the open, without a CRC. `counts` are those of
-    `judge_record`. report: bytes written, whether CRCs were; with a fault batch, record, position.
-    """
+    By `bits`, where there are any, else by the table. Rewritten payloads that were compressed come
+    in the open, without a CRC. `counts` are those of `judge_record`. report: bytes written, whether
+    CRCs were; with a fault batch, record, position."""
     at, first = 0, batch_start
     while first < batch_end:
         fault, after, count = read_batches(
@@ -194,11 +168,10 @@ def clean_batches(
         if bits > 0:
             find_older(newest, first_offset, bits, offset, keep, count)
         else:
-            hash_rows(
-                buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table,
-                slots,
+            find_superseded(
+                buffer, split, arena, key_start, key_length, offset, count, k0, k1, low, high,
+                lanes, table, slots, keep,
             )  # fmt: skip
-            find_superseded(table, slots, low, high, key_length, offset, keep, count)
         judge_rows(
             key_length, value_length, offset, rows, capacity, batch_index, rules, counts, keep,
             count,
@@ -212,139 +185,6 @@ def clean_batches(
         first = after
     report[WRITTEN], report[SEALED] = at, has_crc_instruction()
     return 0
-
-
-def read_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    batch_end: int,
-    actions: Pointer,
-    min_offset: int,
-    offset: Pointer,
-    timestamp: Pointer,
-    record_end: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_length: Pointer,
-    batch_index: Pointer,
-    room: int,
-    report: Pointer,
-) -> tuple[int, int, int]:
-    """(fault, first batch that was not read, rows): as many batches as the columns have room for.
-
-    DISCARDed batches are passed over. Spans are virtual positions."""
-    count = 0
-    while batch < batch_end:
-        declared = rows[RECORD_COUNT * capacity + batch]
-        if declared > room - count:
-            if count == 0:
-                report[FAULTY_BATCH] = batch
-                return TOO_MANY_RECORDS, batch, 0
-            break
-        rows[RECORD_START * capacity + batch] = count
-        if (i64(actions[batch]) & DISCARD) != 0:
-            batch += 1
-            continue
-        source = buffer
-        shift = 0
-        if rows[PAYLOAD_START * capacity + batch] >= split:
-            source = arena
-            shift = split
-        fault, count = read_batch(
-            source, shift, rows, capacity, batch, min_offset, offset, timestamp, record_end,
-            key_start, key_length, value_length, batch_index, count, report,
-        )  # fmt: skip
-        if fault != 0:
-            report[FAULTY_BATCH] = batch
-            return fault, batch, count
-        batch += 1
-    return 0, batch, count
-
-
-def read_batch(
-    source: Pointer,
-    shift: int,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    min_offset: int,
-    offset: Pointer,
-    timestamp: Pointer,
-    record_end: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_length: Pointer,
-    batch_index: Pointer,
-    row: int,
-    report: Pointer,
-) -> tuple[int, int]:
-    """(fault, rows in all); the caller has seen that all the declared records have a place."""
-    base_offset = rows[BASE_OFFSET * capacity + batch]
-    base_timestamp = rows[BASE_TIMESTAMP * capacity + batch]
-    max_timestamp = rows[MAX_TIMESTAMP * capacity + batch]
-    append_time = (rows[ATTRIBUTES * capacity + batch] & LOG_APPEND_TIME_FLAG) != 0
-    position = rows[PAYLOAD_START * capacity + batch] - shift
-    stop = rows[PAYLOAD_END * capacity + batch] - shift
-    record_count = rows[RECORD_COUNT * capacity + batch]
-    fault = 0
-    index = 0
-    for index in range(record_count):  # noqa: B007 - after the loop it names the record
-        fault, position, this_end, _, timestamp_delta, offset_delta = read_record_head(
-            source, position, stop
-        )
-        if fault != 0:
-            break
-        fault, this_key, this_key_length, _, this_value_length, _, _ = read_record_body(
-            source, position, this_end
-        )
-        if fault != 0:
-            position = this_key
-            break
-        position = this_end
-        this_offset = i64(base_offset + offset_delta)
-        if this_offset < min_offset:
-            continue
-        offset[row] = this_offset
-        # A sum past 64 bits wraps as Kafka's does, so a hostile timestamp blocks no cleaning.
-        timestamp[row] = max_timestamp if append_time else i64(base_timestamp + timestamp_delta)
-        record_end[row] = this_end + shift
-        key_start[row] = this_key + shift
-        key_length[row] = this_key_length
-        value_length[row] = this_value_length
-        batch_index[row] = batch
-        row += 1
-    if fault == 0 and position != stop:
-        fault = TRAILING_BYTES
-        index = record_count
-    report[FAULTY_RECORD] = index
-    report[FAULTY_POSITION] = position + shift
-    return fault, row
-
-
-def hash_rows(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    count: int,
-    k0: int,
-    k1: int,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    table: Pointer,
-    slots: int,
-) -> None:
-    """Hashes the keys of spans that were just read, and asks for their slots."""
-    hash_spans(buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes)
-    for row in range(count):
-        if i64(key_length[row]) >= 0:
-            prefetch(table, first_slot(slots, low[row]) * SLOT_WORDS + OFFSET_WORD)
 
 
 def put_rows(
@@ -418,15 +258,25 @@ def find_older(
 
 
 def find_superseded(
-    table: Pointer,
-    slots: int,
-    low: Pointer,
-    high: Pointer,
+    buffer: Pointer,
+    split: int,
+    arena: Pointer,
+    key_start: Pointer,
     key_length: Pointer,
     offset: Pointer,
-    superseded: Pointer,
     count: int,
+    k0: int,
+    k1: int,
+    low: Pointer,
+    high: Pointer,
+    lanes: Pointer,
+    table: Pointer,
+    slots: int,
+    superseded: Pointer,
 ) -> None:
+    hash_rows(
+        buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table, slots
+    )
     for row in range(count):
         superseded[row] = 0
         if i64(key_length[row]) >= 0:
