@@ -36,11 +36,16 @@ def test_both_connectors_see_the_same_and_share_their_checkpoints(
     assert said["ledgerstone"] == said["kafka"]
     assert len(said["kafka"]["rows"]) == RECORDS
     everything = sorted(row[3:5] for row in said["kafka"]["rows"])
+    beginnings = []
     for way in ("kafka then ledgerstone", "ledgerstone then kafka"):
         first, then = said[way]["seen"]
-        assert (len(first), len(then)) == (10, RECORDS - 10)
+        beginnings.append(sorted(first))
         assert sorted(first + then) == everything
         assert sum(said[way]["offsets"][-1][topic].values()) == RECORDS
+    # Two micro-batches of five, less what rounding each partition's share down leaves out: where
+    # records without a key go is up to the client.
+    assert 8 <= len(beginnings[0]) <= 10
+    assert beginnings[0] == beginnings[1]
 
 
 def _record(topic: str, number: int) -> NewRecord:
