@@ -229,13 +229,7 @@ def _zstd_decompressor() -> ZstdDecompressor:
 
 
 def _decompress_zstd(payload: memoryview, limit: int, decompressor: ZstdDecompressor) -> Buffer:
-    most_of_block = _only_zstd_block(payload)
-    if most_of_block is not None:
-        try:
-            return decompressor.decompress(payload, max_output_size=min(limit, most_of_block))
-        except ZstdError:
-            pass
-    end, largest_window, most = _skip_zstd_frame(payload, 0, limit)
+    end, largest_window, most = _usual_zstd_frame(payload) or _skip_zstd_frame(payload, 0, limit)
     if end == len(payload) and largest_window <= _ZSTD_SMALL_WINDOW:
         # Whatever is wrong with it, or large about it, the slower road tells.
         try:
@@ -267,9 +261,9 @@ def _stream_zstd(payload: memoryview, limit: int, largest_window: int) -> bytear
                 raise _too_large(Codec.ZSTD, limit)
 
 
-def _only_zstd_block(payload: memoryview) -> int | None:
-    """The most that a frame of one block can become, if its header says nothing but the window, as
-    nearly all do; None for any other, or one with a window that is not small."""
+def _usual_zstd_frame(payload: memoryview) -> tuple[int, int, int] | None:
+    """What `_skip_zstd_frame` would say of a frame that is all of the payload, one block, and says
+    nothing of itself but a small window, as nearly all do; None for any other."""
     if len(payload) < _ZSTD_PLAIN_FRAME.size:
         return None
     magic, descriptor, window, low, high = _ZSTD_PLAIN_FRAME.unpack_from(payload)
@@ -283,7 +277,7 @@ def _only_zstd_block(payload: memoryview) -> int | None:
     window_bytes: int = (8 + (window & 7)) << (7 + (window >> 3))
     if window_bytes > _ZSTD_SMALL_WINDOW:
         return None
-    return min(_ZSTD_MAX_BLOCK_BYTES, window_bytes)
+    return len(payload), window_bytes, min(_ZSTD_MAX_BLOCK_BYTES, window_bytes)
 
 
 def _skip_zstd_frame(payload: memoryview, start: int, limit: int) -> tuple[int, int, int]:

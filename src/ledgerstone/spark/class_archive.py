@@ -50,7 +50,7 @@ def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassAr
     if path.exists():
         used = (f"-XX:SharedArchiveFile={below}{path}", "-Xshare:auto", _QUIET)
         return ClassArchive(path=path, draft=None, options=used)
-    _remove_litter(path)
+    _remove_litter(directory)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     made = [f"-XX:ArchiveClassesAtExit={draft}", _QUIET]
     if base is not None:
@@ -58,9 +58,9 @@ def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassAr
     return ClassArchive(path=path, draft=draft, options=tuple(made))
 
 
-def _remove_litter(path: Path) -> None:
+def _remove_litter(directory: Path) -> None:
     """Drafts take some hundred megabytes each."""
-    for draft in path.parent.glob("*.jsa.*"):
+    for draft in directory.glob("*.jsa.*"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _LITTER_AGE_S:
                 draft.unlink()

@@ -63,7 +63,7 @@ def test_payload_above_the_limit_of_one_is_refused(codec: Codec) -> None:
 def test_damaged_block_is_refused_and_the_arena_goes_on() -> None:
     good, arena = _batch(0, 1000, Codec.LZ4), Arena(1 << 20)
     bad = bytearray(good)
-    # The distance of the block's first match.
+    # From the block's first bytes on.
     bad[HEADER_SIZE + 11 : HEADER_SIZE + 40] = b"\xff" * 29
 
     with pytest.raises(CorruptRecord, match="lz4"):

@@ -165,8 +165,8 @@ def clean_payloads(
     codecs: Codecs,
 ) -> CleanedPayloads:
     """What is left of the batches, by `rules` and `actions`; the table is asked only where there
-    are no bits. The answer's data lies in `out`, or in that of `scratch` if something had to be
-    compressed again."""
+    are no bits. The answer's data lies in `out`, or in memory of `scratch` if something had to
+    be compressed again."""
     buffer, split, arena, rows, capacity, action_flags, slots = _window(
         payloads, actions, scratch.pinned, table
     )

@@ -20,8 +20,6 @@ MAX_SLOTS: Final = 2**31
 
 _SLOT_WORDS: Final = 3
 _STASH_SLOTS: Final = 4096
-_FULL: Final = 1
-_BAD_OFFSET: Final = 110
 
 
 class Hashes(NamedTuple):

@@ -62,7 +62,7 @@ class Arena:
     ) -> tuple[int, int]:
         """(first batch that does not fit, bytes used)."""
         view = memoryview(buffer).cast("B")
-        split, used, memory = len(view), 0, self._memory.data
+        split, used = len(view), 0
         codecs = batches.attributes & CODEC_MASK
         # An emptied batch has no stream to open, but its codec must be one all the same.
         compressed = (codecs != 0) & ((batches.record_count > 0) | (codecs > Codec.ZSTD))
@@ -70,46 +70,41 @@ class Arena:
         indexes = first + np.flatnonzero(compressed[first:])
         columns = (codecs, batches.payload_start, batches.payload_end)
         rows = zip(indexes.tolist(), *(column[indexes].tolist() for column in columns), strict=True)
-        limit_bytes = min(self._limit_bytes, payload_limit)
+        block_limit = min(self._limit_bytes, payload_limit) - USUAL_BLOCK_BYTES
         for index, number, start, end in rows:
-            after_block = used + USUAL_BLOCK_BYTES
-            if number == _LZ4 and after_block <= limit_bytes:
+            size = None
+            if number == _LZ4 and used <= block_limit:
                 # Straight to where it goes, if it is a frame like nearly all others.
-                if after_block > len(memory):
-                    memory = self._grow(after_block, used)
-                size = read_usual(view[start:end], memory[used:after_block])
-                if size is not None:
-                    batches.payload_start[index] = split + used
-                    used += size
-                    batches.payload_end[index] = split + used
-                    continue
-            if number > Codec.ZSTD:
+                room = self._room(used, used + USUAL_BLOCK_BYTES)
+                size = read_usual(view[start:end], room)
+            elif number > Codec.ZSTD:
                 # Refuses it.
                 read_header(view, int(batches.position[index])).codec  # noqa: B018
-            # What is alone may be larger: there is no way to have less of it.
-            allowance = self._limit_bytes - used if used else payload_limit
-            try:
-                payload = self._codecs.peek(
-                    _CODECS[number], view[start:end], limit=max(allowance, 0)
-                )
-            except MessageTooLarge:
-                if not used:
-                    raise
-                return index, used
-            after = used + len(payload)
-            if after > len(memory):
-                memory = self._grow(after, used)
-            memory[used:after] = payload
+            if size is None:
+                # What is alone may be larger: there is no way to have less of it.
+                allowance = self._limit_bytes - used if used else payload_limit
+                try:
+                    payload = self._codecs.peek(
+                        _CODECS[number], view[start:end], limit=max(allowance, 0)
+                    )
+                except MessageTooLarge:
+                    if not used:
+                        raise
+                    return index, used
+                size = len(payload)
+                self._room(used, used + size)[:] = payload
             batches.payload_start[index] = split + used
-            batches.payload_end[index] = split + after
-            used = after
+            used += size
+            batches.payload_end[index] = split + used
         return len(batches), used
 
-    def _grow(self, needed: int, used: int) -> memoryview:
-        larger = np.empty(max(needed, min(2 * len(self._memory), self._limit_bytes)), np.uint8)
-        larger[:used] = self._memory[:used]
-        self._memory = larger
-        return larger.data
+    def _room(self, used: int, end: int) -> memoryview:
+        """The bytes from `used` to `end`, behind those that are used."""
+        if end > len(self._memory):
+            larger = np.empty(max(end, min(2 * len(self._memory), self._limit_bytes)), np.uint8)
+            larger[:used] = self._memory[:used]
+            self._memory = larger
+        return self._memory.data[used:end]
 
 
 def check_declared_counts(payloads: Payloads, actions: Bytes) -> None:
