@@ -247,7 +247,7 @@ def views(broker: Broker) -> dict[str, str]:
         "records": "/topics/customers/records",
         "latest": "/topics/customers/latest",
         "anatomy": "/topics/accounts/anatomy",
-        "key-history": "/topics/customers/keys?key=customer-0005",
+        "key-history": "/topics/customers/keys",
         "produce": "/topics/customers/produce",
         "cleaner": "/cleaner",
         "erasures": "/erasures",

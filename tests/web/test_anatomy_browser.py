@@ -135,7 +135,9 @@ def test_compact_now_is_seen_in_the_strip(browser: Chrome, broker: BrokerProcess
 
 
 def test_key_history_comes_by_itself(browser: Chrome, broker: BrokerProcess) -> None:
-    browser.get(f"{broker.http}/topics/{TOPIC}/keys?key=7")
+    browser.get(f"{broker.http}/topics/{TOPIC}/keys")
+    browser.find_element(By.NAME, "key").send_keys("7")
+    browser.find_element(By.CSS_SELECTOR, "main form button").click()
 
     see(browser, "The key is live", "#history")
 

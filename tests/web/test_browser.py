@@ -223,7 +223,8 @@ def test_topic_is_made_in_the_page(browser: Chrome, broker: BrokerProcess) -> No
 def test_erasure_is_started_in_the_page_and_its_state_comes_by_itself(
     browser: Chrome, broker: BrokerProcess
 ) -> None:
-    browser.get(f"{broker.http}/erasures?topic={TOPIC}&key=b")
+    number = partition_of(b"b", COUNT)
+    browser.get(f"{broker.http}/erasures?topic={TOPIC}&partition={number}&offset=0")
 
     browser.find_element(By.NAME, "reason").send_keys("ticket 4711")
     browser.find_element(By.CSS_SELECTOR, "details form button").click()

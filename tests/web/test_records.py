@@ -11,7 +11,7 @@ from ledgerstone.web import record_pages
 from ledgerstone.web.record_pages import Slice, Slices
 from tests.kit.in_process import InProcess
 from tests.unit.server.asks import TOPIC, create_topic
-from tests.web.kit import Parsed, Visitor, append, header
+from tests.web.kit import Parsed, Visitor, append
 
 RECORDS = f"/topics/{TOPIC}/records"
 
@@ -113,10 +113,13 @@ def test_offset_outside_the_log_is_moved_into_it(machine: InProcess, visitor: Vi
     assert offsets(visitor, f"{RECORDS}?before=99") == [0, 1, 2]
 
 
-def test_key_leads_to_its_history(machine: InProcess, visitor: Visitor) -> None:
-    page = visitor.get(f"{RECORDS}?key=a%20%26%20b")
+def test_key_is_asked_for_in_a_form_that_is_no_address(visitor: Visitor) -> None:
+    forms = Parsed(visitor.shown(RECORDS)).all("form")
 
-    assert header(page, "Location") == f"/topics/{TOPIC}/keys?key=a+%26+b"
+    assert [(each["method"], each["action"]) for each in forms] == [
+        ("get", RECORDS),
+        ("post", f"/topics/{TOPIC}/keys"),
+    ]
 
 
 def test_tombstone_empty_value_and_no_key_are_told_apart(

@@ -89,6 +89,9 @@ class Site(Protocol):
     def opened(self, port: int, *, is_local: bool) -> None:
         """Where it is reached; not `is_local` where other machines may."""
 
+    def is_question(self, path: str) -> bool:
+        """Whether a form sent there only asks: who may read may send it."""
+
     def check_form(self, request: HttpRequest) -> None:
         """Before the body of a form is read; BadRequest for whoever may not send one."""
 
@@ -142,7 +145,7 @@ class HttpServer:
                     if request.method == "POST":
                         size = _body_size(request.headers)
                         # Before the body: who may not change anything costs no memory.
-                        self._check_may_change(request)
+                        self._check_may_send(request)
                         request = request._replace(body=await _read_body(reader, size))
                 method, page = request.method, await self._answer(request)
             except BadRequest as error:
@@ -238,6 +241,16 @@ class HttpServer:
                 return functools.partial(page.throw, error)
         return functools.partial(page.send, result)
 
+    def _check_may_send(self, request: HttpRequest) -> None:
+        """A form that only asks may come from whoever may read; the rest changes something."""
+        site = self._site
+        if site is None or _content_type(request) != _FORM or not site.is_question(request.path):
+            self._check_may_change(request)
+            return
+        if self._is_local and not _names_this_machine(request.headers.get("host", "")):
+            raise BadRequest(403, "the Host header names another machine")
+        site.check_form(request)
+
     def _check_may_change(self, request: HttpRequest) -> None:
         if self._is_readonly:
             raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
@@ -246,7 +259,7 @@ class HttpServer:
             raise BadRequest(403, reason)
         if not _names_this_machine(request.headers.get("host", "")):
             raise BadRequest(403, "the Host header names another machine")
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        content_type = _content_type(request)
         if content_type == _FORM and self._site is not None:
             self._site.check_form(request)
         elif content_type != _JSON:
@@ -284,6 +297,10 @@ async def _read_head(reader: asyncio.StreamReader) -> HttpRequest:
     except ValueError as error:
         raise BadRequest(400, f"query: {error}") from error
     return HttpRequest(words[0], path, pairs, headers)
+
+
+def _content_type(request: HttpRequest) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _body_size(headers: Mapping[str, str]) -> int:

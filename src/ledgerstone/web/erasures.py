@@ -9,23 +9,28 @@ from ledgerstone.erasure.receipt_text import render
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing_view import erasure_json
 from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.web.forms import as_field
 from ledgerstone.web.hosting import is_internal
-from ledgerstone.web.router import NotShown, Rendered
+from ledgerstone.web.record_at import key_at, place_in
+from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 
 SHOWN: Final = 100
 # Not on the way of every erasure: shown where one has been there.
 _BESIDE: Final = (Stage.SCHEDULED, Stage.CANCELLED, Stage.NOT_FOUND)
 
 
-def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
+def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
+    """With the key of the record that `topic`, `partition` and `offset` name, where they do."""
     topics = [name for name in sorted(broker.image.topics) if not is_internal(name)]
-    chosen = request.query.get("topic", "")
+    chosen, place = request.query.get("topic", ""), place_in(request.query)
+    key = b"" if place is None else (yield from key_at(broker, chosen, place))
+    text, written = as_field(key)
     facts = {
         **_facts(broker),
         "topics": [name for name in topics if _compacts(broker, name)],
         "topic": chosen,
-        "key": request.query.get("key", ""),
-        "key_as": request.query.get("key_as", "text"),
+        "key": text,
+        "key_as": written,
         "live": ("erasures",),
     }
     return Rendered("erasures.html", facts)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from ledgerstone.server.http import HttpRequest, Page
 from ledgerstone.web.router import NotShown
+from ledgerstone.web.wording import visible
 
 MAX_FIELDS: Final = 50
 
@@ -61,3 +62,13 @@ def bytes_in(fields: dict[str, str], name: str) -> bytes:
         raise NotShown(400, f"The {name} is not {written}.") from None
     # Browsers send every line end of a text field as two characters.
     return text.replace("\r\n", "\n").encode()
+
+
+def as_field(data: bytes) -> tuple[str, str]:
+    """What a field shows of bytes, and how that is written: `bytes_in` makes the same of it."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data.hex(), "hex"
+    is_kept = text.isprintable() and visible(text) == text
+    return (text, "text") if is_kept else (data.hex(), "hex")

@@ -1,7 +1,8 @@
 """Where did my key go: every record of one key that is left, and why, and what took the others.
 
 Grade D. The files are searched by the scanning worker, as `ledgerstone where` has it done; the page
-asks again until that is done. Nothing of the key is kept but a hash, for as long as its search is.
+asks again until that is done. Nothing of the key is kept but a hash, for as long as its search is,
+and the key is never part of an address: a form sends it, or a link names one of its records.
 """
 
 import json
@@ -10,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from ledgerstone.cleaner.why import Gate, Situation
 from ledgerstone.client.partitioner import partition_of
@@ -25,36 +25,41 @@ from ledgerstone.server.erasing_scans import Ticket
 from ledgerstone.server.http import HttpRequest
 from ledgerstone.storage.filenames import parse_file_name
 from ledgerstone.types import TopicPartition
-from ledgerstone.web.forms import bytes_in, path_of
+from ledgerstone.web.forms import as_field, bytes_in, form_of
 from ledgerstone.web.hosting import topic_facts, topic_of
 from ledgerstone.web.key_history_words import PlaceRow, gates_of, pass_rows, place_row, summary
-from ledgerstone.web.router import NotShown, Rendered
+from ledgerstone.web.record_at import key_at, place_in
+from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 
 SHOWN_PLACES: Final = 200
 # Each reads the whole topic; who asks for more waits until some are done.
 MOST_SEARCHES: Final = 4
 
 
-def key_history_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
-    topic, query = topic_of(broker, parts), dict(request.query)
+def key_history_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
+    topic = topic_of(broker, parts)
     facts: dict[str, object] = {
         **topic_facts(broker, topic),
-        "key": query.get("key", ""),
-        "key_as": query.get("key_as", "text"),
+        "key": "",
+        "key_as": "text",
+        "place": None,
         "history": None,
-        "again": None,
+        "search": None,
         "failure": None,
     }
-    if "key" not in query:
-        return Rendered("key_history.html", facts)
-    key = bytes_in(query, "key")
-    ticket = _ticket(broker, topic, key, query.get("search"))
+    if request.method == "POST":
+        fields = form_of(request)
+        key = bytes_in(fields, "key")
+    else:
+        fields, place = dict(request.query), place_in(request.query)
+        if place is None:
+            return Rendered("key_history.html", facts)
+        key = yield from key_at(broker, topic, place)
+        facts["place"] = place
+    facts["key"], facts["key_as"] = as_field(key)
+    ticket = _ticket(broker, topic, key, fields.get("search"))
     if ticket.result is None:
-        again: list[tuple[str, str]] = [
-            (name, query[name]) for name in ("key", "key_as") if name in query
-        ]
-        again.append(("search", str(ticket.number)))
-        facts["again"] = f"{path_of('topics', topic, 'keys')}?{urlencode(again)}"
+        facts["search"] = ticket.number
     else:
         content = ticket.to_json()
         facts["failure"] = content["failure"]

@@ -19,9 +19,10 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers import produce
 from ledgerstone.server.http import HttpRequest, Page
 from ledgerstone.server.request import Parked, Request
-from ledgerstone.web.forms import bytes_in, form_of, path_of, see_other, whole_number
+from ledgerstone.web.forms import as_field, bytes_in, form_of, path_of, see_other, whole_number
 from ledgerstone.web.hosting import topic_facts, topic_of
-from ledgerstone.web.router import NotShown, Rendered
+from ledgerstone.web.record_at import key_at, place_in
+from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 
 _VERSION: Final = 11
 _API_KEY: Final = 0
@@ -29,14 +30,12 @@ _TIMEOUT_MS: Final = 10_000
 _CLIENT: Final = "ledgerstone-page"
 
 
-def produce_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
-    topic = topic_of(broker, parts)
-    # `key_as` says how the key in the address is written, so that any key can be handed over.
-    facts = {
-        "key": request.query.get("key", ""),
-        "key_as": request.query.get("key_as", "text"),
-        "is_tombstone": "tombstone" in request.query,
-    }
+def produce_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
+    """With the key of the record that `partition` and `offset` name, where they do."""
+    topic, place = topic_of(broker, parts), place_in(request.query)
+    key = b"" if place is None else (yield from key_at(broker, topic, place))
+    text, written = as_field(key)
+    facts = {"key": text, "key_as": written, "is_tombstone": "tombstone" in request.query}
     return Rendered("produce.html", {**topic_facts(broker, topic), **facts})
 
 

@@ -9,7 +9,7 @@ from ledgerstone.server.http import HttpRequest, Job
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import offset_for_timestamp
 from ledgerstone.types import INT64_MAX
-from ledgerstone.web.forms import path_of, see_other, whole_number
+from ledgerstone.web.forms import whole_number
 from ledgerstone.web.hosting import partition_of, topic_facts, topic_of
 from ledgerstone.web.record_pages import PAGE_RECORDS, Slices, rows_before, rows_from
 from ledgerstone.web.router import Answer, NotShown, Rendered
@@ -22,10 +22,8 @@ WHOLE_BYTES: Final = 64 << 10
 def records_view(
     broker: Broker, request: HttpRequest, parts: Mapping[str, str]
 ) -> Generator[Job | None, Any, Answer]:
-    """The newest, unless the query says `offset`, `before` or `time`; `key` is another page's."""
+    """The newest, unless the query says `offset`, `before` or `time`."""
     topic, query = topic_of(broker, parts), dict(request.query)
-    if query.get("key"):
-        return see_other(path_of("topics", topic, "keys"), key=query["key"])
     log = partition_of(broker, topic, request).log
     found = yield from _asked_for(log, query, broker.clock.now_ms())
     rows = found.rows

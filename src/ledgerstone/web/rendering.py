@@ -77,8 +77,6 @@ def _environment(assets: Assets) -> "Environment":
         "moment": wording.moment,
         "percent": wording.percent,
         "part": _part,
-        "as_query": _as_query,
-        "query_as": _query_as,
     }
     environment.globals["asset"] = assets.url
     return environment
@@ -87,17 +85,3 @@ def _environment(assets: Assets) -> "Environment":
 def _part(text: str) -> str:
     """A text as one part of a path; `urlencode` leaves slashes alone."""
     return quote(text, safe="")
-
-
-def _as_query(key: bytes) -> str:
-    """A key for the query of an address, written as `query_as` says."""
-    return quote(key.decode() if _query_as(key) == "text" else key.hex(), safe="")
-
-
-def _query_as(key: bytes) -> str:
-    """Text where a form field keeps it as it is, else hex."""
-    try:
-        text = key.decode()
-    except UnicodeDecodeError:
-        return "hex"
-    return "text" if text.isprintable() and wording.visible(text) == text else "hex"

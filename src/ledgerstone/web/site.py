@@ -14,15 +14,31 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.http import BadRequest, HttpRequest, Page, SlowPage, Stream
 from ledgerstone.server.http_json import Refused
 from ledgerstone.server.movable_clock import MovableClock
-from ledgerstone.web.access import Access
+from ledgerstone.web.access import Access, is_same_origin
 from ledgerstone.web.assets import PREFIX as ASSETS
 from ledgerstone.web.forms import form_of
 from ledgerstone.web.live import Live
 from ledgerstone.web.rendering import PageFacts, Renderer
-from ledgerstone.web.router import Answer, Found, Fragment, NotShown, Rendered, Route, find
+from ledgerstone.web.router import (
+    Answer,
+    Found,
+    Fragment,
+    NotShown,
+    Rendered,
+    Route,
+    find,
+    matched,
+)
 from ledgerstone.web.samples import Samples
 
 EVENTS: Final = "/events"
+# A form that changes nothing: it is a POST because it holds a key, and addresses are kept.
+QUESTION: Final = "/topics/{topic}/keys"
+_KEY_FIELDS: Final = ("key", "key_as")
+_NO_KEY: Final = (
+    "A key is not taken from an address, since addresses are kept in histories and logs. "
+    "Type it into the form."
+)
 HEADERS: Final = (
     (
         "Content-Security-Policy",
@@ -60,8 +76,17 @@ class PageSite:
     def opened(self, port: int, *, is_local: bool) -> None:
         self._port, self._is_local = port, is_local
 
+    def is_question(self, path: str) -> bool:
+        return matched(QUESTION, path) is not None
+
     def check_form(self, request: HttpRequest) -> None:
-        if not self._access.is_known(request.headers, self._port):
+        is_known = self._access.is_known(request.headers, self._port)
+        if self.is_question(request.path):
+            if not (self._is_local or is_known):
+                raise BadRequest(403, f"this port is open to other machines: {_NO_TOKEN}")
+            if not is_same_origin(request.headers):
+                raise BadRequest(403, "this form was not made by a page of this broker")
+        elif not is_known:
             raise BadRequest(403, f"who changes something needs a token: {_NO_TOKEN}")
 
     def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None:
@@ -77,6 +102,8 @@ class PageSite:
         if request.path == EVENTS:
             return self._events(request)
         found = find(self._routes, request.method, request.path)
+        if found is not None and request.method != "POST" and "key" in request.query:
+            return self._without_key(request)
         return None if found is None else self._page(self._renderer, request, found)
 
     # -- pages --------------------------------------------------------------------------------
@@ -104,10 +131,18 @@ class PageSite:
         """Takes the token out of the address and gives a cookie for it."""
         if not self._access.is_token(request.query["token"]):
             raise BadRequest(403, f"this token is not of this start: {_NO_TOKEN}")
-        rest = urlencode({name: text for name, text in request.query.items() if name != "token"})
+        kept = {name: text for name, text in request.query.items() if name not in _KEY_FIELDS}
+        del kept["token"]
+        rest = urlencode(kept)
         where = "/" + request.path.lstrip("/") + (f"?{rest}" if rest else "")
         cookie = self._access.cookie(self._port)
         return Page(303, "", headers=(("Location", where), ("Set-Cookie", cookie), *HEADERS))
+
+    def _without_key(self, request: HttpRequest) -> Page:
+        """Old links and bookmarks hold keys: the address bar is rid of them at once."""
+        kept = {name: text for name, text in request.query.items() if name not in _KEY_FIELDS}
+        where = f"{request.path}?{urlencode({**kept, 'notice': _NO_KEY})}"
+        return Page(303, "", headers=(("Location", where), *HEADERS))
 
     def _page(self, renderer: Renderer, request: HttpRequest, found: Found) -> SlowPage:
         if request.method == "POST":
@@ -118,7 +153,7 @@ class PageSite:
                 answer = yield from answer
         except (NotShown, Refused) as error:
             answer = Rendered("error.html", {"reason": str(error)}, error.status)
-        if request.method == "POST":
+        if request.method == "POST" and not self.is_question(request.path):
             self._wake()
         return self._finished(renderer, request, answer)
 
@@ -130,6 +165,8 @@ class PageSite:
 
     def _check_own(self, request: HttpRequest) -> None:
         self.check_form(request)
+        if self.is_question(request.path):
+            return
         if not self._access.is_own_form(request.headers, form_of(request)):
             raise BadRequest(403, "this form was not made by a page of this broker")
 

@@ -47,6 +47,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/topics/{topic}/compact", compact_topic),
     Route("GET", "/topics/{topic}/anatomy", anatomy_view),
     Route("GET", "/topics/{topic}/keys", key_history_view),
+    Route("POST", "/topics/{topic}/keys", key_history_view),
     Route("GET", "/cleaner", cleaner_view),
     Route("GET", "/erasures", erasures_view),
     Route("POST", "/erasures", erase_key),

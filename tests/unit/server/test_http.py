@@ -36,13 +36,16 @@ class Echo:
     def opened(self, port: int, *, is_local: bool) -> None:
         self.port, self.is_local = port, is_local
 
+    def is_question(self, path: str) -> bool:
+        return path == "/question"
+
     def check_form(self, request: HttpRequest) -> None:
         if request.headers.get("cookie") != "yes":
             raise BadRequest(403, "no cookie")
 
     def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None:
         match request.path:
-            case "/site":
+            case "/site" | "/question":
                 return Page(200, f"{request.method} {request.body!r}", headers=(("X-A", "b"),))
             case "/bytes":
                 return Page(200, b"\xff\x00", "application/octet-stream")
@@ -168,6 +171,31 @@ def test_nothing_is_changed_through_a_readonly_port() -> None:
         assert (await port.ask("GET /api/x HTTP/1.1", LOCAL)).endswith("api")
 
     on_port(play, is_readonly=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_readonly"), [("127.0.0.1", False), ("127.0.0.1", True), ("0.0.0.0", True)]
+)
+def test_form_that_only_asks_is_taken_from_whom_the_site_lets_read(
+    host: str, is_readonly: bool
+) -> None:
+    async def play(port: Port) -> None:
+        lines = ("POST /question HTTP/1.1", LOCAL, FORM)
+        assert (await port.ask(*lines, "Cookie: yes", body=b"a=1")).endswith("POST b'a=1'")
+        assert (await port.ask(*lines, body=b"a=1")).startswith("HTTP/1.1 403 ")
+        # JSON is what programs change something with, wherever they send it.
+        other = await port.ask("POST /question HTTP/1.1", LOCAL, JSON, "Cookie: yes", body=b"{}")
+        assert other.startswith("HTTP/1.1 200 ") != (is_readonly or host == "0.0.0.0")
+
+    on_port(play, host=host, is_readonly=is_readonly)
+
+
+def test_foreign_name_asks_nothing_on_this_machine() -> None:
+    async def play(port: Port) -> None:
+        lines = ("POST /question HTTP/1.1", "Host: evil.example", FORM, "Cookie: yes")
+        assert (await port.ask(*lines, body=b"a=1")).startswith("HTTP/1.1 403 ")
+
+    on_port(play)
 
 
 def test_nothing_is_changed_where_other_machines_may_connect() -> None:

@@ -1,0 +1,55 @@
+"""A key by the place of one of its records, so that no address ever holds a key. Grade D.
+
+Addresses are kept: in histories, in logs of proxies, in what a browser says it comes from. A link
+to something about a key therefore names a partition and an offset, and the key is read from there.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Any, Final, NamedTuple
+
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.http import Job
+from ledgerstone.types import INT64_MAX, TopicPartition
+from ledgerstone.web.forms import whole_number
+from ledgerstone.web.record_pages import Shown, rows_from
+from ledgerstone.web.router import NotShown
+
+_MOST_PARTITIONS: Final = 1 << 31
+
+
+class Place(NamedTuple):
+    partition: int
+    offset: int
+
+
+def place_in(query: Mapping[str, str]) -> Place | None:
+    """What `partition` and `offset` of an address say; None where no offset is named."""
+    fields = dict(query)
+    offset = whole_number(fields, "offset", at_most=INT64_MAX)
+    if offset is None:
+        return None
+    return Place(whole_number(fields, "partition", at_most=_MOST_PARTITIONS) or 0, offset)
+
+
+def record_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, Any, Shown | None]:
+    """None where no record lies there any more, or never did."""
+    partition = broker.partitions.find(TopicPartition(topic, place.partition))
+    if partition is None:
+        raise NotShown(404, f"Partition {place.partition} of {topic} is not hosted here.")
+    log = partition.log
+    if not log.log_start_offset <= place.offset < log.high_watermark:
+        return None
+    found = yield from rows_from(log, place.offset, at_most=1)
+    row = found.rows[0] if found.rows else None
+    return row if row is not None and row.offset == place.offset and not row.marker else None
+
+
+def key_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, Any, bytes]:
+    row = yield from record_at(broker, topic, place)
+    if row is None or row.key is None:
+        raise NotShown(
+            404,
+            f"No record with a key lies at offset {place.offset} of {topic}-{place.partition} any "
+            "more, so this link no longer says which key is meant. Type the key instead.",
+        )
+    return row.key
