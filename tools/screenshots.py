@@ -1,6 +1,7 @@
 """Pictures of the page for the documentation, from a broker that has lived a little. Shell.
 
-    python tools/screenshots.py [--out docs/pictures] [--only topic,groups] [--dark] [--phone]
+    python tools/screenshots.py [--out docs/pictures] [--only topic,groups]
+        [--dark] [--phone] [--whole]
 
 Starts a broker on a virtual clock, writes customers and orders, lets days pass and passes run, has
 groups fall behind and a key erased, and photographs every view. Needs chromium and chromedriver.
@@ -37,6 +38,7 @@ WIDTH: Final = 1200
 LOWEST: Final = 420
 HIGHEST: Final = 900
 PHONE: Final = (390, 844)
+_WHOLE: Final = 8000
 _POLL_S: Final = 0.05
 _HOUR_MS: Final = 3_600_000
 _CITIES: Final = ("Lisbon", "Vienna", "Oslo", "Ghent", "Turin", "Krakow")
@@ -83,6 +85,9 @@ class Broker:
         tickets = self.api(f"topics/{topic}/compact", {})["tickets"]
         for each in tickets:
             until(partial(self._is_done, each["ticket"]), f"pass {each['ticket']}")
+
+    def is_found(self, search: int) -> bool:
+        return bool(self.api(f"searches/{search}")["done"])
 
     def _is_done(self, ticket: int) -> bool:
         return bool(self.api(f"tickets/{ticket}")["done"])
@@ -141,6 +146,7 @@ def live_a_little(broker: Broker) -> None:
     _erasures(broker)
     _accounts(broker)
     producer.send([_customer(dice, broker.now_ms()) for _ in range(150)])
+    _late_erasure(broker)
 
 
 def _accounts(broker: Broker) -> None:
@@ -214,6 +220,36 @@ def _groups(broker: Broker) -> None:
         commit_offsets(broker.client, group, offsets)
 
 
+def _late_erasure(broker: Broker) -> None:
+    """One that cannot be done in time: retention alone is a day."""
+    Producer(broker.client).send([NewRecord("customers", b"customer-0029", b"{}")])
+    body = {
+        "key": b64encode(b"customer-0029").decode(),
+        "reason": "Art. 17 GDPR, ticket 4780",
+        "requested_by": "privacy desk",
+        "within_ms": 6 * _HOUR_MS,
+    }
+    made = broker.api("topics/customers/erasures", body)["erasures"][0]
+    until(lambda: broker.api(f"erasures/{made['id']}")["will_miss"], "an erasure at risk")
+
+
+def _deleted(broker: Broker) -> tuple[int, int]:
+    """Partition and offset of a tombstone that waits for its horizon."""
+    clean = {
+        each["partition"]: each["first_dirty_offset"]
+        for each in broker.api("topics/accounts/anatomy")["partitions"]
+    }
+    for number in range(500):
+        key = b64encode(b"account-%05d" % number).decode()
+        search = broker.api("topics/accounts/where", {"key": key})["search"]
+        until(partial(broker.is_found, search), "a search")
+        places = broker.api(f"searches/{search}")["answer"]["places"]
+        last = max(places, key=lambda each: int(each["offset"]), default=None)
+        if last and last["is_tombstone"] and last["offset"] < clean[last["partition"]]:
+            return int(last["partition"]), int(last["offset"])
+    raise SystemExit("no key is deleted")
+
+
 def _erasures(broker: Broker) -> None:
     for key, days in ((b"customer-0003", 30), (b"customer-0017", 14)):
         # Written once more: a key that is gone already has nothing to erase.
@@ -234,12 +270,19 @@ def _erasures(broker: Broker) -> None:
                 broker.advance(hours=25 if found["waits_until_ms"] else 0.1)
             return found["status"] in wanted
 
+        if days == 30:
+            # The customer comes back: a later life of the key, which the receipt names.
+            until(lambda: is_there(wanted=("stamped",)), "an erasure that is stamped")
+            again = NewRecord("customers", key, b"{}", timestamp_ms=broker.now_ms())
+            Producer(broker.client).send([again])
         until(is_there, f"an erasure that is {wanted[0]}")
 
 
 def views(broker: Broker) -> dict[str, str]:
     erasures = broker.api("erasures")["erasures"]
     done = next(each["id"] for each in erasures if each["has_receipt"])
+    late = next(each["id"] for each in erasures if each["will_miss"])
+    number, offset = _deleted(broker)
     return {
         "overview": "/",
         "topics": "/topics",
@@ -247,17 +290,20 @@ def views(broker: Broker) -> dict[str, str]:
         "records": "/topics/customers/records",
         "latest": "/topics/customers/latest",
         "anatomy": "/topics/accounts/anatomy",
-        "key-history": "/topics/customers/keys",
+        "anatomy-record": f"/topics/accounts/anatomy?partition={number}&offset={offset}",
+        "key-history": f"/topics/accounts/keys?partition={number}&offset={offset}",
+        "record": f"/topics/accounts/records/{number}/{offset}",
         "produce": "/topics/customers/produce",
         "cleaner": "/cleaner",
         "erasures": "/erasures",
         "erasure": f"/erasures/{done}",
+        "erasure-late": f"/erasures/{late}",
         "groups": "/groups",
         "group": "/groups/search-index",
     }
 
 
-def photograph(browser: Chrome, url: str, file: Path, width: int) -> None:
+def photograph(browser: Chrome, url: str, file: Path, width: int, highest: int) -> None:
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": LOWEST, "deviceScaleFactor": 1, "mobile": False},
@@ -267,7 +313,7 @@ def photograph(browser: Chrome, url: str, file: Path, width: int) -> None:
     until(lambda: browser.execute_script(busy), f"{url} to settle")
     script = "return document.documentElement.scrollHeight"
     height = int(browser.execute_script(script))
-    shown = {"width": width, "height": min(max(height, LOWEST), HIGHEST)}
+    shown = {"width": width, "height": min(max(height, LOWEST), highest)}
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {**shown, "deviceScaleFactor": 1, "mobile": False}
     )
@@ -293,11 +339,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of views, with commas between them")
     parser.add_argument("--dark", action="store_true", help="in the dark scheme, as NAME-dark.png")
     parser.add_argument("--phone", action="store_true", help="as on a phone, as NAME-phone.png")
+    parser.add_argument("--whole", action="store_true", help="however long a page is")
     options = parser.parse_args()
     if (missing := why_missing()) is not None:
         raise SystemExit(missing)
     options.out.mkdir(parents=True, exist_ok=True)
     width, height = PHONE if options.phone else (WIDTH, LOWEST)
+    highest = _WHOLE if options.whole else HIGHEST
     suffix = ("-phone" if options.phone else "") + ("-dark" if options.dark else "")
     with tempfile.TemporaryDirectory() as name, running_broker(Path(name)) as broker:
         live_a_little(broker)
@@ -311,7 +359,7 @@ def main() -> None:
                 if view == "overview":
                     load(broker, browser)
                 file = options.out / f"{view}{suffix}.png"
-                photograph(browser, broker.http + path, file, width)
+                photograph(browser, broker.http + path, file, width, highest)
                 print(f"{file} {file.stat().st_size}")
         finally:
             browser.quit()

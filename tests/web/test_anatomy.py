@@ -19,7 +19,7 @@ from ledgerstone.server.partition_anatomy import (
 from ledgerstone.state.anatomy_plan import Shares
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.anatomy import anatomy_fragment, fragment_name
-from ledgerstone.web.anatomy_words import about_box, about_horizon, legend_of, sentences
+from ledgerstone.web.anatomy_words import about_box, about_horizon, sentences
 from ledgerstone.web.rendering import PageFacts, Renderer
 from ledgerstone.web.samples import Samples
 from ledgerstone.web.strip import MAX_BOXES, STRIP_PX, WIDTH, grouped, strip_of, widths_of, x_of
@@ -274,15 +274,6 @@ def test_box_tells_every_number_it_is_drawn_from() -> None:
     assert "1.0 KiB" in text.rpartition("not looked at yet")[2]
 
 
-def test_legend_names_rare_colours_only_where_they_are() -> None:
-    plain = anatomy(*chain([1000]))
-    shares = Shares(live=1, unkeyed=499, other=499)
-    odd = anatomy(segment(0, 9, 1000, division=shares), last_stable_offset=8)
-
-    assert [kind for kind, _ in legend_of([plain])] == ["live", "superseded", "tombstone"]
-    assert [kind for kind, _ in legend_of([odd])][3:] == ["unkeyed", "other", "undivided"]
-
-
 # -- the page -------------------------------------------------------------------------------------
 
 
@@ -326,7 +317,7 @@ def test_table_of_one_partition_adds_up(
     page = settled(machine, visitor, f"/topics/{topic}/anatomy?partition=0")
 
     partition = machine.broker.partitions.get(TopicPartition(topic, 0))
-    assert f"{partition.log.size_bytes:,}".replace(",", "\u2009") in page.text
+    assert f"{partition.log.size_bytes:,}".replace(",", "\u202f") in page.text
     assert not page.unbalanced
 
 

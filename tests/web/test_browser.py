@@ -177,7 +177,7 @@ def test_partitions_grow_while_one_looks(browser: Chrome, broker: BrokerProcess)
         browser.get(f"{broker.http}/topics/growing")
         Producer(client).send([NewRecord("growing", b"k", b"v") for _ in range(1234)])
 
-    see(browser, "1\u2009234")
+    see(browser, "1\u202f234")
     # The page that is not there was one too.
     complaints(browser)
 
@@ -231,7 +231,8 @@ def test_erasure_is_started_in_the_page_and_its_state_comes_by_itself(
 
     see(browser, "The erasure has begun.")
     wait_until(
-        lambda: browser.find_elements(By.CSS_SELECTOR, ".steps li.done"), "it has gone a step"
+        lambda: browser.find_elements(By.CSS_SELECTOR, ".shape.reached"),
+        "it has gone a step",
     )
 
 

@@ -91,7 +91,7 @@ def test_earlier_page_steps_over_what_was_compacted_away(
     append(machine, TOPIC, b"new", b"v")
 
     assert offsets(visitor, f"{RECORDS}?before=10000") == [3]
-    assert "9\u2009996 offsets have no record" in visitor.shown(RECORDS)
+    assert "9\u202f996 offsets have no record" in visitor.shown(RECORDS)
 
 
 def test_records_from_a_time_on(machine: InProcess, visitor: Visitor) -> None:

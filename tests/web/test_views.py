@@ -1,5 +1,7 @@
 """Every view, on a broker that has nothing and on one that has something of everything."""
 
+import re
+
 import pytest
 
 from ledgerstone.erasure.erasure import Stage
@@ -301,3 +303,27 @@ def test_first_request_loads_what_the_others_find_loaded(empty: InProcess) -> No
     }
 
     assert first == {"page": 200, "nothing": 404, "events": 503, "asset": 404}
+
+
+def test_internal_topics_are_behind_a_fold(visitor: Visitor) -> None:
+    for path in ("/topics", "/cleaner"):
+        before, _, folded = visitor.shown(path).partition('<details class="fold">')
+
+        assert "__consumer_offsets" not in before, path
+        assert "__consumer_offsets" in folded, path
+        assert "__consumer_offsets" not in folded.partition("</details>")[2], path
+
+
+def test_search_that_finds_internal_topics_alone_opens_the_fold(visitor: Visitor) -> None:
+    assert '<details class="fold" open>' in visitor.shown("/topics?q=__consumer")
+    assert '<details class="fold" open>' not in visitor.shown(f"/topics?q={COMPACTED}")
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_times_are_written_in_one_way(visitor: Visitor, path: str) -> None:
+    """ISO 8601 in UTC, to the millisecond; a date in any other way is one too many."""
+    text = Parsed(visitor.shown(path)).text
+
+    dates = re.findall(r"\d{4}-\d\d-\d\d\S*(?: \d\d:\S*)?", text)
+    assert all(re.match(r"[\d-]{10}T[\d:]{8}\.\d{3}Z", each) for each in dates), dates
+    assert not re.search(r"\d{1,2}/\d{1,2}/\d{2}", text)

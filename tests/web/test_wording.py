@@ -75,7 +75,8 @@ def test_durations_have_their_two_largest_units(ms: int, text: str) -> None:
 
 
 def test_moments_and_distances() -> None:
-    assert wording.moment(1_700_000_000_123) == "2023-11-14 22:13:20.123"
+    assert wording.moment(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
+    assert wording.moment(1_700_000_000_000) == "2023-11-14T22:13:20.000Z"
     assert wording.moment(-1) == "-1 ms"
     assert wording.moment(1 << 62) == f"{1 << 62} ms"
     assert wording.away(70_000, 10_000) == "in 1 min"

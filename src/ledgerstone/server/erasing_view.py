@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ledgerstone.erasure.audit_headers import iso_time
-from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
+from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, Outcome, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.metrics import Sample
@@ -61,6 +61,7 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
         ],
         "note": erasure.note,
         "has_receipt": erasure.receipt is not None,
+        "is_cancellable": stopped is None and Stage.CANCELLED in TRANSITIONS[erasure.stage],
     }
 
 

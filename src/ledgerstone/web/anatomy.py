@@ -5,21 +5,25 @@ Facts come from `server.anatomy_facts`, geometry from `strip` and `strip_time`, 
 that one that changes is sent without the others.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Final
 
+from ledgerstone.cleaner.history import Run
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.anatomy_facts import anatomy_of
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest
+from ledgerstone.server.http import HttpRequest, Job
 from ledgerstone.server.partition_anatomy import PartitionAnatomy
 from ledgerstone.types import TopicPartition
-from ledgerstone.web.anatomy_words import about_box, about_horizon, about_pass, legend_of, sentences
+from ledgerstone.web.anatomy_legend import COLOURS, MARKS, STAGE_LEGEND
+from ledgerstone.web.anatomy_words import about_box, about_horizon, about_pass, sentences
 from ledgerstone.web.hosting import hosted, topic_facts, topic_of
+from ledgerstone.web.record_at import Place, course_at, place_in, record_at
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 from ledgerstone.web.strip import STRIP_PX, strip_of
 from ledgerstone.web.strip_time import axis_of
+from ledgerstone.web.tombstone_course import course_of_partition
 
 FRAGMENT: Final = "anatomy"
 # Each takes a millisecond to draw, and a page is drawn in one go.
@@ -33,7 +37,9 @@ def anatomy_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     if not numbers:
         raise NotShown(404, f"No partition of {topic} is hosted here.")
     first = _first(request.query.get("from", "0"), numbers)
-    only = request.query.get("partition")
+    only, place = request.query.get("partition"), place_in(request.query)
+    if place is not None:
+        only = str(place.partition)
     shown = [each for each in numbers if only in (None, str(each))]
     if not shown:
         raise NotShown(404, f"Partition {only[:20] if only else 0} of {topic} is not hosted here.")
@@ -43,41 +49,57 @@ def anatomy_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     for number in shown:
         anatomy = _anatomy(broker, topic, number)
         anatomies.append(anatomy)
-        panels.append({**panel(anatomy), "fragment": fragment_name(topic, number)})
+        record_offset = None if place is None else place.offset
+        drawn = panel(anatomy, _runs(broker, topic, number), record_offset)
+        panels.append({**drawn, "fragment": fragment_name(topic, number, record_offset)})
         yield None
+    record = None if place is None else (yield from _record(broker, topic, place))
     following = [each for each in numbers if each > shown[-1]]
     before = [each for each in numbers if each < shown[0]][-SHOWN_PARTITIONS:]
     facts: dict[str, object] = {
         **topic_facts(broker, topic),
         "panels": panels,
-        "legend": legend_of(anatomies),
+        "legend": COLOURS,
+        "marks": MARKS,
+        "stage_entries": STAGE_LEGEND,
+        "record": record,
         "before": before[0] if before and only is None else None,
         "following": following[0] if following and only is None else None,
         "table": panels[0]["strip"] if only is not None else None,
-        "live": [fragment_name(topic, number) for number in shown],
+        "live": [str(each["fragment"]) for each in panels],
     }
     return Rendered("anatomy.html", facts)
 
 
 def anatomy_fragment(broker: Broker, argument: str) -> Rendered:
-    """The argument is a partition's directory name."""
-    topic, _, number = argument.rpartition("-")
-    if not (number.isascii() and number.isdecimal()) or len(number) > 10:
+    """The argument is a partition's directory name, and after an @ the offset of a record."""
+    name, _, at = argument.partition("@")
+    topic, _, number = name.rpartition("-")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= 10
+    if not is_number or (at and not (at.isascii() and at.isdecimal() and len(at) <= 19)):
         raise NotShown(404, f"There is no partition {argument[:260]}.")
-    return Rendered("anatomy_fragment.html", {"panel": panel(_anatomy(broker, topic, int(number)))})
+    anatomy = _anatomy(broker, topic, int(number))
+    runs = _runs(broker, topic, int(number))
+    return Rendered(
+        "anatomy_fragment.html", {"panel": panel(anatomy, runs, int(at) if at else None)}
+    )
 
 
-def fragment_name(topic: str, number: int) -> str:
-    return f"{FRAGMENT}:{topic}-{number}"
+def fragment_name(topic: str, number: int, record_offset: int | None = None) -> str:
+    at = "" if record_offset is None else f"@{record_offset}"
+    return f"{FRAGMENT}:{topic}-{number}{at}"
 
 
-def panel(anatomy: PartitionAnatomy) -> dict[str, object]:
+def panel(
+    anatomy: PartitionAnatomy, runs: Sequence[Run] = (), record_offset: int | None = None
+) -> dict[str, object]:
     """What the template needs to draw one partition."""
-    strip, axis = strip_of(anatomy), axis_of(anatomy)
+    strip, axis = strip_of(anatomy, record_offset), axis_of(anatomy)
     top = strip.lanes * _LABEL_PX + 6
     return {
         "about": anatomy,
         "words": sentences(anatomy),
+        "course": course_of_partition(anatomy, runs),
         "strip": strip,
         "boxes": [(box, about_box(box)) for box in strip.boxes],
         "axis": axis,
@@ -90,6 +112,19 @@ def panel(anatomy: PartitionAnatomy) -> dict[str, object]:
         "strip_px": STRIP_PX,
         "height": top + STRIP_PX + 22,
     }
+
+
+def _record(
+    broker: Broker, topic: str, place: Place
+) -> Generator[Job | None, Any, dict[str, object]]:
+    """One record that somebody came to see: what it is, and where it stands if it is the latest."""
+    row = yield from record_at(broker, topic, place)
+    return {"offset": place.offset, "course": course_at(broker, topic, place, row)}
+
+
+def _runs(broker: Broker, topic: str, number: int) -> Sequence[Run]:
+    partition = broker.partitions.find(TopicPartition(topic, number))
+    return [] if partition is None else broker.cleaning.files.runs(partition.log)
 
 
 def _first(text: str, numbers: list[int]) -> int:

@@ -1,6 +1,6 @@
 """What the anatomy page says in words: of a partition, of a box, of a mark. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from ledgerstone.server.partition_anatomy import NextPass, PartitionAnatomy
@@ -136,26 +136,3 @@ def about_horizon(mark: HorizonMark, now_ms: int) -> str:
     held = ", held back by a group that has not read them" if mark.is_held else ""
     due = "may go with the next pass, since" if mark.is_due else "may go from"
     return f"{what} {where} {due} {when}{held}"
-
-
-def legend_of(anatomies: Sequence[PartitionAnatomy]) -> list[tuple[str, str]]:
-    """What the colours mean; rare ones only where they are to be seen."""
-    seen = [each.division for each in anatomies if each.division is not None]
-    found = [
-        ("live", "live: the latest value of its key"),
-        ("superseded", "superseded: a later record has its key"),
-        ("tombstone", "tombstone: the key is deleted"),
-    ]
-    if any(each.unkeyed for each in seen):
-        found.append(("unkeyed", "without a key"))
-    if any(each.other for each in seen):
-        found.append(("other", "markers, aborted data, emptied batches"))
-    if any(each.not_divided or _is_partly_open(each) for each in anatomies):
-        found.append(("undivided", "not counted"))
-    return found
-
-
-def _is_partly_open(about: PartitionAnatomy) -> bool:
-    """Whether something stays uncounted; what is being counted is not a colour to explain."""
-    is_known = about.division is not None and about.is_current
-    return is_known and about.last_stable_offset < about.log_end_offset

@@ -19,6 +19,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning_view import situation_of
 from ledgerstone.server.http import HttpRequest
 from ledgerstone.types import TopicPartition
+from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.router import NotShown, Rendered
 
 SHOWN_ROWS: Final = 40
@@ -36,13 +37,15 @@ class RunRow(NamedTuple):
 def cleaner_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
     page_number = _page_number(request.query.get("runs", "1"))
     runs = _runs(broker, page_number)
-    topics = sorted({p.topic_partition.topic for p in broker.partitions if p.log.config.compacts})
+    compacted = {p.topic_partition.topic for p in broker.partitions if p.log.config.compacts}
+    topics = sorted(name for name in compacted if not is_internal(name))
     why = request.query.get("why")
-    live = ["cleaner", "cleaner_ratios"]
+    live = ["cleaner", "cleaner_ratios", "cleaner_internal"]
     if page_number == 1:
         live.append("cleaner_runs")
     facts: dict[str, object] = {
         **_queue_facts(broker),
+        "internal": _internal_facts(broker),
         "runs": runs[:SHOWN_RUNS],
         "page_number": page_number,
         "has_more_runs": len(runs) > SHOWN_RUNS,
@@ -63,6 +66,10 @@ def cleaner_runs_fragment(broker: Broker, argument: str) -> Rendered:
     return Rendered("cleaner_runs.html", {"runs": _runs(broker, 1)[:SHOWN_RUNS]})
 
 
+def cleaner_internal_fragment(broker: Broker, argument: str) -> Rendered:
+    return Rendered("cleaner_internal.html", {"internal": _internal_facts(broker)})
+
+
 def cleaner_ratios_fragment(broker: Broker, argument: str) -> Rendered:
     return Rendered("cleaner_ratios.html", {"ratios": _ratios(broker)})
 
@@ -73,14 +80,12 @@ def cleaner_ratios_fragment(broker: Broker, argument: str) -> Rendered:
 def _queue_facts(broker: Broker) -> dict[str, object]:
     cleaning, rows = broker.cleaning, broker.anatomy.queue.look(broker)
     at_work = [each.topic_partition for each in cleaning.running.values()]
-    waiting = [row for row in rows if row.topic_partition not in at_work]
+    waiting = [row for row in rows if row.topic_partition not in at_work and not _is_internal(row)]
     settings = cleaning.settings
     is_on = settings.enable and settings.threads > 0
     return {
         "running": running_rows(broker),
-        "queue": [row for row in waiting if row.reason is not None][:SHOWN_ROWS],
-        "coming": [row for row in waiting if row.reason is None][:SHOWN_ROWS],
-        "hidden": max(len(waiting) - SHOWN_ROWS, 0),
+        **_waiting(waiting),
         "troubles": trouble_rows(broker),
         "totals": cleaning.totals,
         "is_on": is_on,
@@ -89,9 +94,26 @@ def _queue_facts(broker: Broker) -> dict[str, object]:
     }
 
 
+def _waiting(rows: list[QueueRow]) -> dict[str, object]:
+    queue = [row for row in rows if row.reason is not None]
+    coming = [row for row in rows if row.reason is None]
+    hidden = len(queue[SHOWN_ROWS:]) + len(coming[SHOWN_ROWS:])
+    return {"queue": queue[:SHOWN_ROWS], "coming": coming[:SHOWN_ROWS], "hidden": hidden}
+
+
+def _internal_facts(broker: Broker) -> dict[str, object]:
+    """Of topics that the cluster keeps for itself: few want to see them."""
+    rows = [row for row in broker.anatomy.queue.known() if _is_internal(row)]
+    return {**_waiting(rows), "runs": _runs(broker, 1, of_cluster=True)[:SHOWN_RUNS]}
+
+
+def _is_internal(row: QueueRow) -> bool:
+    return is_internal(row.topic_partition.topic)
+
+
 def _ratios(broker: Broker) -> str:
     """Times, and the ratio of each of the first partitions at each of them, for the chart."""
-    rows: list[QueueRow] = broker.anatomy.queue.known()[:CHARTED]
+    rows = [row for row in broker.anatomy.queue.known() if not _is_internal(row)][:CHARTED]
     rows.sort(key=lambda row: row.topic_partition)
     taken = []
     for row in rows:
@@ -140,13 +162,14 @@ def _page_number(text: str) -> int:
     return min(max(int(text), 1), _MOST_PAGES) if is_number else 1
 
 
-def _runs(broker: Broker, page_number: int) -> list[RunRow]:
+def _runs(broker: Broker, page_number: int, *, of_cluster: bool = False) -> list[RunRow]:
     """The newest first; one more than a page, where there is one."""
     skipped = (page_number - 1) * SHOWN_RUNS
     wanted = skipped + SHOWN_RUNS + 1
     rows = (
         RunRow(partition.topic_partition, run)
         for partition in broker.partitions
+        if is_internal(partition.topic_partition.topic) is of_cluster
         for run in islice(reversed(broker.cleaning.files.runs(partition.log)), wanted)
     )
     newest = nlargest(wanted, rows, key=lambda row: (row.run.ended_ms, row.topic_partition))

@@ -1,22 +1,26 @@
 """Erasures: what was asked for, where it stands, what it waits for, its receipt. Grade D."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.receipt import parse
 from ledgerstone.erasure.receipt_text import render
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing_view import erasure_json
+from ledgerstone.server.erasing_view import erasure_json, is_overdue
 from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.web.erasure_course import ALARMS, alarm_of, course_of_erasure
 from ledgerstone.web.forms import as_field
 from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.record_at import key_at, place_in
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 
 SHOWN: Final = 100
-# Not on the way of every erasure: shown where one has been there.
-_BESIDE: Final = (Stage.SCHEDULED, Stage.CANCELLED, Stage.NOT_FOUND)
+# What the overview looks through, once a second while somebody looks.
+_LOOKED_AT: Final = 2_000
+# Only there can a scan have found what keeps the receipt away.
+_SCANNED: Final = (Stage.UNLINKED, Stage.VERIFIED)
 
 
 def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
@@ -50,11 +54,28 @@ def erasures_fragment(broker: Broker, argument: str) -> Rendered:
 def _facts(broker: Broker) -> dict[str, object]:
     every = list(broker.erasing.journal.book)
     newest = every[-SHOWN:][::-1]
+    rows = [erasure_json(broker, each) for each in newest]
     return {
-        "rows": [erasure_json(broker, each) for each in newest],
+        "rows": [{**row, "alarm": alarm_of(row)} for row in rows],
         "hidden": len(every) - len(newest),
         "trouble": broker.erasing.trouble,
     }
+
+
+def alarming(broker: Broker) -> list[dict[str, Any]]:
+    """The unfinished ones that somebody has to look at, the worst first."""
+    erasing, found = broker.erasing, []
+    for erasure_id in islice(erasing.journal.unfinished, _LOOKED_AT):
+        erasure, outlook = erasing.journal.get(erasure_id), erasing.outlooks.get(erasure_id)
+        expected = outlook.forecast if outlook else None
+        is_calm = expected is not None and not expected.will_miss and expected.expected_done_ms
+        if is_calm and erasure.stage not in _SCANNED and not is_overdue(broker, erasure):
+            continue
+        row = erasure_json(broker, erasure)
+        alarm = alarm_of(row)
+        if alarm is not None:
+            found.append({**row, "alarm": alarm})
+    return sorted(found, key=lambda row: (ALARMS.index(row["alarm"]), row["deadline_ms"] or 0))
 
 
 def erasure_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
@@ -69,12 +90,8 @@ def erasure_fragment(broker: Broker, argument: str) -> Rendered:
 
 
 def _one(broker: Broker, erasure: Erasure) -> dict[str, Any]:
-    reached = dict(erasure.stage_times)
-    course = [stage for stage in Stage if stage in reached or stage not in _BESIDE]
-    return {
-        "erasure": erasure_json(broker, erasure),
-        "course": [(stage.value, reached.get(stage)) for stage in course],
-    }
+    shown = erasure_json(broker, erasure)
+    return {"erasure": shown, "course": course_of_erasure(shown), "alarm": alarm_of(shown)}
 
 
 def receipt_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ledgerstone.cleaner.why import Gate, Situation
 from ledgerstone.client.partitioner import partition_of
@@ -25,15 +25,32 @@ from ledgerstone.server.erasing_scans import Ticket
 from ledgerstone.server.http import HttpRequest
 from ledgerstone.storage.filenames import parse_file_name
 from ledgerstone.types import TopicPartition
+from ledgerstone.web.course import Course
 from ledgerstone.web.forms import as_field, bytes_in, form_of
 from ledgerstone.web.hosting import topic_facts, topic_of
-from ledgerstone.web.key_history_words import PlaceRow, gates_of, pass_rows, place_row, summary
+from ledgerstone.web.key_history_words import (
+    PlaceRow,
+    gates_of,
+    latest_of,
+    pass_rows,
+    place_row,
+    summary,
+)
 from ledgerstone.web.record_at import key_at, place_in
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
+from ledgerstone.web.tombstone_course import course_of_key, course_of_lost_key
 
 SHOWN_PLACES: Final = 200
 # Each reads the whole topic; who asks for more waits until some are done.
 MOST_SEARCHES: Final = 4
+
+
+class Standing(NamedTuple):
+    """Where the key stands in one partition; without one it is in none."""
+
+    partition: int | None
+    offset: int | None
+    course: Course
 
 
 def key_history_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
@@ -127,6 +144,7 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
             runs = broker.cleaning.files.runs(partition.log)
             passes += pass_rows(number, runs, latest.get(number))
     return {
+        "courses": _courses(broker, topic, rows, sorted(latest)),
         "words": summary(rows, now_ms=broker.clock.now_ms(), home=home),
         "rows": sorted(rows, key=lambda row: (row.partition, -row.offset, row.file)),
         "hidden": answer["records"] - len(rows),
@@ -136,6 +154,20 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
         "scanned_bytes": answer["scanned_bytes"],
         "trouble": answer["trouble"],
     }
+
+
+def _courses(
+    broker: Broker, topic: str, rows: Sequence[PlaceRow], numbers: Sequence[int]
+) -> list[Standing]:
+    """Where the key stands, in each of the partitions that have records of it."""
+    now_ms = broker.clock.now_ms()
+    found: list[Standing] = []
+    for number in numbers:
+        partition = broker.partitions.find(TopicPartition(topic, number))
+        runs = [] if partition is None else broker.cleaning.files.runs(partition.log)
+        latest = latest_of(rows, number, runs)
+        found.append(Standing(number, latest.offset, course_of_key(latest, now_ms=now_ms)))
+    return found or [Standing(None, None, course_of_lost_key(is_in_files=bool(rows)))]
 
 
 def _next_offsets(places: Sequence[dict[str, Any]]) -> dict[tuple[int, int], int]:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.why import Gate, KeyRecord, Situation, explain_record, gates
 from ledgerstone.erasure.places import LIVE
+from ledgerstone.web.tombstone_course import Latest, first_pass_ms
 from ledgerstone.web.wording import away, grouped, moment
 
 SHOWN_PASSES: Final = 10
@@ -134,6 +135,22 @@ def _of_partition(own: Sequence[PlaceRow], *, now_ms: int) -> list[str]:
             f"{grouped(earlier)} earlier records are still on disk, until a pass removes them."
         )
     return words
+
+
+def latest_of(rows: Sequence[PlaceRow], number: int, runs: Sequence[Run]) -> Latest:
+    """The record that decides where the key stands in a partition that has some."""
+    own = [row for row in rows if row.partition == number and row.file_state == LIVE]
+    latest = max(own, key=lambda row: row.offset)
+    values = [row.timestamp_ms for row in own if not row.is_tombstone]
+    return Latest(
+        offset=latest.offset,
+        written_ms=latest.timestamp_ms,
+        is_tombstone=latest.is_tombstone,
+        horizon_ms=latest.horizon_ms,
+        stamped_ms=first_pass_ms(runs, latest.offset),
+        until_ms=latest.until_ms,
+        value_ms=max(values, default=None),
+    )
 
 
 def pass_rows(number: int, runs: Sequence[Run], latest_offset: int | None) -> list[PassRow]:

@@ -1,11 +1,16 @@
 """The first page: is it well, and what does it do. Grade D."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http import HttpRequest
 from ledgerstone.server.monitor import readiness
+from ledgerstone.web.erasures import alarming
+from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.router import Rendered
+
+SHOWN_ALARMS: Final = 8
 
 
 def overview_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
@@ -21,12 +26,14 @@ def _facts(broker: Broker) -> dict[str, object]:
     assert isinstance(health.body, str)
     cleaning, erasing = broker.cleaning, broker.erasing
     hosted = list(broker.partitions)
+    alarms = alarming(broker)
     return {
         "is_ready": health.status == 200,
         "complaints": health.body.splitlines()[1:],
         "connections": broker.connection_count,
-        "topics": len(broker.image.topics),
-        "partitions": len(hosted),
+        "topics": sum(not is_internal(name) for name in broker.image.topics),
+        "internal_topics": sum(map(is_internal, broker.image.topics)),
+        "partitions": sum(not is_internal(each.topic_partition.topic) for each in hosted),
         "size_bytes": sum(each.log.size_bytes for each in hosted),
         "segments": sum(len(each.log.segments) for each in hosted),
         "groups": {state.value: n for state, n in broker.groups.count_by_state().items() if n},
@@ -35,6 +42,8 @@ def _facts(broker: Broker) -> dict[str, object]:
         "failed_passes": cleaning.totals.failed_passes,
         "last_run": cleaning.totals.last,
         "uncleanable": len(cleaning.troubles),
+        "alarms": alarms[:SHOWN_ALARMS],
+        "hidden_alarms": max(len(alarms) - SHOWN_ALARMS, 0),
         "open_erasures": len(erasing.journal.unfinished),
         "accepted": broker.counters.connections_accepted,
         "rejected_batches": broker.counters.rejected_batches,

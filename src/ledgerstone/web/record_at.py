@@ -10,9 +10,11 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http import Job
 from ledgerstone.types import INT64_MAX, TopicPartition
+from ledgerstone.web.course import Course
 from ledgerstone.web.forms import whole_number
 from ledgerstone.web.record_pages import Shown, rows_from
 from ledgerstone.web.router import NotShown
+from ledgerstone.web.tombstone_course import Latest, course_of_key, first_pass_ms
 
 _MOST_PARTITIONS: Final = 1 << 31
 
@@ -53,3 +55,18 @@ def key_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, An
             "more, so this link no longer says which key is meant. Type the key instead.",
         )
     return row.key
+
+
+def course_at(broker: Broker, topic: str, place: Place, row: Shown | None) -> Course | None:
+    """Where the key of a record stands, as long as no later record has it."""
+    partition = broker.partitions.find(TopicPartition(topic, place.partition))
+    if row is None or row.key is None or partition is None or not partition.log.config.compacts:
+        return None
+    latest = Latest(
+        offset=row.offset,
+        written_ms=row.timestamp_ms,
+        is_tombstone=row.is_tombstone,
+        horizon_ms=row.delete_horizon_ms if row.is_tombstone else None,
+        stamped_ms=first_pass_ms(broker.cleaning.files.runs(partition.log), row.offset),
+    )
+    return course_of_key(latest, now_ms=broker.clock.now_ms())

@@ -22,6 +22,7 @@ KINDS: Final = ("live", "tombstone", "unkeyed", "other", "superseded", "undivide
 # What a letter of a label takes of the strip, where that is as wide as on a desk.
 LETTER: Final = 0.58
 LANES: Final = 3
+THIS_RECORD: Final = "this record"
 
 
 class Part(NamedTuple):
@@ -78,7 +79,8 @@ class Strip:
         return 1 + max((mark.lane for mark in self.marks), default=0)
 
 
-def strip_of(anatomy: PartitionAnatomy) -> Strip:
+def strip_of(anatomy: PartitionAnatomy, record_offset: int | None = None) -> Strip:
+    """`record_offset` is of one record that somebody wants to see the place of."""
     groups = grouped(anatomy.segments)
     widths = widths_of([sum(each.size_bytes for each in group) for group in groups])
     boxes, x = [], 0.0
@@ -89,7 +91,7 @@ def strip_of(anatomy: PartitionAnatomy) -> Strip:
         )
         x += width
     made = tuple(boxes)
-    return Strip(made, _bands(anatomy, made), _marks(anatomy, made))
+    return Strip(made, _bands(anatomy, made), _marks(anatomy, made, record_offset))
 
 
 # -- boxes ----------------------------------------------------------------------------------------
@@ -217,10 +219,13 @@ def _bands(anatomy: PartitionAnatomy, boxes: Sequence[Box]) -> tuple[Band, ...]:
     return tuple(each for each in found if each.width > 0)
 
 
-def _marks(anatomy: PartitionAnatomy, boxes: Sequence[Box]) -> tuple[Mark, ...]:
+def _marks(
+    anatomy: PartitionAnatomy, boxes: Sequence[Box], record_offset: int | None
+) -> tuple[Mark, ...]:
     """Offsets that are the same are one mark."""
     named: dict[int, list[str]] = {}
     for name, offset in (
+        (THIS_RECORD, record_offset),
         ("log start", anatomy.log_start_offset),
         ("first dirty", anatomy.first_dirty_offset if anatomy.compacts else None),
         ("last stable", anatomy.last_stable_offset),

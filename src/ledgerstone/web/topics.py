@@ -33,19 +33,28 @@ class TopicRow(NamedTuple):
 
 def topics_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
     wanted = request.query.get("q", "")
-    facts = {**_facts(broker, wanted), "q": wanted}
+    own, internal = _facts(broker, wanted), _facts(broker, wanted, of_cluster=True)
+    facts = {"own": own, "internal": internal, "q": wanted}
     # A list that somebody searches in stays as they found it.
-    return Rendered("topics.html", facts if wanted else {**facts, "live": ("topics",)})
+    if wanted:
+        return Rendered("topics.html", facts)
+    return Rendered("topics.html", {**facts, "live": ("topics", "internal_topics")})
 
 
 def topics_fragment(broker: Broker, argument: str) -> Rendered:
-    return Rendered("topics_fragment.html", _facts(broker, ""))
+    return Rendered("topics_fragment.html", {"list": _facts(broker, "")})
 
 
-def _facts(broker: Broker, wanted: str) -> dict[str, object]:
+def internal_topics_fragment(broker: Broker, argument: str) -> Rendered:
+    return Rendered("topics_fragment.html", {"list": _facts(broker, "", of_cluster=True)})
+
+
+def _facts(broker: Broker, wanted: str, *, of_cluster: bool = False) -> dict[str, object]:
+    """Topics of users, or those that the cluster keeps for itself, which few want to see."""
     names = sorted(
-        (name for name in broker.image.topics if wanted.lower() in name.lower()),
-        key=lambda name: (is_internal(name), name),
+        name
+        for name in broker.image.topics
+        if wanted.lower() in name.lower() and is_internal(name) is of_cluster
     )
     shown = names[:SHOWN]
     by_topic: dict[str, list[Partition]] = {name: [] for name in shown}

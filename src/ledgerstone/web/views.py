@@ -12,6 +12,7 @@ from ledgerstone.web.actions import acknowledge_missed, cancel_erasure, compact_
 from ledgerstone.web.anatomy import anatomy_fragment, anatomy_view
 from ledgerstone.web.cleaner_view import (
     cleaner_fragment,
+    cleaner_internal_fragment,
     cleaner_ratios_fragment,
     cleaner_runs_fragment,
     cleaner_view,
@@ -32,7 +33,12 @@ from ledgerstone.web.producing import produce_record, produce_view
 from ledgerstone.web.records import record_view, records_view
 from ledgerstone.web.router import Fragment, Rendered, Route
 from ledgerstone.web.topic import partitions_fragment, topic_view
-from ledgerstone.web.topics import create_topic, topics_fragment, topics_view
+from ledgerstone.web.topics import (
+    create_topic,
+    internal_topics_fragment,
+    topics_fragment,
+    topics_view,
+)
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/", overview_view),
@@ -70,10 +76,12 @@ FRAGMENTS: Final[Mapping[str, Fragment]] = {
     "overview": overview_fragment,
     "samples": _samples,
     "topics": topics_fragment,
+    "internal_topics": internal_topics_fragment,
     "partitions": partitions_fragment,
     "anatomy": anatomy_fragment,
     "cleaner": cleaner_fragment,
     "cleaner_runs": cleaner_runs_fragment,
+    "cleaner_internal": cleaner_internal_fragment,
     "cleaner_ratios": cleaner_ratios_fragment,
     "erasures": erasures_fragment,
     "erasure": erasure_fragment,

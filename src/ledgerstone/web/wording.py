@@ -62,8 +62,8 @@ def size(count_bytes: int) -> str:
 
 
 def grouped(number: int) -> str:
-    """12345 with a thin space in it, so that the eye counts digits by threes."""
-    return f"{number:,}".replace(",", "\u2009")
+    """12345 with a narrow space in it that no line ends at, so that the eye counts by threes."""
+    return f"{number:,}".replace(",", "\u202f")
 
 
 def span(duration_ms: float) -> str:
@@ -89,12 +89,12 @@ def away(at_ms: int, now_ms: int) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """ISO 8601 with a space, in UTC; what no calendar has as a number."""
+    """ISO 8601 in UTC to the millisecond, as in receipts, log lines and `/readyz`; what no calendar
+    has as a number."""
     if not 0 <= at_ms <= _LAST_MS:
         return f"{at_ms} ms"
     time = _EPOCH + timedelta(milliseconds=at_ms)
-    millis = f".{at_ms % 1000:03d}" if at_ms % 1000 else ""
-    return f"{time:%Y-%m-%d %H:%M:%S}{millis}"
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def percent(share: float) -> str:

@@ -49,22 +49,32 @@
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
+  // Times are ISO 8601 in UTC here as everywhere: whole where there is room, else the time of day.
+  function moment(at) { return at === null ? "–" : new Date(at * 1000).toISOString(); }
+  function timeOfDay(at) { return moment(at).slice(11, 19) + "Z"; }
+
+  // The first sample alone is no reason to show years.
+  function recent(_, low, high) {
+    const end = high === null ? Date.now() / 1000 : high;
+    return [Math.min(low === null ? end : low, end - 60), end];
+  }
+
   function chart(holder, ratios) {
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const percent = (value) => (100 * value).toFixed(0) + " %";
     return new uPlot({
       width: holder.clientWidth, height: 160,
       cursor: { y: false },
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
       series: [
-        { value: (_, at) => at === null ? "–" : new Date(at * 1000).toISOString().slice(11, 19) },
+        { value: (_, at) => moment(at) },
         ...ratios.names.map((name, index) => ({
           label: name, stroke: colour(COLOURS[index % COLOURS.length]), width: 1.5, spanGaps: true, points: { show: false },
           value: (_, value) => value === null ? "–" : percent(value),
         })),
       ],
-      axes: [axis, Object.assign({ size: 56, values: (_, marks) => marks.map(percent) }, axis)],
-      // The first sample alone is no reason to show years.
-      scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: [0, 1] } },
+      axes: [Object.assign({ space: 80, values: (_, marks) => marks.map(timeOfDay) }, axis), Object.assign({ size: 56, values: (_, marks) => marks.map(percent) }, axis)],
+      scales: { x: { range: recent }, y: { range: [0, 1] } },
     }, ratios.columns, holder);
   }
 

@@ -43,8 +43,18 @@
     return (amount < 10 && unit > 0 ? amount.toFixed(1) : amount.toFixed(0)) + " " + UNITS[unit];
   }
 
+  // Times are ISO 8601 in UTC here as everywhere: whole where there is room, else the time of day.
+  function moment(at) { return at === null ? "–" : new Date(at * 1000).toISOString(); }
+  function timeOfDay(at) { return moment(at).slice(11, 19) + "Z"; }
+
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  // The first sample alone is no reason to show years.
+  function recent(_, low, high) {
+    const end = high === null ? Date.now() / 1000 : high;
+    return [Math.min(low === null ? end : low, end - 60), end];
   }
 
   function columns(samples) {
@@ -68,12 +78,12 @@
       cursor: { y: false },
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
       series: [
-        { value: (_, at) => at === null ? "–" : new Date(at * 1000).toISOString().slice(11, 19) },
+        { value: (_, at) => moment(at) },
         { label: "in", stroke: colour("--live"), width: 1.5, value: shown, points: { show: false } },
         { label: "out", stroke: colour("--active"), width: 1.5, value: shown, points: { show: false } },
       ],
-      axes: [axis, Object.assign({ size: 66, incrs: STEPS, values: (_, marks) => marks.map((each) => size(each)) }, axis)],
-      scales: { y: { range: (_, low, high) => [0, Math.max(high || 0, 1024) * 1.1] } },
+      axes: [Object.assign({ space: 80, values: (_, marks) => marks.map(timeOfDay) }, axis), Object.assign({ size: 66, incrs: STEPS, values: (_, marks) => marks.map((each) => size(each)) }, axis)],
+      scales: { x: { range: recent }, y: { range: (_, low, high) => [0, Math.max(high || 0, 1024) * 1.1] } },
     }, columns(samples), holder);
 
     new ResizeObserver(function () {
