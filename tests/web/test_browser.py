@@ -1,10 +1,11 @@
 """The page in a real browser, on a broker of its own: every view, live, written to, attacked."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from selenium.webdriver import Chrome
@@ -22,6 +23,7 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.web.wording import visible
 from tests.kit.broker import BrokerProcess, wait_until
 from tests.web.hostile import STRINGS, TOPIC_NAMES
+from tests.web.recording_proxy import RecordingProxy
 
 pytestmark = [
     pytest.mark.browser,
@@ -31,6 +33,9 @@ pytestmark = [
 TOPIC = "customers"
 HOSTILE = "hostile"
 COUNT = 3
+KEY = b"zoe@example.org"
+LONG_KEY = b"a-key-that-has-no-end-" * 12
+LONG = partition_of(LONG_KEY, COUNT)
 VIEWS = (
     "/",
     "/topics",
@@ -44,6 +49,14 @@ VIEWS = (
     "/erasures",
     "/groups",
     "/groups/billing",
+    "/cleaner?why=customers-0",
+    "/topics?q=nothing",
+    # Of the record with the long key, which is the first of its partition.
+    f"/topics/{TOPIC}/records/{LONG}/0",
+    f"/topics/{TOPIC}/keys?partition={LONG}&offset=0",
+    f"/topics/{TOPIC}/anatomy?partition={LONG}&offset=0",
+    f"/topics/{TOPIC}/produce?partition={LONG}&offset=0",
+    f"/erasures?topic={TOPIC}&partition={LONG}&offset=0",
 )
 # Run before any script of a page: whatever a page calls or violates is written down.
 WATCH = """
@@ -63,9 +76,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         with connected(broker) as client:
             compacted = {"cleanup.policy": "compact"}
             create_topic(client, NewTopic(name=TOPIC, partitions=COUNT, configs=compacted))
-            Producer(client).send(
-                [NewRecord(TOPIC, b"alice", b"here"), NewRecord(TOPIC, b"b", None)]
-            )
+            # The long one first, so that its place is known.
+            written = [(LONG_KEY, b"v" * 300), (b"alice", b"here"), (b"b", None), (KEY, b"x")]
+            for key, value in written:
+                Producer(client).send([NewRecord(TOPIC, key, value)])
             committed = {TopicPartition(TOPIC, 0): CommittedOffset(0)}
             commit_offsets(client, "billing", committed)
         yield broker
@@ -108,6 +122,13 @@ def assert_quiet(browser: Chrome) -> None:
     assert complaints(browser) == []
 
 
+def offset_of(key: bytes) -> int:
+    """Of the first record of a key, in the order in which the broker got them."""
+    number = partition_of(key, COUNT)
+    before = [LONG_KEY, b"alice", b"b", KEY]
+    return sum(partition_of(each, COUNT) == number for each in before[: before.index(key)])
+
+
 def text_of(browser: Chrome) -> str:
     return str(browser.execute_script("return document.body.innerText"))
 
@@ -145,15 +166,39 @@ def test_view_loads_without_a_complaint(browser: Chrome, broker: BrokerProcess, 
 
 @pytest.mark.parametrize("path", VIEWS)
 def test_view_fits_a_phone(browser: Chrome, broker: BrokerProcess, path: str) -> None:
+    assert_fits_a_phone(browser, broker.http + path)
+
+
+def test_erasure_fits_a_phone(browser: Chrome, broker: BrokerProcess) -> None:
+    body = {"key": b64encode(b"b").decode(), "reason": "a-reason-without-an-end-" * 8}
+    asked = Request(f"{broker.http}/api/v1/topics/{TOPIC}/erasures", json.dumps(body).encode())
+    asked.add_header("Content-Type", "application/json")
+    with urlopen(asked, timeout=10) as answer:
+        erasure = json.load(answer)["erasures"][0]["id"]
+
+    for path in (f"/erasures/{erasure}", "/erasures", "/"):
+        assert_fits_a_phone(browser, broker.http + path)
+
+
+def assert_fits_a_phone(browser: Chrome, address: str) -> None:
+    """Nothing is wider than the page: it never scrolls sideways, and no fold hides what would."""
     phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     try:
-        browser.get(broker.http + path)
-        width = browser.execute_script("return document.documentElement.scrollWidth")
+        browser.get(address)
+        wait_until(
+            lambda: browser.execute_script("return !document.querySelector('[data-busy]')"),
+            f"{address} is whole",
+        )
+        script = "document.querySelectorAll('details').forEach((each) => { each.open = true; });"
+        browser.execute_script(script)
+        width = browser.execute_script("return document.scrollingElement.scrollWidth")
+        inner = browser.execute_script("return window.innerWidth")
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
-    assert width <= 390
+    assert inner == 390
+    assert width <= inner, address
 
 
 def test_list_of_topics_changes_without_being_loaded_again(
@@ -224,7 +269,8 @@ def test_erasure_is_started_in_the_page_and_its_state_comes_by_itself(
     browser: Chrome, broker: BrokerProcess
 ) -> None:
     number = partition_of(b"b", COUNT)
-    browser.get(f"{broker.http}/erasures?topic={TOPIC}&partition={number}&offset=0")
+    offset = offset_of(b"b")
+    browser.get(f"{broker.http}/erasures?topic={TOPIC}&partition={number}&offset={offset}")
 
     browser.find_element(By.NAME, "reason").send_keys("ticket 4711")
     browser.find_element(By.CSS_SELECTOR, "details form button").click()
@@ -234,6 +280,55 @@ def test_erasure_is_started_in_the_page_and_its_state_comes_by_itself(
         lambda: browser.find_elements(By.CSS_SELECTOR, ".shape.reached"),
         "it has gone a step",
     )
+
+
+def press(browser: Chrome, selector: str) -> None:
+    browser.find_element(By.CSS_SELECTOR, selector).click()
+
+
+def test_no_request_of_a_browser_says_a_key_outside_of_a_body(
+    browser: Chrome, broker: BrokerProcess
+) -> None:
+    """Whatever is done with a key, neither an address nor a header of a request holds it."""
+    key, number = KEY.decode(), partition_of(KEY, COUNT)
+    with RecordingProxy(int(broker.http.rpartition(":")[2])) as proxy:
+        base = f"{proxy.address}/topics/{TOPIC}"
+        browser.get(f"{proxy.address}/?token={token_of(broker)}")
+        browser.get(f"{base}/keys")
+        browser.find_element(By.NAME, "key").send_keys(key)
+        press(browser, "main form button")
+        see(browser, "The key is live")
+        press(browser, ".drawn p a")
+        see(browser, "Where the key of offset")
+        browser.get(f"{base}/records")
+        browser.find_element(By.NAME, "key").send_keys(key)
+        press(browser, "form[method=post] button")
+        see(browser, "The key is live")
+        browser.get(f"{base}/latest?partition={number}")
+        browser.find_element(By.LINK_TEXT, key).click()
+        see(browser, "The key is live")
+        press(browser, "td a")
+        browser.find_element(By.LINK_TEXT, "Write a tombstone for it").click()
+        assert browser.find_element(By.NAME, "key").get_attribute("value") == key
+        press(browser, "main form button")
+        see(browser, "Tombstone written")
+        browser.back()
+        browser.back()
+        browser.find_element(By.LINK_TEXT, "Erase it with a receipt").click()
+        assert browser.find_element(By.NAME, "key").get_attribute("value") == key
+        press(browser, "details form button")
+        see(browser, "The erasure has begun.")
+        seen = list(proxy.heads)
+        browser.get("about:blank")
+
+    spellings = (key, quote(key), KEY.hex(), b64encode(KEY).decode().rstrip("="))
+    posts = [each for each in seen if each.startswith("POST ")]
+    assert len(posts) >= 4
+    assert any("HX-Request" in each or "hx-request" in each for each in posts)
+    for head in seen:
+        assert not [each for each in spellings if each.lower() in head.lower()], head
+    # The next test looks at a page that was loaded from the broker itself.
+    browser.get(f"{broker.http}/?token={token_of(broker)}")
 
 
 def test_pages_can_be_walked_with_the_keyboard(browser: Chrome, broker: BrokerProcess) -> None:

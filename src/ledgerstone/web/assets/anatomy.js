@@ -45,6 +45,9 @@
   // -- the chart of dirty ratios ------------------------------------------------------------------
   const COLOURS = ["--live", "--active", "--tombstone", "--link", "--good", "--muted"];
 
+  // Lines are told apart by more than their colour.
+  const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3]];
+
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
@@ -53,10 +56,13 @@
   function moment(at) { return at === null ? "–" : new Date(at * 1000).toISOString(); }
   function timeOfDay(at) { return moment(at).slice(11, 19) + "Z"; }
 
-  // The first sample alone is no reason to show years.
-  function recent(_, low, high) {
-    const end = high === null ? Date.now() / 1000 : high;
-    return [Math.min(low === null ? end : low, end - 60), end];
+  // One sample alone, or none, is no reason to show years: a minute before it is empty.
+  function padded(data) {
+    const times = data[0];
+    if (times.length > 1) { return data; }
+    const end = times.length === 1 ? times[0] : Date.now() / 1000;
+    const before = times.length === 1 ? [end - 60] : [end - 60, end];
+    return data.map((column, index) => (index === 0 ? before : before.map(() => null)).concat(column));
   }
 
   function chart(holder, ratios) {
@@ -69,20 +75,20 @@
       series: [
         { value: (_, at) => moment(at) },
         ...ratios.names.map((name, index) => ({
-          label: name, stroke: colour(COLOURS[index % COLOURS.length]), width: 1.5, spanGaps: true, points: { show: false },
+          label: name, stroke: colour(COLOURS[index % COLOURS.length]), dash: DASHES[index % DASHES.length], width: 1.5, spanGaps: true, points: { show: false },
           value: (_, value) => value === null ? "–" : percent(value),
         })),
       ],
       axes: [Object.assign({ space: 80, values: (_, marks) => marks.map(timeOfDay) }, axis), Object.assign({ size: 56, values: (_, marks) => marks.map(percent) }, axis)],
-      scales: { x: { range: recent }, y: { range: [0, 1] } },
-    }, ratios.columns, holder);
+      scales: { y: { range: [0, 1] } },
+    }, padded(ratios.columns), holder);
   }
 
   function drawRatios(holder) {
     let names = null;
     let plot = null;
     function draw(ratios) {
-      if (plot !== null && JSON.stringify(ratios.names) === names) { plot.setData(ratios.columns); return; }
+      if (plot !== null && JSON.stringify(ratios.names) === names) { plot.setData(padded(ratios.columns)); return; }
       if (plot !== null) { plot.destroy(); }
       names = JSON.stringify(ratios.names);
       plot = ratios.names.length > 0 ? chart(holder, ratios) : null;

@@ -51,10 +51,13 @@
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
-  // The first sample alone is no reason to show years.
-  function recent(_, low, high) {
-    const end = high === null ? Date.now() / 1000 : high;
-    return [Math.min(low === null ? end : low, end - 60), end];
+  // One sample alone, or none, is no reason to show years: a minute before it is empty.
+  function padded(data) {
+    const times = data[0];
+    if (times.length > 1) { return data; }
+    const end = times.length === 1 ? times[0] : Date.now() / 1000;
+    const before = times.length === 1 ? [end - 60] : [end - 60, end];
+    return data.map((column, index) => (index === 0 ? before : before.map(() => null)).concat(column));
   }
 
   function columns(samples) {
@@ -80,11 +83,11 @@
       series: [
         { value: (_, at) => moment(at) },
         { label: "in", stroke: colour("--live"), width: 1.5, value: shown, points: { show: false } },
-        { label: "out", stroke: colour("--active"), width: 1.5, value: shown, points: { show: false } },
+        { label: "out", stroke: colour("--active"), width: 1.5, dash: [5, 3], value: shown, points: { show: false } },
       ],
       axes: [Object.assign({ space: 80, values: (_, marks) => marks.map(timeOfDay) }, axis), Object.assign({ size: 66, incrs: STEPS, values: (_, marks) => marks.map((each) => size(each)) }, axis)],
-      scales: { x: { range: recent }, y: { range: (_, low, high) => [0, Math.max(high || 0, 1024) * 1.1] } },
-    }, columns(samples), holder);
+      scales: { y: { range: (_, low, high) => [0, Math.max(high || 0, 1024) * 1.1] } },
+    }, padded(columns(samples)), holder);
 
     new ResizeObserver(function () {
       plot.setSize({ width: holder.clientWidth, height: 160 });
@@ -96,7 +99,7 @@
         if (samples.length === 0 || each[0] > samples[samples.length - 1][0]) { samples.push(each); }
       });
       samples.splice(0, samples.length - KEPT);
-      plot.setData(columns(samples));
+      plot.setData(padded(columns(samples)));
     });
   }
 
