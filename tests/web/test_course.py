@@ -242,6 +242,8 @@ def test_legend_explains_every_shape_of_the_stages(
         explained = {each.get("data-mark") for each in Parsed(text).all("li")}
         assert drawn
         assert shapes_in(text) <= explained
+        if 'class="stage passed"' in text:
+            assert {"behind", "left"} <= explained
 
 
 def test_legend_explains_every_class_that_the_stylesheet_has_a_shape_for() -> None:

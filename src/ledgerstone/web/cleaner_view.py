@@ -37,8 +37,8 @@ class RunRow(NamedTuple):
 def cleaner_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
     page_number = _page_number(request.query.get("runs", "1"))
     runs = _runs(broker, page_number)
-    compacted = {p.topic_partition.topic for p in broker.partitions if p.log.config.compacts}
-    topics = sorted(name for name in compacted if not is_internal(name))
+    compacted = [p.topic_partition.topic for p in broker.partitions if p.log.config.compacts]
+    topics = sorted(name for name in dict.fromkeys(compacted) if not is_internal(name))
     why = request.query.get("why")
     live = ["cleaner", "cleaner_ratios", "cleaner_internal"]
     if page_number == 1:

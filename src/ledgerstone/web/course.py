@@ -23,6 +23,8 @@ LEGEND: Final = {
     SOME: "some stand here",
     NONE: "none stands here",
 }
+# The line between two stages.
+WAYS: Final = {"behind": "the way that is behind it", "left": "the way that is left"}
 
 
 class StageMark(NamedTuple):
@@ -56,7 +58,8 @@ class Course(NamedTuple):
     @property
     def legend(self) -> list[tuple[str, str]]:
         used = {mark.state for mark in self.marks}
-        return [(state, text) for state, text in LEGEND.items() if state in used]
+        found = [(state, text) for state, text in LEGEND.items() if state in used]
+        return [*found, *WAYS.items()] if HERE in used else found
 
 
 def states(count: int, done: int) -> list[str]:

@@ -51,12 +51,12 @@
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
-  // One sample alone, or none, is no reason to show years: a minute before it is empty.
+  // At least a minute is shown: few samples are no reason to show years, or parts of a second.
   function padded(data) {
     const times = data[0];
-    if (times.length > 1) { return data; }
-    const end = times.length === 1 ? times[0] : Date.now() / 1000;
-    const before = times.length === 1 ? [end - 60] : [end - 60, end];
+    const end = times.length > 0 ? times[times.length - 1] : Date.now() / 1000;
+    if (times.length > 0 && end - times[0] >= 60) { return data; }
+    const before = times.length > 0 ? [end - 60] : [end - 60, end];
     return data.map((column, index) => (index === 0 ? before : before.map(() => null)).concat(column));
   }
 
@@ -79,6 +79,7 @@
     const plot = new uPlot({
       width: holder.clientWidth, height: 160,
       cursor: { y: false },
+      padding: [null, 32, null, null],
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
       series: [
         { value: (_, at) => moment(at) },
