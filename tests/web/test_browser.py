@@ -4,6 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -172,14 +173,23 @@ def test_view_fits_a_phone(browser: Chrome, broker: BrokerProcess, path: str) ->
 
 
 def test_erasure_fits_a_phone(browser: Chrome, broker: BrokerProcess) -> None:
-    body = {"key": b64encode(b"bob").decode(), "reason": "a-reason-without-an-end-" * 8}
-    asked = Request(f"{broker.http}/api/v1/topics/{TOPIC}/erasures", json.dumps(body).encode())
-    asked.add_header("Content-Type", "application/json")
-    with urlopen(asked, timeout=10) as answer:
-        erasure = json.load(answer)["erasures"][0]["id"]
+    erasure = erase(broker, b"bob", reason="a-reason-without-an-end-" * 8)
 
     for path in (f"/erasures/{erasure}", "/erasures", "/"):
         assert_fits_a_phone(browser, broker.http + path)
+
+
+def call(broker: BrokerProcess, path: str, **body: object) -> dict[str, Any]:
+    asked = Request(f"{broker.http}/api/v1/{path}", json.dumps(body).encode())
+    asked.add_header("Content-Type", "application/json")
+    with urlopen(asked, timeout=10) as answer:
+        content: dict[str, Any] = json.load(answer)
+    return content
+
+
+def erase(broker: BrokerProcess, key: bytes, **more: object) -> str:
+    made = call(broker, f"topics/{TOPIC}/erasures", key=b64encode(key).decode(), **more)
+    return str(made["erasures"][0]["id"])
 
 
 def assert_fits_a_phone(browser: Chrome, address: str) -> None:
@@ -282,6 +292,18 @@ def test_erasure_is_started_in_the_page_and_its_state_comes_by_itself(
         lambda: browser.find_elements(By.CSS_SELECTOR, ".shape.reached"),
         "it has gone a step",
     )
+
+
+def test_cancel_is_offered_only_as_long_as_it_works(browser: Chrome, broker: BrokerProcess) -> None:
+    erasure = erase(broker, b"not-yet", after_ms=86_400_000)
+    browser.get(f"{broker.http}/erasures/{erasure}")
+    form = browser.find_element(By.CSS_SELECTOR, ".cancel")
+    assert form.is_displayed()
+
+    call(broker, f"erasures/{erasure}/cancel", by="a clerk")
+
+    # Without the page being loaded again.
+    wait_until(lambda: not form.is_displayed(), "the form is gone")
 
 
 def press(browser: Chrome, selector: str) -> None:
