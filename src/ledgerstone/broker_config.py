@@ -62,6 +62,7 @@ class BrokerConfig:
     log_dirs: tuple[str, ...] = ("ledgerstone-logs",)
     ledgerstone_http_listener: Listener | None = None
     ledgerstone_http_readonly: bool = False
+    ledgerstone_http_hosts: tuple[str, ...] = ()
 
     socket_request_max_bytes: int = 104_857_600
     max_connections: int = INT32_MAX
@@ -81,6 +82,10 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3000
     group_max_size: int = INT32_MAX
+    ledgerstone_groups_max_bytes: int = 134_217_728
+    ledgerstone_group_max_bytes: int = 16_777_216
+    ledgerstone_group_connection_max_bytes: int = 8_388_608
+    ledgerstone_offsets_max_bytes: int = 268_435_456
     offsets_topic_num_partitions: int = 50
     offsets_topic_replication_factor: int = 1
     offsets_topic_segment_bytes: int = 104_857_600
@@ -123,6 +128,7 @@ class BrokerConfig:
             advertised_listeners=_advertised(given, listeners),
             log_dirs=_log_dirs(given),
             ledgerstone_http_listener=_http_listener(given),
+            ledgerstone_http_hosts=_http_hosts(given),
             raw=dict(raw),
         )
 
@@ -134,6 +140,7 @@ _DERIVED: Final = (
     "advertised_listeners",
     "log_dirs",
     "ledgerstone_http_listener",
+    "ledgerstone_http_hosts",
     "raw",
 )
 _PLAIN_FIELDS: Final = tuple(f.name for f in fields(BrokerConfig) if f.name not in _DERIVED)
@@ -268,6 +275,12 @@ def _http_listener(given: Mapping[str, Value]) -> Listener | None:
     text = given.get(key)
     assert isinstance(text, str | None)
     return Listener("HTTP", *_host_and_port(key, text, text)) if text else None
+
+
+def _http_hosts(given: Mapping[str, Value]) -> tuple[str, ...]:
+    text = given.get("ledgerstone.http.hosts") or ""
+    assert isinstance(text, str)
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _check_groups(values: Mapping[str, Any]) -> None:

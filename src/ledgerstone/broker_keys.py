@@ -107,6 +107,12 @@ _IDENTITY: Final = (
         None,
         "host:port of the page and the HTTP API; without it there is none.",
     ),
+    _text(
+        "ledgerstone.http.hosts",
+        None,
+        "Names that the HTTP port may be called by, comma separated, beside localhost, addresses "
+        "and the hosts of advertised.listeners: what Prometheus or a proxy sends as Host. *: any.",
+    ),
     _flag(
         "ledgerstone.http.readonly",
         False,
@@ -175,6 +181,31 @@ _GROUPS: Final = (
         at_least=0,
     ),
     _int("group.max.size", INT32_MAX, "Members of one group."),
+    # Kafka has no limits by bytes: what members say about themselves is kept for as long as the
+    # session they ask for.
+    _long(
+        "ledgerstone.groups.max.bytes",
+        134_217_728,
+        "Memory for the members of all groups: their ids, metadata and assignments. Above it who "
+        "joins is told to try again (COORDINATOR_LOAD_IN_PROGRESS).",
+    ),
+    _long(
+        "ledgerstone.group.max.bytes",
+        16_777_216,
+        "The same for one group; above it who joins gets GROUP_MAX_SIZE_REACHED.",
+    ),
+    _long(
+        "ledgerstone.group.connection.max.bytes",
+        8_388_608,
+        "The same for members that joined through one connection; above it who joins gets "
+        "POLICY_VIOLATION.",
+    ),
+    _long(
+        "ledgerstone.offsets.max.bytes",
+        268_435_456,
+        "Memory for the committed offsets of all groups. Above it an offset for another partition "
+        "is refused with INVALID_COMMIT_OFFSET_SIZE; those that are there can be moved on.",
+    ),
     _int("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets."),
     # Differs from Kafka (3): a single broker must serve groups without being configured for it.
     BrokerKey(

@@ -67,6 +67,11 @@ class OffsetMetadataTooLarge(KafkaError):
     code = 12
 
 
+class CoordinatorLoadInProgress(KafkaError):
+    code = 14
+    retriable = True
+
+
 class CoordinatorNotAvailable(KafkaError):
     code = 15
     retriable = True

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from ledgerstone.broker_config import BrokerConfig, load_broker_config
+from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
 from ledgerstone.errors import ConfigError
 
@@ -142,23 +143,9 @@ def _raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-class _JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        fields = {
-            "time": self.formatTime(record),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields)
-
-
 def _configure_logging(log_format: str, log_level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    text = "%(asctime)s %(levelname)s %(name)s %(message)s"
-    handler.setFormatter(_JsonFormatter() if log_format == "json" else logging.Formatter(text))
+    handler.setFormatter(formatter(log_format))
     try:
         logging.basicConfig(level=log_level.upper(), handlers=[handler])
     except ValueError as error:

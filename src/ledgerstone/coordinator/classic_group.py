@@ -6,7 +6,7 @@ them (CompletingRebalance). `joining` has the many ways into the first phase, `g
 table of transitions. Requests by state and timings are in README.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -14,6 +14,7 @@ from ledgerstone.coordinator.answers import join_granted, join_refused, sync_gra
 from ledgerstone.coordinator.group_records import group_record, group_tombstone
 from ledgerstone.coordinator.group_state import GroupState, State
 from ledgerstone.coordinator.members import Member, ParkedRequest
+from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.timers import Timer, TimerKind, Timers
 from ledgerstone.coordinator.turn import GroupConfig, RequestContext, Turn
 from ledgerstone.errors import (
@@ -27,7 +28,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.leave_group import LeaveGroupRequestMember
-from ledgerstone.protocol.messages.sync_group import SyncGroupAssignment, SyncGroupRequest
+from ledgerstone.protocol.messages.sync_group import SyncGroupRequest
 
 # A parked JoinGroup of a client that has gone cannot be told from one that waits. New members are
 # therefore forgotten after this time even if the rebalance takes longer.
@@ -50,8 +51,10 @@ class ClassicGroup(GroupState):
     turn, now or in a later one.
     """
 
-    def __init__(self, group_id: str, config: GroupConfig, timers: Timers) -> None:
-        super().__init__(group_id)
+    def __init__(
+        self, group_id: str, config: GroupConfig, timers: Timers, memory: GroupMemory
+    ) -> None:
+        super().__init__(group_id, memory)
         self.config = config
         self.timers = timers
         self.initial_join: InitialJoin | None = None
@@ -64,14 +67,20 @@ class ClassicGroup(GroupState):
         self._check_generation(request.generation_id)
         self._check_protocol(request)
         self._check_joined()
+        brings_assignment = (
+            self.state is State.COMPLETING_REBALANCE and member.member_id == self.roster.leader_id
+        )
+        given = {each.member_id: each.assignment for each in request.assignments}
+        if brings_assignment:
+            self._check_memory(given)
         self._mark_synced(member)
         # A second SyncGroup of one member means that nobody waits for the first any more.
         self.refuse_sync(member, RebalanceInProgress, turn)
         member.parked_sync = ParkedRequest(context.token, context.api_version)
         if self.state is State.STABLE:
             self._grant_sync(member, turn)
-        elif member.member_id == self.roster.leader_id:
-            self._assign(request.assignments, turn)
+        elif brings_assignment:
+            self._assign(given, turn)
 
     def heartbeat(
         self, member_id: str, group_instance_id: str | None, generation_id: int, turn: Turn
@@ -254,10 +263,18 @@ class ClassicGroup(GroupState):
             self.roster.unsynced_ids[member.member_id] = None
         self._start(TimerKind.SYNC, self.roster.rebalance_timeout_ms, turn)
 
-    def _assign(self, assignments: Sequence[SyncGroupAssignment], turn: Turn) -> None:
-        given = {each.member_id: each.assignment for each in assignments}
+    def _check_memory(self, given: Mapping[str, bytes]) -> None:
+        roster = self.roster
+        more = sum(
+            len(given.get(member.member_id, b"")) - len(member.assignment) for member in roster
+        )
+        roster.memory.check_group(self.group_id, roster.held_bytes, more)
+        # A consumer that waits for its assignment takes only this code for `later`.
+        roster.memory.check_members(more, CoordinatorNotAvailable)
+
+    def _assign(self, given: Mapping[str, bytes], turn: Turn) -> None:
         for member in self.roster:
-            member.assignment = given.get(member.member_id, b"")
+            self.roster.assign(member, given.get(member.member_id, b""))
         self._enter(State.STABLE, turn)
         self.write_metadata(turn)
         for member in self.roster:
@@ -307,7 +324,7 @@ class ClassicGroup(GroupState):
             self.rebalance_or_complete(turn)
 
     def forget_pending(self, member_id: str) -> None:
-        del self.roster.pending_ids[member_id]
+        self.roster.forget_pending(member_id)
         self.end_session(member_id)
 
     def remove(self, member: Member, turn: Turn) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from ledgerstone.coordinator.group_records import subscribed_topics
 from ledgerstone.coordinator.members import Roster, member_record, restored_member
+from ledgerstone.coordinator.memory import GROUP_BYTES, GroupMemory, text_bytes
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.messages.group_records import GroupMetadataValue
 from ledgerstone.types import NO_TIMESTAMP
@@ -44,7 +45,7 @@ class GroupState:
 
     group_type: Final = "classic"
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, memory: GroupMemory) -> None:
         self.group_id = group_id
         self.state = State.EMPTY
         # Wall time; the retention of an empty group's offsets starts here.
@@ -53,7 +54,24 @@ class GroupState:
         # None for a group that only ever kept offsets.
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
-        self.roster = Roster()
+        self.roster = Roster(memory)
+        # Whether the group itself is counted with its members: from its first one on. A group that
+        # only keeps offsets is counted with these.
+        self.is_counted = False
+
+    @property
+    def base_bytes(self) -> int:
+        return GROUP_BYTES + text_bytes(self.group_id)
+
+    @property
+    def uncounted_bytes(self) -> int:
+        """What the first member brings in beside itself."""
+        return 0 if self.is_counted else self.base_bytes
+
+    def count(self) -> None:
+        if not self.is_counted:
+            self.is_counted = True
+            self.roster.count_base(self.base_bytes)
 
     def move_to(self, state: State) -> None:
         if state not in TRANSITIONS[self.state]:
@@ -92,7 +110,9 @@ class GroupState:
         self.generation_id = value.generation
         self.protocol_type = value.protocol_type or None
         self.protocol_name = (value.protocol or "") if value.members else None
-        self.roster = Roster()
+        self.roster.release()
+        self.roster, self.is_counted = Roster(self.roster.memory), False
+        self.count()
         for record in value.members:
             self.roster.add(restored_member(record, value.protocol))
         if value.leader in self.roster.members:

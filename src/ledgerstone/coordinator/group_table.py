@@ -8,6 +8,7 @@ from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.expiry import expired_offsets
 from ledgerstone.coordinator.group_records import GroupEntry, OffsetEntry, offset_tombstone
 from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.offsets import OffsetStore
 from ledgerstone.coordinator.timers import Timers
 from ledgerstone.coordinator.turn import GroupConfig, Turn
@@ -15,9 +16,10 @@ from ledgerstone.errors import GroupIdNotFound, InvalidGroupId, NonEmptyGroup, U
 
 
 class GroupTable:
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, memory: GroupMemory) -> None:
         self.groups: dict[str, ClassicGroup] = {}
-        self.offsets = OffsetStore()
+        self.memory = memory
+        self.offsets = OffsetStore(memory)
         self.timers = Timers()
         self.is_loaded = False
         self._config = config
@@ -41,7 +43,7 @@ class GroupTable:
         """Perhaps a group that is not in the table yet: a refused join must leave none behind."""
         if member_id or group_id in self.groups:
             return self.with_members(group_id)
-        return ClassicGroup(group_id, self._config, self.timers)
+        return self._new(group_id)
 
     # -- replaying ----------------------------------------------------------------------------
 
@@ -63,17 +65,27 @@ class GroupTable:
     def _ensure(self, group_id: str) -> ClassicGroup:
         group = self.groups.get(group_id)
         if group is None:
-            group = self.groups[group_id] = ClassicGroup(group_id, self._config, self.timers)
+            group = self.groups[group_id] = self._new(group_id)
         return group
+
+    def _new(self, group_id: str) -> ClassicGroup:
+        return ClassicGroup(group_id, self._config, self.timers, self.memory)
 
     def _remove(self, group_id: str) -> None:
         group = self.groups.get(group_id)
         if group is None or (self.is_loaded and group.state is not State.DEAD):
             return
         del self.groups[group_id]
+        group.roster.release()
         if group_id in self.offsets:
             # A commit came between the decision and the tombstone; offsets need a group.
             self._ensure(group_id)
+
+    def release(self) -> None:
+        """The table is of no use any more: nothing of it is counted."""
+        for group in self.groups.values():
+            group.roster.release()
+        self.offsets.release()
 
     # -- deleting -----------------------------------------------------------------------------
 

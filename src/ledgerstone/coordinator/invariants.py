@@ -15,6 +15,9 @@ def check_table(table: GroupTable) -> None:
     for group_id, group in table.groups.items():
         assert group.group_id == group_id
         check_group(group)
+        base_bytes = group.base_bytes if group.is_counted else 0
+        assert group.roster.held_bytes == group.roster.counted_sum() + base_bytes, group_id
+        assert group.is_counted or not group.roster, group_id
     tokens = parked_tokens(table)
     assert len({id(token) for token in tokens}) == len(tokens), "a token is parked twice"
 

@@ -4,13 +4,19 @@ Five ways in: a new client, the same one with the id it was handed, a known memb
 static member, and a static member that comes back without its id. Rules are in README.md.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
 from ledgerstone.coordinator.answers import join_granted, join_refused
 from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.group_state import State
-from ledgerstone.coordinator.members import Member, ParkedRequest, joining_member, new_member_id
+from ledgerstone.coordinator.members import (
+    Member,
+    ParkedRequest,
+    joining_member,
+    new_member_id,
+    pending_bytes,
+)
 from ledgerstone.coordinator.turn import RequestContext, Turn
 from ledgerstone.errors import (
     FencedInstanceId,
@@ -82,9 +88,32 @@ def _check_protocols(group: ClassicGroup, request: JoinGroupRequest) -> None:
         raise InconsistentGroupProtocol(f"none of {names} is common to all members")
 
 
+class _Place(NamedTuple):
+    """What who joins holds already, and through which connection."""
+
+    size: int
+    connection: int
+
+
+def _check_memory(
+    group: ClassicGroup, fresh: Member, wanted: int, former: _Place | None = None
+) -> None:
+    """Who has a place is refused only what is new."""
+    memory, wanted = group.roster.memory, wanted + group.uncounted_bytes
+    more = more_here = wanted
+    if former is not None:
+        more -= former.size
+        if former.connection == fresh.connection:
+            more_here -= former.size
+    memory.check_group(group.group_id, group.roster.held_bytes, more)
+    memory.check_connection(fresh.connection, more_here)
+    memory.check_members(more)
+
+
 def _hand_out_id(group: ClassicGroup, fresh: Member, parked: ParkedRequest, turn: Turn) -> None:
     # KIP-394: a client that never comes back with its id must not become a member.
-    group.roster.pending_ids[fresh.member_id] = None
+    _check_memory(group, fresh, pending_bytes(fresh.member_id))
+    group.roster.hand_out(fresh.member_id, fresh.connection)
     group.start_session(fresh.member_id, fresh.session_timeout_ms, turn)
     refusal = join_refused(
         ErrorCode.MEMBER_ID_REQUIRED, api_version=parked.api_version, member_id=fresh.member_id
@@ -95,6 +124,11 @@ def _hand_out_id(group: ClassicGroup, fresh: Member, parked: ParkedRequest, turn
 def _admit(
     group: ClassicGroup, fresh: Member, protocol_type: str, parked: ParkedRequest, turn: Turn
 ) -> None:
+    connection = group.roster.pending_ids.get(fresh.member_id)
+    former = None
+    if connection is not None:
+        former = _Place(pending_bytes(fresh.member_id), connection)
+    _check_memory(group, fresh, fresh.own_bytes, former)
     if group.initial_join is not None:
         group.initial_join.has_new_member = True
     group.protocol_type = protocol_type
@@ -115,9 +149,10 @@ def _join_again(group: ClassicGroup, fresh: Member, parked: ParkedRequest, turn:
     if is_settled and member.protocols == fresh.protocols:
         turn.answer(parked.token, join_granted(group, member))
         return
+    _check_memory(group, fresh, fresh.own_bytes, _Place(member.counted_bytes, member.connection))
     # A second JoinGroup of one member means that nobody waits for the first any more.
     group.refuse_join(member, RebalanceInProgress, turn)
-    member.adopt(fresh)
+    group.roster.adopt(member, fresh)
     member.parked_join = parked
     group.rebalance_or_complete(turn)
 
@@ -126,12 +161,13 @@ def _replace_static(group: ClassicGroup, fresh: Member, parked: ParkedRequest, t
     roster = group.roster
     assert fresh.group_instance_id is not None
     member = roster.members[roster.static_ids[fresh.group_instance_id]]
+    _check_memory(group, fresh, fresh.own_bytes, _Place(member.counted_bytes, member.connection))
     former_leader_id = roster.leader_id
     group.refuse_join(member, FencedInstanceId, turn)
     group.refuse_sync(member, FencedInstanceId, turn)
     group.end_session(member.member_id)
     roster.rename(member, fresh.member_id)
-    member.adopt(fresh)
+    roster.adopt(member, fresh)
     group.touch(member, turn)
     if group.state is not State.STABLE or roster.choose_protocol() != group.protocol_name:
         member.parked_join = parked

@@ -6,14 +6,25 @@ Rules are in README.md.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
+from ledgerstone.coordinator.memory import (
+    MEMBER_BYTES,
+    NO_CONNECTION,
+    PENDING_BYTES,
+    PROTOCOL_BYTES,
+    GroupMemory,
+    text_bytes,
+)
 from ledgerstone.coordinator.turn import RequestContext, Token
 from ledgerstone.errors import FencedInstanceId, InvariantViolation, UnknownMemberId
 from ledgerstone.protocol.messages.group_records import GroupMetadataMember
 from ledgerstone.protocol.messages.join_group import JoinGroupRequest
 from ledgerstone.uuid_text import random_uuid
+
+# A client id may be as long as a string may be, and the member id made from it must still be one.
+_LONGEST_PREFIX: Final = 1024
 
 
 class GroupProtocol(NamedTuple):
@@ -42,6 +53,19 @@ class Member:
     is_new: bool = True
     parked_join: ParkedRequest | None = None
     parked_sync: ParkedRequest | None = None
+    # Through which connection it joined last.
+    connection: int = NO_CONNECTION
+    # What it is counted with, see `Roster`; its assignment aside, which somebody else sent.
+    counted_bytes: int = 0
+
+    @property
+    def own_bytes(self) -> int:
+        """What is kept of what it said."""
+        texts = (self.member_id, self.group_instance_id, self.client_id, self.client_host)
+        said = sum(
+            PROTOCOL_BYTES + text_bytes(each.name) + len(each.metadata) for each in self.protocols
+        )
+        return MEMBER_BYTES + sum(map(text_bytes, texts)) + said
 
     @property
     def is_parked(self) -> bool:
@@ -63,6 +87,7 @@ class Member:
         self.session_timeout_ms = fresh.session_timeout_ms
         self.rebalance_timeout_ms = fresh.rebalance_timeout_ms
         self.protocols = fresh.protocols
+        self.connection = fresh.connection
 
 
 def joining_member(request: JoinGroupRequest, context: RequestContext, member_id: str) -> Member:
@@ -78,6 +103,7 @@ def joining_member(request: JoinGroupRequest, context: RequestContext, member_id
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms,
         protocols=tuple(GroupProtocol(each.name, each.metadata) for each in request.protocols),
+        connection=context.connection,
     )
 
 
@@ -116,22 +142,29 @@ def new_member_id(prefix: str, dice: Dice) -> str:
     """`<client or instance id>-<uuid>`, as Kafka's tools expect to see it."""
     digits = random_uuid(dice).hex()
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-    return f"{prefix}-{'-'.join(parts)}"
+    return f"{prefix[:_LONGEST_PREFIX]}-{'-'.join(parts)}"
+
+
+def pending_bytes(member_id: str) -> int:
+    return PENDING_BYTES + text_bytes(member_id)
 
 
 @dataclass(slots=True)
 class Roster:
     """Members in the order in which they joined, which is the order in which they may lead.
 
-    Invariant: the leader is a member, and there is one unless there are no members.
+    Invariants: the leader is a member, and there is one unless there are no members. `held_bytes`
+    is what it has counted in the memory that all groups share.
     """
 
+    memory: GroupMemory
+    held_bytes: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     leader_id: str | None = None
     #: group instance id -> member id, for static members
     static_ids: dict[str, str] = field(default_factory=dict)
-    #: member ids handed out with MEMBER_ID_REQUIRED and not used yet
-    pending_ids: dict[str, None] = field(default_factory=dict)
+    #: member ids handed out with MEMBER_ID_REQUIRED and not used yet, with who was given them
+    pending_ids: dict[str, int] = field(default_factory=dict)
     #: members of this generation that have not sent SyncGroup yet
     unsynced_ids: dict[str, None] = field(default_factory=dict)
 
@@ -147,10 +180,15 @@ class Roster:
             self.static_ids[member.group_instance_id] = member.member_id
         if self.leader_id is None:
             self.leader_id = member.member_id
-        self.pending_ids.pop(member.member_id, None)
+        if member.member_id in self.pending_ids:
+            self.forget_pending(member.member_id)
+        self._count(len(member.assignment))
+        self._count_own(member)
 
     def remove(self, member: Member) -> None:
         del self.members[member.member_id]
+        self._count(-len(member.assignment))
+        self._discount_own(member)
         if member.group_instance_id is not None:
             del self.static_ids[member.group_instance_id]
         self.unsynced_ids.pop(member.member_id, None)
@@ -170,6 +208,48 @@ class Roster:
         if old_id in self.unsynced_ids:
             del self.unsynced_ids[old_id]
             self.unsynced_ids[member_id] = None
+        self._discount_own(member)
+        self._count_own(member)
+
+    def adopt(self, member: Member, fresh: Member) -> None:
+        """A member has joined again, and may have something new to say."""
+        self._discount_own(member)
+        member.adopt(fresh)
+        self._count_own(member)
+
+    def assign(self, member: Member, assignment: bytes) -> None:
+        self._count(len(assignment) - len(member.assignment))
+        member.assignment = assignment
+
+    def hand_out(self, member_id: str, connection: int) -> None:
+        self.pending_ids[member_id] = connection
+        self._count(pending_bytes(member_id), connection)
+
+    def forget_pending(self, member_id: str) -> None:
+        self._count(-pending_bytes(member_id), self.pending_ids.pop(member_id))
+
+    def release(self) -> None:
+        """The roster is of no use any more: nothing of it is counted."""
+        for member in self:
+            self._discount_own(member)
+        for member_id, connection in self.pending_ids.items():
+            self._count(-pending_bytes(member_id), connection)
+        self._count(-self.held_bytes)
+
+    def count_base(self, size: int) -> None:
+        """What the group costs by being there."""
+        self._count(size)
+
+    def _count_own(self, member: Member) -> None:
+        member.counted_bytes = member.own_bytes
+        self._count(member.counted_bytes, member.connection)
+
+    def _discount_own(self, member: Member) -> None:
+        self._count(-member.counted_bytes, member.connection)
+
+    def _count(self, change: int, connection: int = NO_CONNECTION) -> None:
+        self.held_bytes += change
+        self.memory.count_members(change, connection)
 
     def known(self, member_id: str, group_instance_id: str | None) -> Member:
         """The member that may use this id; otherwise UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
@@ -232,3 +312,9 @@ class Roster:
             if member.group_instance_id is not None
         }
         assert all(member.member_id == member_id for member_id, member in self.members.items())
+        assert all(member.counted_bytes == member.own_bytes for member in self)
+
+    def counted_sum(self) -> int:
+        """What `held_bytes` has to be, but for what the group costs by being there."""
+        members = sum(member.own_bytes + len(member.assignment) for member in self)
+        return members + sum(map(pending_bytes, self.pending_ids))

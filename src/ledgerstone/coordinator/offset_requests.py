@@ -8,7 +8,7 @@ from typing import Final
 
 from ledgerstone.coordinator.group_records import offset_record, offset_tombstone
 from ledgerstone.coordinator.group_state import GroupState, State
-from ledgerstone.coordinator.offsets import CommittedOffset, OffsetStore
+from ledgerstone.coordinator.offsets import CommittedOffset, Growth, OffsetStore
 from ledgerstone.coordinator.partitioning import java_length
 from ledgerstone.coordinator.turn import Turn
 from ledgerstone.errors import GroupIdNotFound, NonEmptyGroup
@@ -46,9 +46,10 @@ NOT_COMMITTED: Final = CommittedOffset(NO_OFFSET)
 
 
 def commit_offsets(
-    request: OffsetCommitRequest, metadata_max_length: int, turn: Turn
+    request: OffsetCommitRequest, metadata_max_length: int, offsets: OffsetStore, turn: Turn
 ) -> OffsetCommitResponse:
     now_ms = turn.now.wall_ms
+    growth = Growth(offsets, request.group_id)
     expire_timestamp_ms = NO_TIMESTAMP
     if request.retention_time_ms >= 0:
         expire_timestamp_ms = now_ms + request.retention_time_ms
@@ -65,6 +66,9 @@ def commit_offsets(
             expire_timestamp_ms,
         )
         topic_partition = TopicPartition(topic, wanted.partition_index)
+        if not growth.has_room_for(topic_partition, committed):
+            # Not a code that makes clients try again: there may be no room for days.
+            return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         turn.write(offset_record(request.group_id, topic_partition, committed))
         return ErrorCode.NONE
 

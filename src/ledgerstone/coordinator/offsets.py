@@ -4,6 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ledgerstone.coordinator.memory import (
+    GROUP_BYTES,
+    OFFSET_BYTES,
+    TOPIC_BYTES,
+    GroupMemory,
+    text_bytes,
+)
 from ledgerstone.types import NO_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
 
 
@@ -22,26 +29,44 @@ Topics = dict[str, Partitions]
 
 @dataclass(slots=True)
 class OffsetStore:
-    """Invariant: no group without topics, no topic without partitions."""
+    """Invariants: no group without topics, no topic without partitions. `held_bytes` is what it has
+    counted in the memory that all groups share."""
 
+    memory: GroupMemory
+    held_bytes: int = 0
     _groups: dict[str, Topics] = field(default_factory=dict)
 
     def put(
         self, group_id: str, topic_partition: TopicPartition, committed: CommittedOffset
     ) -> None:
         topic, partition = topic_partition
+        growth = Growth(self, group_id)
+        growth.add(topic_partition, committed)
         self._groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+        self._count(growth.more)
 
     def remove(self, group_id: str, topic_partition: TopicPartition) -> None:
         topic, partition = topic_partition
         topics = self._groups.get(group_id, {})
         partitions = topics.get(topic, {})
-        if partitions.pop(partition, None) is None:
+        committed = partitions.pop(partition, None)
+        if committed is None:
             return
+        self._count(-offset_bytes(committed))
         if not partitions:
             del topics[topic]
+            self._count(-topic_bytes(topic))
         if not topics:
             del self._groups[group_id]
+            self._count(-group_bytes(group_id))
+
+    def release(self) -> None:
+        """The store is of no use any more: nothing of it is counted."""
+        self._count(-self.held_bytes)
+
+    def _count(self, change: int) -> None:
+        self.held_bytes += change
+        self.memory.count_offsets(change)
 
     def get(self, group_id: str, topic_partition: TopicPartition) -> CommittedOffset | None:
         return (
@@ -69,3 +94,59 @@ class OffsetStore:
 
     def check_invariants(self) -> None:
         assert all(topics and all(topics.values()) for topics in self._groups.values())
+        held = sum(map(group_bytes, self._groups))
+        for topics in self._groups.values():
+            held += sum(map(topic_bytes, topics))
+            for partitions in topics.values():
+                held += sum(map(offset_bytes, partitions.values()))
+        assert self.held_bytes == held, (self.held_bytes, held)
+
+
+class Growth:
+    """By how much a store grows with offsets of one group, before it does."""
+
+    def __init__(self, store: OffsetStore, group_id: str) -> None:
+        self._store = store
+        self._group_id = group_id
+        self._topics = store.topics_of(group_id)
+        self._new_topics: dict[str, None] = {}
+        self.more = 0
+
+    def add(self, topic_partition: TopicPartition, committed: CommittedOffset) -> None:
+        self.more += self._with(topic_partition, committed)
+        if topic_partition.topic not in self._topics:
+            self._new_topics[topic_partition.topic] = None
+
+    def has_room_for(self, topic_partition: TopicPartition, committed: CommittedOffset) -> bool:
+        """Counts the offset, if there is room for it beside those before it."""
+        extra = self._with(topic_partition, committed)
+        # What only replaces an offset has a place, however full it is.
+        if extra > 0 and not self._store.memory.has_room_for_offsets(self.more + extra):
+            return False
+        self.add(topic_partition, committed)
+        return True
+
+    def _with(self, topic_partition: TopicPartition, committed: CommittedOffset) -> int:
+        topic, partition = topic_partition
+        size = offset_bytes(committed)
+        partitions = self._topics.get(topic)
+        if partitions is not None:
+            former = partitions.get(partition)
+            return size - (0 if former is None else offset_bytes(former))
+        if topic not in self._new_topics:
+            size += topic_bytes(topic)
+        if not self._topics and not self._new_topics:
+            size += group_bytes(self._group_id)
+        return size
+
+
+def offset_bytes(committed: CommittedOffset) -> int:
+    return OFFSET_BYTES + text_bytes(committed.metadata)
+
+
+def topic_bytes(topic: str) -> int:
+    return TOPIC_BYTES + text_bytes(topic)
+
+
+def group_bytes(group_id: str) -> int:
+    return GROUP_BYTES + text_bytes(group_id)

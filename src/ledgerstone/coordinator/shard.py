@@ -20,6 +20,7 @@ from ledgerstone.coordinator.group_state import State
 from ledgerstone.coordinator.group_table import GroupTable, check_group_id
 from ledgerstone.coordinator.invariants import check_table
 from ledgerstone.coordinator.joining import join
+from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.offset_requests import (
     commit_offsets,
     commit_refused,
@@ -72,8 +73,9 @@ class GroupShard:
     sends it takes care that they are.
     """
 
-    def __init__(self, config: GroupConfig, dice: Dice) -> None:
-        self.table = GroupTable(config)
+    def __init__(self, config: GroupConfig, dice: Dice, memory: GroupMemory | None = None) -> None:
+        """`memory` is what all shards of a broker share."""
+        self.table = GroupTable(config, GroupMemory(config) if memory is None else memory)
         # Records of types that are not ours, such as those of newer group protocols.
         self.skipped_record_count = 0
         self._config = config
@@ -119,7 +121,8 @@ class GroupShard:
             for member in group.roster:
                 group.refuse_join(member, NotCoordinator, turn)
                 group.refuse_sync(member, NotCoordinator, turn)
-        self.table = GroupTable(self._config)
+        self.table.release()
+        self.table = GroupTable(self._config, self.table.memory)
         return turn.outcome()
 
     def check_invariants(self) -> None:
@@ -154,6 +157,7 @@ class GroupShard:
             group = self.table.for_join(request.group_id, request.member_id)
             join(group, request, context, turn, self._dice)
             self.table.groups[request.group_id] = group
+            group.count()
         except KafkaError as error:
             refusal = join_refused(
                 error.code, api_version=context.api_version, member_id=request.member_id
@@ -228,7 +232,8 @@ class GroupShard:
                 # Clients before version 9 know only this way of being told to join again.
                 error = GroupIdNotFound if context.api_version >= 9 else IllegalGeneration
                 raise error(f"{request.group_id!r} has no generation {generation_id}")
-            return commit_offsets(request, self._config.offset_metadata_max_bytes, turn)
+            offsets = self.table.offsets
+            return commit_offsets(request, self._config.offset_metadata_max_bytes, offsets, turn)
 
         return _answered(context, now, commit, lambda code: commit_refused(request, code))
 

@@ -27,6 +27,7 @@ class RequestContext:
     api_version: int
     client_id: str = ""
     client_host: str = ""
+    connection: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,10 @@ class GroupConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
+    ledgerstone_groups_max_bytes: int = 134_217_728
+    ledgerstone_group_max_bytes: int = 16_777_216
+    ledgerstone_group_connection_max_bytes: int = 8_388_608
+    ledgerstone_offsets_max_bytes: int = 268_435_456
     offset_metadata_max_bytes: int = 4096
     offsets_retention_ms: int = 10_080 * 60_000
     offsets_retention_check_interval_ms: int = 600_000

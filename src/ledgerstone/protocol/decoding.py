@@ -26,6 +26,8 @@ from ledgerstone.protocol.wire import broken, read_uvarint, rest_of_uvarint, ski
 
 # An element costs up to a few hundred bytes of memory but as little as one byte on the wire.
 MAX_REQUEST_ELEMENTS: Final = 1 << 16
+# As in Kafka, also where the length has room for more: what is read must fit where it is written.
+LONGEST_STRING: Final = 32767
 _NULL: Final = "broken('null where this version has none')"
 
 Decode = Callable[[Any, int], tuple[Any, int]]
@@ -164,7 +166,7 @@ class DecoderSource:
         self.out.add(f"else: {value} = None", path)
         return value
 
-    def length(self, path: str, rigid_format: str) -> str:
+    def length(self, path: str, rigid_format: str, longest: int | None = None) -> str:
         """Reads a length or count; in flexible versions the name holds it plus one."""
         if not self.out.flexible:
             name = self.take(rigid_format, "n")
@@ -172,13 +174,19 @@ class DecoderSource:
             return name
         name = self.take("B", "n")
         self.flush(path)
-        self.out.add(f"if {name} > 127: {name}, pos = rest(data, pos, {name})", path)
+        with self.out.block(f"if {name} > 127:", path):
+            self.out.add(f"{name}, pos = rest(data, pos, {name})", path)
+            if longest is not None:
+                # Only here, as a length of one byte is never too long.
+                reason = f"broken(f'a string of {{{name} - 1}} bytes')"
+                self.out.add(f"if {name} > {longest + 1}: {reason}", path)
         return name
 
     def sized(self, kind: str, path: str, stem: str, *, nullable: bool) -> str:
         """A string, bytes or records."""
         out, value = self.out, self.out.fresh(stem)
-        count = self.length(path, "h" if kind == "str" else "i")
+        longest = LONGEST_STRING if kind == "str" else None
+        count = self.length(path, "h" if kind == "str" else "i", longest)
         less = " - 1" if out.flexible else ""
         with out.block(f"if {count}:" if out.flexible else f"if {count} >= 0:", path):
             out.add(f"stop = pos + {count}{less}", path)

@@ -191,6 +191,7 @@ async def start_broker(
             _api(broker, runtime),
             site=None if make_site is None else make_site(broker, runtime.wake),
             is_readonly=config.ledgerstone_http_readonly,
+            host_names=(*config.ledgerstone_http_hosts, *(each.host for each in advertised)),
         )
         host, port = await http.start(http_socket)
         http_address = f"http://{f'[{host}]' if ':' in host else host}:{port}"

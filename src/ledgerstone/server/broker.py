@@ -113,7 +113,7 @@ class Broker:
         refusal = self.peers.admit(number, host, self.clock.monotonic_ms())
         if refusal is not None:
             self.counters.connections_refused += 1
-            return [Close(number, refusal)]
+            return [Close(number, refusal, kind="refused")]
         self.counters.connections_accepted += 1
         return []
 
@@ -318,7 +318,7 @@ class Broker:
                 answer = self.dispatch(self, request, received.message)
             except _REFUSALS as error:
                 self._send(peer)
-                self._close(peer, str(error))
+                self._close(peer, str(error), kind=type(error).__name__)
                 return
             # The frame's memory is used again once it is answered, so nothing may look at it.
             del received
@@ -364,9 +364,9 @@ class Broker:
         self._send(peer)
         self._answered[peer.number] = None
 
-    def _close(self, peer: Peer, reason: str, *, at_once: bool = False) -> None:
+    def _close(self, peer: Peer, reason: str, *, kind: str, at_once: bool = False) -> None:
         peer.is_closing = True
-        self._effects.append(Close(peer.number, reason, at_once))
+        self._effects.append(Close(peer.number, reason, at_once, kind))
 
     def _close_idle(self, now_ms: int) -> None:
         """Looks at every connection, so not at every tick."""
@@ -375,7 +375,7 @@ class Broker:
         self._idle_check_ms = now_ms + _IDLE_CHECK_MS
         for peer, reason in self.peers.too_silent(now_ms):
             # At once: who takes no answer for so long will not take this one either.
-            self._close(peer, reason, at_once=True)
+            self._close(peer, reason, kind="silent", at_once=True)
 
     def _take_effects(self) -> list[Effect]:
         """Wakes who waited for what grew, serves who was answered, hands over what was decided."""

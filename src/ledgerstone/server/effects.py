@@ -34,11 +34,14 @@ class Send(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close a connection once what it was sent has left, or without waiting for that."""
+    """Close a connection once what it was sent has left, or without waiting for that.
+
+    `kind` is the reason without what is different each time."""
 
     connection: ConnectionId
     reason: str
     at_once: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

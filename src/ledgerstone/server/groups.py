@@ -4,6 +4,7 @@ Grade D. The shards decide; this module appends what they want remembered, repla
 committed (at once, with one replica), and sends the answers. A start rebuilds them by replay.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.clock import Dice
 from ledgerstone.coordinator.group_state import State
 from ledgerstone.coordinator.group_table import GroupTable
+from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.coordinator.partitioning import partition_for
 from ledgerstone.coordinator.shard import GroupShard
@@ -29,12 +31,15 @@ from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+from ledgerstone.server.throttle import Throttle, shown
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import read
 from ledgerstone.types import TopicPartition
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
+
+_LOG: Final = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 4 << 20
 _STORAGE_ERROR: Final = LogStorageError.code
@@ -50,10 +55,16 @@ class Groups:
             group_max_session_timeout_ms=config.group_max_session_timeout_ms,
             group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
             group_max_size=config.group_max_size,
+            ledgerstone_groups_max_bytes=config.ledgerstone_groups_max_bytes,
+            ledgerstone_group_max_bytes=config.ledgerstone_group_max_bytes,
+            ledgerstone_group_connection_max_bytes=config.ledgerstone_group_connection_max_bytes,
+            ledgerstone_offsets_max_bytes=config.ledgerstone_offsets_max_bytes,
             offset_metadata_max_bytes=config.offset_metadata_max_bytes,
             offsets_retention_ms=config.offsets_retention_minutes * 60_000,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         )
+        self.memory = GroupMemory(self._config)
+        self._throttle = Throttle()
         self._shards: dict[int, GroupShard] = {}
         # When each shard wants its next tick. Kept, because every event of the broker asks.
         self._deadlines: dict[int, int] = {}
@@ -64,7 +75,7 @@ class Groups:
         for number in () if topic is None else sorted(topic.partitions):
             if number in self._shards:
                 continue
-            shard = GroupShard(self._config, self._dice)
+            shard = GroupShard(self._config, self._dice, self.memory)
             partition = broker.partitions.get(TopicPartition(CONSUMER_OFFSETS, number))
             for key, value in _records(partition.log):
                 shard.replay(key, value)
@@ -152,9 +163,24 @@ class Groups:
             api_version=request.api_version,
             client_id=request.client_id or "",
             client_host=f"/{request.client_host}",
+            connection=request.connection,
         )
         outcome = call(self._shards[number], context, _now(broker))
+        if self.memory.refusal is not None:
+            self._tell_refusal(broker, request)
         return self._settle(broker, number, outcome, request)
+
+    def _tell_refusal(self, broker: "Broker", request: Request) -> None:
+        """Somebody wanted groups to hold more than they may."""
+        reason, self.memory.refusal = self.memory.refusal, None
+        limit = (reason or "").partition("=")[0]
+        suppressed = self._throttle.admit(limit, broker.clock.monotonic_ms())
+        if suppressed is not None:
+            _LOG.warning(
+                "group refused api_key=%d peer=%s client=%r reason=%s suppressed=%d",
+                request.api_key, request.client_host, shown(request.client_id), shown(reason),
+                suppressed,
+            )  # fmt: skip
 
     def tick(self, broker: "Broker") -> None:
         now = _now(broker)

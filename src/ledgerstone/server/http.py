@@ -3,8 +3,8 @@
 Small on purpose: one request per connection, everything bounded. Answers come from functions that
 were handed in; nothing here knows a broker. What changes something is taken only where the port is
 bound to this machine and not called read-only, from a program (a web page cannot send JSON here
-without being asked first) or from a form that the site vouches for, and under a name of this
-machine, so that a foreign page cannot reach it through its own name.
+without being asked first) or from a form that the site vouches for. Whoever asks for anything must
+call this port by a name of its own, so that a foreign page cannot reach it through another.
 """
 
 import asyncio
@@ -13,9 +13,12 @@ import functools
 import ipaddress
 import logging
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl
+
+from ledgerstone.server.throttle import Throttle, shown
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -25,6 +28,9 @@ MAX_BODY_BYTES: Final = 4 << 20
 READ_TIMEOUT_S: Final = 10.0
 # Streams of events open at a time; a browser has one for each page that is looked at.
 MAX_STREAMS: Final = 64
+# Each may send a body and be sent a page; streams are among them.
+MAX_CONNECTIONS: Final = 256
+TURNED_AWAY_S: Final = 1.0
 # What a reader of events gets to take the next one, once its socket is full.
 SLOW_READER_S: Final = 10.0
 _JSON: Final = "application/json"
@@ -106,12 +112,18 @@ class HttpServer:
         *,
         site: Site | None = None,
         is_readonly: bool = False,
+        host_names: Sequence[str] = (),
     ) -> None:
+        """`host_names` are those that people and monitors may call this port by, beside addresses;
+        `*` is any."""
         self._routes = routes
         self._api = api
         self._site = site
         self._is_readonly = is_readonly
+        self._host_names = frozenset(name.lower() for name in host_names)
+        self._throttle = Throttle()
         self._server: asyncio.Server | None = None
+        self._connection_count = 0
         self._is_local = False
         # By the task of its connection: the one that sends the frames.
         self._streams: dict[asyncio.Task[Any], asyncio.Task[None]] = {}
@@ -137,11 +149,27 @@ class HttpServer:
             await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connection_count += 1
+        try:
+            if self._connection_count > 2 * MAX_CONNECTIONS:
+                writer.transport.abort()
+            elif self._connection_count > MAX_CONNECTIONS:
+                await _turn_away(reader, writer)
+            else:
+                await self._converse(reader, writer)
+        finally:
+            self._connection_count -= 1
+        writer.close()
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            await writer.wait_closed()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, TimeoutError):
             method = ""
             try:
                 async with asyncio.timeout(READ_TIMEOUT_S):
                     request = await _read_head(reader)
+                    self._check_host(request)
                     if request.method == "POST":
                         size = _body_size(request.headers)
                         # Before the body: who may not change anything costs no memory.
@@ -156,9 +184,6 @@ class HttpServer:
                 writer.write(_encode(page, with_body=method != "HEAD"))
                 async with asyncio.timeout(READ_TIMEOUT_S):
                     await writer.drain()
-        writer.close()
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            await writer.wait_closed()
 
     async def _stream(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: Stream
@@ -194,8 +219,11 @@ class HttpServer:
                 page = await self._seen(self._site, request)
         except BadRequest:
             raise
-        except Exception:  # noqa: BLE001 - a border: one bad page must not end the broker
-            _LOG.exception("page failed path=%s", request.path)
+        except Exception as error:  # noqa: BLE001 - a border: a bad page must not end the broker
+            kind = f"page failed {type(error).__name__}"
+            suppressed = self._throttle.admit(kind, int(time.monotonic() * 1000))
+            if suppressed is not None:
+                _LOG.exception("%s path=%s suppressed=%d", kind, shown(request.path), suppressed)
             return Page(500, "the page failed; the log says why\n")
         if page is not None:
             return page
@@ -204,9 +232,6 @@ class HttpServer:
         return Page(404, "try " + " ".join(sorted(self._routes)) + "\n")
 
     async def _seen(self, site: Site, request: HttpRequest) -> Page | Stream | None:
-        """Pages show what is in the log, so a foreign name does not get to read them either."""
-        if self._is_local and not _names_this_machine(request.headers.get("host", "")):
-            raise BadRequest(403, "the Host header names another machine")
         seen = site.answer(request)
         if not isinstance(seen, Stream):
             return None if seen is None else await self._made(seen)
@@ -247,9 +272,23 @@ class HttpServer:
         if site is None or _content_type(request) != _FORM or not site.is_question(request.path):
             self._check_may_change(request)
             return
-        if self._is_local and not _names_this_machine(request.headers.get("host", "")):
-            raise BadRequest(403, "the Host header names another machine")
         site.check_form(request)
+
+    def _check_host(self, request: HttpRequest) -> None:
+        """A page of somebody else can have its own name point here, and then reads what a browser
+        on this machine may read. So whoever comes by a name must use one of ours."""
+        host = request.headers.get("host")
+        if host is None and request.method in ("GET", "HEAD"):
+            # No browser leaves it out; some health checks do.
+            return
+        name = _name_in(host or "")
+        if name == "localhost" or name in self._host_names or "*" in self._host_names:
+            return
+        address = _address_in(name)
+        # An address is nobody's name. On a port of this machine it must be this machine's.
+        if address is None or (self._is_local and not address.is_loopback):
+            reason = "the Host header names another machine; ledgerstone.http.hosts can allow it"
+            raise BadRequest(403, reason)
 
     def _check_may_change(self, request: HttpRequest) -> None:
         if self._is_readonly:
@@ -257,8 +296,6 @@ class HttpServer:
         if not self._is_local:
             reason = "changes are taken only where ledgerstone.http.listener is a loopback address"
             raise BadRequest(403, reason)
-        if not _names_this_machine(request.headers.get("host", "")):
-            raise BadRequest(403, "the Host header names another machine")
         content_type = _content_type(request)
         if content_type == _FORM and self._site is not None:
             self._site.check_form(request)
@@ -274,6 +311,15 @@ async def _pump(writer: asyncio.StreamWriter, stream: Stream) -> None:
             writer.write(frame)
             async with asyncio.timeout(SLOW_READER_S):
                 await writer.drain()
+
+
+async def _turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Says that there are too many. What was sent is taken first: an answer beside bytes that
+    nobody read does not arrive."""
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        async with asyncio.timeout(TURNED_AWAY_S):
+            await reader.read(MAX_HEAD_BYTES)
+    writer.write(_encode(Page(503, "too many connections\n"), with_body=True))
 
 
 async def _read_head(reader: asyncio.StreamReader) -> HttpRequest:
@@ -321,15 +367,17 @@ async def _read_body(reader: asyncio.StreamReader, size: int) -> bytes:
         raise BadRequest(400, "the body ends early") from error
 
 
-def _names_this_machine(host: str) -> bool:
+def _name_in(host: str) -> str:
+    """What a Host header names, without the port."""
     name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    name = name.removeprefix("[").removesuffix("]")
-    if name == "localhost":
-        return True
+    return name.removeprefix("[").removesuffix("]").lower()
+
+
+def _address_in(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(name).is_loopback
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
+        return None
 
 
 def _encode(page: Page, *, with_body: bool) -> bytes:

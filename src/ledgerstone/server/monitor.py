@@ -177,5 +177,9 @@ def _group_samples(broker: Broker) -> Iterable[Sample]:
     for state, count in counts.items():
         text = f"Groups in state {state.value}."
         yield Sample(f"{prefix}groups{state.value.lower()}", "gauge", text, count)
+    memory, name = broker.groups.memory, "ledgerstone_group_memory_bytes"
+    for what, value in (("members", memory.members_bytes), ("offsets", memory.offsets_bytes)):
+        text = "Memory that groups hold, of what ledgerstone.*.max.bytes allow."
+        yield Sample(name, "gauge", text, value, (("what", what),))
     offsets = broker.groups.count_offsets()
     yield Sample(f"{prefix}offsets", "gauge", "Offsets that groups have committed.", offsets)

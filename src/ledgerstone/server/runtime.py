@@ -39,6 +39,7 @@ from ledgerstone.server.effects import (
 from ledgerstone.server.erasing_verifiers import Verifiers
 from ledgerstone.server.scan_process import ScanProcess, ScanResult
 from ledgerstone.server.sending import WOULD_BLOCK, prepare, send_unsent
+from ledgerstone.server.throttle import Throttle, shown
 from ledgerstone.state.anatomy_plan import AnatomyReport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ ACCEPT_PAUSE_S: Final = 0.2
 class _Connection:
     number: int
     sock: socket.socket
+    peer: str  # its address
     fd: int  # what the loop is told: of a socket it would make a text to say that it is new
     unsent: deque[Piece] = field(default_factory=deque)
     reading: bool = False
@@ -79,6 +81,7 @@ class Runtime:
         self._scanner = ScanProcess(self._scan_ended)
         self._analyst = AnatomyProcess(self._analysed)
         self.verifiers = Verifiers()
+        self._throttle = Throttle()
 
     # -- start and stop -----------------------------------------------------------------------
 
@@ -120,7 +123,9 @@ class Runtime:
                 return
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
-                    _LOG.warning("accept paused reason=%s", error)
+                    suppressed = self._throttle.admit("accept paused", self._now_ms())
+                    if suppressed is not None:
+                        _LOG.warning("accept paused reason=%s suppressed=%d", error, suppressed)
                     self._loop.remove_reader(listener)
                     self._loop.call_later(ACCEPT_PAUSE_S, self._resume_accept, listener)
                 return
@@ -134,7 +139,8 @@ class Runtime:
         prepare(sock, peer)
         number = self._next_number
         self._next_number += 1
-        connection = _Connection(number, sock, sock.fileno())
+        address = ":".join(map(str, peer[:2])) if isinstance(peer, tuple) else "local"
+        connection = _Connection(number, sock, address, sock.fileno())
         self._connections[number] = connection
         host = peer[0] if isinstance(peer, tuple) else "local"
         self._perform(self._broker.connected(number, host))
@@ -219,8 +225,8 @@ class Runtime:
         The caller settles the connection afterwards."""
         try:
             effects = ask(connection.number, *count)
-        except Exception:  # noqa: BLE001
-            _LOG.exception("request failed connection=%d", connection.number)
+        except Exception as error:  # noqa: BLE001
+            self._tell_fault(f"request failed {type(error).__name__}", connection.peer)
             self._drop(connection)
             return
         if not effects:
@@ -325,7 +331,7 @@ class Runtime:
         connection = self._connections.get(effect.connection)
         if connection is None:
             return
-        _LOG.info("connection closed connection=%d reason=%s", effect.connection, effect.reason)
+        self._tell_closed(connection, effect)
         connection.closing = True
         if connection.unsent and not effect.at_once:
             self._watch(connection)
@@ -408,6 +414,29 @@ class Runtime:
         self._timer = None
         try:
             self._perform(self._broker.tick())
-        except Exception:  # noqa: BLE001 - a border: without a next tick nothing ever times out
-            _LOG.exception("tick failed")
+        except Exception as error:  # noqa: BLE001 - a border: else nothing ever times out again
+            self._tell_fault(f"tick failed {type(error).__name__}", "none")
+        for kind, suppressed in self._throttle.leftovers(self._now_ms()):
+            _LOG.info("%s suppressed=%d", kind, suppressed)
         self._reschedule()
+
+    # -- telling ------------------------------------------------------------------------------
+
+    def _tell_closed(self, connection: _Connection, effect: Close) -> None:
+        """Whoever can connect can be closed, as often as they like: one line a minute a kind."""
+        kind = f"connection closed kind={effect.kind}"
+        suppressed = self._throttle.admit(kind, self._now_ms())
+        if suppressed is not None:
+            _LOG.info(
+                "%s connection=%d peer=%s reason=%s suppressed=%d",
+                kind, connection.number, connection.peer, shown(effect.reason), suppressed,
+            )  # fmt: skip
+
+    def _tell_fault(self, kind: str, peer: str) -> None:
+        """In an except clause. The first of a minute with all that is known of it."""
+        suppressed = self._throttle.admit(kind, self._now_ms())
+        if suppressed is not None:
+            _LOG.exception("%s peer=%s suppressed=%d", kind, peer, suppressed)
+
+    def _now_ms(self) -> int:
+        return self._broker.clock.monotonic_ms()

@@ -207,3 +207,12 @@ def test_message_that_cannot_be_sent_is_our_own_error(
 ) -> None:
     with pytest.raises(InvariantViolation, match=f"field {field}"):
         encode(message, version)
+
+
+def test_string_longer_than_kafka_allows_is_malformed_where_its_length_has_room_for_it() -> None:
+    # It would be read here, and then not fit into the records of groups.
+    body = one_piece(MetadataRequest(topics=[MetadataRequestTopic(name="t" * 32_767)]), 12)
+    assert decode_request(3, 12, memoryview(body), 0)
+    body = one_piece(MetadataRequest(topics=[MetadataRequestTopic(name="t" * 32_768)]), 12)
+    with pytest.raises(MalformedMessage, match="a string of 32768 bytes"):
+        decode_request(3, 12, memoryview(body), 0)

@@ -108,6 +108,7 @@ def on_port(
     *,
     host: str = "127.0.0.1",
     is_readonly: bool = False,
+    host_names: tuple[str, ...] = (),
 ) -> None:
     async def serve() -> None:
         async with asyncio.timeout(30):
@@ -116,7 +117,10 @@ def on_port(
             def api(request: HttpRequest) -> Page | None:
                 return Page(200, "api") if request.path.startswith("/api/") else None
 
-            server = HttpServer({}, api, site=site, is_readonly=is_readonly)
+            routes = {"/metrics": lambda: Page(200, "figures")}
+            server = HttpServer(
+                routes, api, site=site, is_readonly=is_readonly, host_names=host_names
+            )
             port = (await server.start(socket.create_server((host, 0))))[1]
             await play(Port(site, port, server))
             await server.stop()
@@ -134,6 +138,63 @@ def test_site_answers_what_the_api_does_not() -> None:
         assert (await port.ask("GET /other HTTP/1.1", LOCAL)).startswith("HTTP/1.1 404 ")
         assert (await port.ask("GET /bytes HTTP/1.1", LOCAL)).endswith("\xff\x00")
         assert (port.site.port, port.site.is_local) == (port.port, True)
+
+    on_port(play)
+
+
+READS = ("/metrics", "/api/v1/erasures", "/site", "/events", "/nothing")
+
+
+@pytest.mark.parametrize("path", READS)
+def test_foreign_name_reads_nothing_at_all(path: str) -> None:
+    # A foreign page whose name points here reads what a browser on this machine may read.
+    async def play(port: Port) -> None:
+        for method in ("GET", "HEAD"):
+            for name in ("evil.example", "evil.example:80", ""):
+                answer = await port.ask(f"{method} {path} HTTP/1.1", f"Host: {name}")
+                assert answer.startswith("HTTP/1.1 403 "), (method, name)
+        assert not port.site.streams
+
+    on_port(play)
+    on_port(play, host="0.0.0.0")
+    on_port(play, host_names=("broker.example",))
+
+
+def test_monitors_come_by_an_address_a_name_that_was_allowed_or_none() -> None:
+    async def ask(port: Port, *lines: str) -> str:
+        return (await port.ask("GET /metrics HTTP/1.1", *lines)).split(" ")[1]
+
+    async def local(port: Port) -> None:
+        hosts = ("localhost", "127.0.0.1:80", "[::1]:80", "LOCALHOST:1", "Broker.Example:9644")
+        assert [await ask(port, f"Host: {each}") for each in hosts] == ["200"] * len(hosts)
+        assert await ask(port, "Host: 192.0.2.1") == "403", "nobody connects to it by that"
+        assert await ask(port) == "200", "health checks that know no Host"
+
+    async def anywhere(port: Port) -> None:
+        assert await ask(port, "Host: 192.0.2.1:80") == "200"
+        assert await ask(port, "Host: broker.example") == "200"
+        assert await ask(port, "Host: other.example") == "403"
+
+    async def any_name(port: Port) -> None:
+        assert await ask(port, "Host: whatever.example") == "200"
+
+    on_port(local, host_names=("broker.example",))
+    on_port(anywhere, host="0.0.0.0", host_names=("broker.example",))
+    on_port(any_name, host_names=("*",))
+
+
+def test_connections_beyond_the_limit_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
+
+    async def play(port: Port) -> None:
+        held = [await port.connect("GET /events HTTP/1.1", LOCAL) for _ in range(2)]
+        for reader, _ in held:
+            await reader.readuntil(b"data: one")
+        assert (await port.ask("GET /metrics HTTP/1.1", LOCAL)).startswith("HTTP/1.1 503 ")
+        for _, writer in held:
+            writer.close()
+        while not (await port.ask("GET /metrics HTTP/1.1", LOCAL)).endswith("figures"):
+            pass
 
     on_port(play)
 

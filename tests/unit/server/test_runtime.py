@@ -6,6 +6,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
@@ -88,6 +90,54 @@ def test_fault_of_ours_costs_the_connection_that_met_it_and_nobody_else() -> Non
         other.close()
 
     serve(machine, story)
+
+
+def test_bad_connections_write_a_line_a_minute_with_the_address_of_the_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # Each of them once wrote a line: 61 MB in five minutes, and none said whose it was.
+    machine = InProcess()
+
+    async def story(served: Served) -> None:
+        for _ in range(40):
+            peer = await served.connect()
+            port = peer.writer.get_extra_info("sockname")[1]
+            ports.append(port)
+            peer.writer.write(b"\x00\x00\x00\x10GET / HTTP/1.1" + b"x" * 100)
+            assert await peer.answer() == b""
+            peer.close()
+        closed = [each for each in caplog.messages if each.startswith("connection closed")]
+        assert len(closed) == 1
+        assert f"peer=127.0.0.1:{ports[0]} " in closed[0]
+        assert "suppressed=0" in closed[0]
+        machine.clock.advance(60_000)
+        served.runtime._tick()
+        assert "suppressed=39" in caplog.messages[-1]
+
+    ports: list[int] = []
+    with caplog.at_level("INFO", logger="ledgerstone.server.runtime"):
+        serve(machine, story)
+
+
+def test_a_fault_that_is_met_again_and_again_is_told_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine = InProcess()
+
+    def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
+        raise RuntimeError("a bug")
+
+    machine.broker.dispatch = dispatch
+
+    async def story(served: Served) -> None:
+        for _ in range(10):
+            peer = await served.connect()
+            peer.send(MetadataRequest(topics=[]))
+            assert await peer.answer() == b""
+            peer.close()
+
+    serve(machine, story)
+    assert len([each for each in caplog.messages if each.startswith("request failed")]) == 1
 
 
 def test_tick_that_fails_is_followed_by_another() -> None:
