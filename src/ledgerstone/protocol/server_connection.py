@@ -209,6 +209,11 @@ class ServerConnection:
         self._queue.clear()
         self._let_go()
 
+    def let_go_of_frame(self) -> None:
+        """The request in work has to wait for others, and nothing of it looks at its frame: the
+        memory is for others meanwhile."""
+        self._let_go()
+
     def _let_go(self) -> None:
         buffer, self._buffer_in_work = self._buffer_in_work, None
         if buffer is not None:

@@ -22,6 +22,10 @@ NO_SESSION: Final = 0
 FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 EVICTABLE_AFTER_MS: Final = 120_000
+# All sessions together. Slots alone bound nothing: one may name as many partitions as fit into a
+# request, also such as do not exist.
+MAX_HELD_BYTES: Final = 128 << 20
+_WISH_BYTES: Final = 448
 
 
 class PartitionKey(NamedTuple):
@@ -61,6 +65,7 @@ class FetchSession:
     uses_topic_ids: bool
     epoch: int
     last_used_ms: int
+    held_bytes: int = 0
     wishes: "OrderedDict[PartitionKey, FetchWish]" = field(default_factory=OrderedDict)
 
 
@@ -113,6 +118,7 @@ class FetchSessions:
     def __init__(self, dice: Dice, max_slots: int) -> None:
         self._dice = dice
         self._max_slots = max_slots
+        self.held_bytes = 0
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
     def __len__(self) -> int:
@@ -130,7 +136,7 @@ class FetchSessions:
     ) -> FetchContext:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full request ends the session it names.
-            self._sessions.pop(session_id, None)
+            self._end(session_id)
             if epoch == FINAL_EPOCH or not wishes:
                 return FetchContext(list(wishes))
             session = self._open(wishes, uses_topic_ids, now_ms)
@@ -145,28 +151,55 @@ class FetchSessions:
             )
         if session.uses_topic_ids != uses_topic_ids:
             raise FetchSessionTopicIdError(f"fetch session {session_id} changed its topic naming")
-        _merge(session, wishes, forgotten)
+        self._merge(session, wishes, forgotten)
         session.epoch = 1 if epoch == INT32_MAX else epoch + 1
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session_id)
         if not session.wishes:
-            del self._sessions[session_id]
+            self._end(session_id)
             return FetchContext([])
         return FetchContext(list(session.wishes.values()), session, incremental=True)
 
     def _open(
         self, wishes: Sequence[FetchWish], uses_topic_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        if len(self._sessions) >= self._max_slots:
+        size = sum(_size_of(wish.key) for wish in wishes)
+        while len(self._sessions) >= self._max_slots or self.held_bytes + size > MAX_HELD_BYTES:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
                 # No room: the reader is served without a session.
                 return None
-            del self._sessions[oldest.session_id]
-        session = FetchSession(self._new_id(), uses_topic_ids, 1, now_ms)
+            self._end(oldest.session_id)
+        session = FetchSession(self._new_id(), uses_topic_ids, 1, now_ms, size)
+        self.held_bytes += size
         session.wishes.update((wish.key, wish) for wish in wishes)
         self._sessions[session.session_id] = session
         return session
+
+    def _merge(
+        self, session: FetchSession, wishes: Sequence[FetchWish], forgotten: Sequence[PartitionKey]
+    ) -> None:
+        more = sum(_size_of(wish.key) for wish in wishes if wish.key not in session.wishes)
+        if self.held_bytes + more > MAX_HELD_BYTES:
+            # The reader names all it wants next, and is served without a session if it has to be.
+            self._end(session.session_id)
+            raise FetchSessionIdNotFound(f"no room for more in fetch session {session.session_id}")
+        for wish in wishes:
+            known = session.wishes.get(wish.key)
+            if known is not None:
+                wish.told_high_watermark = known.told_high_watermark
+                wish.told_log_start_offset = known.told_log_start_offset
+            session.wishes[wish.key] = wish
+        for key in forgotten:
+            if session.wishes.pop(key, None) is not None:
+                more -= _size_of(key)
+        session.held_bytes += more
+        self.held_bytes += more
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.held_bytes -= session.held_bytes
 
     def _new_id(self) -> int:
         while True:
@@ -175,14 +208,6 @@ class FetchSessions:
                 return session_id
 
 
-def _merge(
-    session: FetchSession, wishes: Sequence[FetchWish], forgotten: Sequence[PartitionKey]
-) -> None:
-    for wish in wishes:
-        known = session.wishes.get(wish.key)
-        if known is not None:
-            wish.told_high_watermark = known.told_high_watermark
-            wish.told_log_start_offset = known.told_log_start_offset
-        session.wishes[wish.key] = wish
-    for key in forgotten:
-        session.wishes.pop(key, None)
+def _size_of(key: PartitionKey) -> int:
+    """What a wish costs; a name that several share is counted for each."""
+    return _WISH_BYTES + len(key.topic) * (1 if key.topic.isascii() else 4)

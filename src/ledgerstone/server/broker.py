@@ -64,6 +64,8 @@ _REQUESTS_PER_TURN: Final = 64
 _IDLE_CHECK_MS: Final = 1000
 # APIs that make nothing due sooner when they are answered at once.
 _UNSCHEDULED: Final = (0, 1)
+# APIs whose requests are views of their frames; the others were copied out of them.
+_KEEPS_FRAME: Final = (0,)
 # What a request may fail with when nothing can be answered; anything else is a fault of ours.
 _REFUSALS: Final = (KafkaError, StorageError, ProtocolViolation, Disconnect, OSError)
 
@@ -322,6 +324,8 @@ class Broker:
                 return
             # The frame's memory is used again once it is answered, so nothing may look at it.
             del received
+            if isinstance(answer, Parked | Later) and request.api_key not in _KEEPS_FRAME:
+                wire.let_go_of_frame()
             if isinstance(answer, Parked):
                 self.purgatory.park(request, answer)
                 self.may_be_due_sooner = True
@@ -459,6 +463,7 @@ class Broker:
         self.partitions.apply(delta, self.image)
         for topic in delta.topics_deleted:
             self.near_tombstones.forget(topic.name)
+            self.counters.forget(topic.name)
             for number in topic.partitions:
                 self._grown[TopicPartition(topic.name, number)] = None
         self.groups.metadata_changed(self, delta)

@@ -40,6 +40,11 @@ class Counters:
         key = (request, int(code))
         self.request_errors[key] = self.request_errors.get(key, 0) + 1
 
+    def forget(self, topic: str) -> None:
+        """It was deleted. Else whoever makes and deletes topics makes this grow for ever."""
+        for totals in (self.bytes_in, self.bytes_out, self.batches_in):
+            totals.pop(topic, None)
+
     def samples(self) -> Iterable[Sample]:
         yield from _by_label(
             "kafka_network_requestmetrics_requests_total", "request", self.requests,

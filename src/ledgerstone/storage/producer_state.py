@@ -11,7 +11,7 @@ sequence, which compaction leaves, are no error for them.
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.errors import InvalidTxnState, TransactionCoordinatorFenced
 from ledgerstone.records.batch import BatchHeader
@@ -19,6 +19,10 @@ from ledgerstone.records.validation import Origin
 from ledgerstone.storage.producer_entry import REMEMBERED_BATCHES, BatchMeta, ProducerEntry
 from ledgerstone.storage.producer_snapshot import SnapshotEntry
 from ledgerstone.types import NO_PRODUCER_ID
+
+# Whoever can write can write under ids nobody handed out, a new one with each batch, and each is
+# remembered for producer.id.expiration.ms. About a kilobyte each.
+MAX_PRODUCERS: Final = 10_000
 
 
 class CompletedTxn(NamedTuple):
@@ -233,8 +237,20 @@ class ProducerStateTable:
     def _entry_of(self, producer_id: int) -> ProducerEntry:
         entry = self._producers.get(producer_id)
         if entry is None:
+            if len(self._producers) >= MAX_PRODUCERS:
+                self._forget_oldest()
             entry = self._producers[producer_id] = ProducerEntry(producer_id)
         return entry
+
+    def _forget_oldest(self) -> None:
+        """A tenth of them, those that wrote longest ago, as if their time had come. By offset:
+        timestamps are the producers' own, and who floods would give itself late ones."""
+        settled = [
+            entry for entry in self._producers.values() if entry.current_txn_first_offset is None
+        ]
+        settled.sort(key=lambda entry: entry.last_data_offset)
+        for entry in settled[: MAX_PRODUCERS // 10]:
+            del self._producers[entry.producer_id]
 
     def _refresh_first_unstable_offset(self) -> None:
         self.first_unstable_offset = min([*self._ongoing, *self._unreplicated], default=None)

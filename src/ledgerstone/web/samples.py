@@ -40,7 +40,8 @@ class Samples:
             return
         elapsed_ms = now.monotonic_ms - before.monotonic_ms
         rates = [
-            (after - earlier) * 1000 // elapsed_ms
+            # A deleted topic takes its totals along.
+            max(after - earlier, 0) * 1000 // elapsed_ms
             for after, earlier in zip(now[1:], before[1:], strict=True)
         ]
         self._ring.append(Sample(self._broker.clock.now_ms(), *rates))

@@ -7,6 +7,7 @@ from ledgerstone.errors import (
     FetchSessionTopicIdError,
     InvalidFetchSessionEpoch,
 )
+from ledgerstone.replication import fetch_session
 from ledgerstone.replication.fetch_session import (
     EVICTABLE_AFTER_MS,
     FetchContext,
@@ -176,3 +177,35 @@ def test_without_slots_nobody_gets_a_session() -> None:
     desk = Desk(slots=0)
 
     assert desk.open(A) == 0
+
+
+def test_sessions_end_at_bytes_and_readers_are_served_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 1,000 slots of as many partitions as a request can name would be gigabytes.
+    monkeypatch.setattr(fetch_session, "MAX_HELD_BYTES", 100_000)
+    desk = Desk(slots=1000)
+    many = [PartitionKey("t" * 100, number) for number in range(50)]
+    ids = [desk.open(*many) for _ in range(10)]
+    assert [bool(each) for each in ids] == [True] * 3 + [False] * 7
+    assert desk.sessions.held_bytes <= 100_000
+    with pytest.raises(FetchSessionIdNotFound):
+        desk.resolve(ids[0], 1, *(wish(PartitionKey("u" * 100, n)) for n in range(50)))
+    assert len(desk.sessions) == 2
+    desk.now_ms = EVICTABLE_AFTER_MS
+    assert all([desk.open(*many), desk.open(*many)]), "those that nobody used go"
+    assert desk.sessions.held_bytes <= 100_000
+
+
+def test_bytes_of_sessions_are_those_of_what_they_name() -> None:
+    desk = Desk()
+    session_id = desk.open(A, B)
+    both = desk.sessions.held_bytes
+    desk.resolve(session_id, 1, wish(A, 5), forget=(B,))
+    assert desk.sessions.held_bytes == both // 2
+    desk.resolve(session_id, 2, wish(B))
+    assert desk.sessions.held_bytes == both
+    desk.resolve(session_id, 3, forget=(A, B))
+    assert (desk.sessions.held_bytes, len(desk.sessions)) == (0, 0)
+    desk.resolve(desk.open(A), -1)
+    assert desk.sessions.held_bytes == 0

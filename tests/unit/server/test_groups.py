@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -43,6 +44,7 @@ from ledgerstone.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from ledgerstone.server.monitor import sample_slices
 from ledgerstone.types import INT64_MAX
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.asks import (
@@ -51,6 +53,7 @@ from tests.unit.server.asks import (
     committed_offset,
     create_topic,
     delete_topic,
+    exposition,
     join,
 )
 
@@ -303,3 +306,26 @@ def test_deleted_offsets_topic_takes_the_groups_with_it(machine: InProcess, clie
         group_id=GROUP, generation_id=first.generation_id, member_id=first.member_id
     )
     assert client.ask(beat, HeartbeatResponse).error_code == 25
+
+
+def test_what_groups_may_hold_is_told_once_a_minute_and_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limit = 4 << 20
+    machine = InProcess(settings={"ledgerstone.groups.max.bytes": str(limit)})
+    clients = [machine.connect(f"10.0.0.{number}") for number in range(40)]
+    for number, client in enumerate(clients):
+        client.send(join(f"evil\n{number}", topics=bytes(1 << 20)), 3)
+    memory = machine.broker.groups.memory
+    waiting = [each for each in clients if each.is_waiting]
+    assert 0 < len(waiting) < 5
+    assert (len(waiting) << 20) < memory.members_bytes <= limit
+    refused = clients[-1].take(JoinGroupResponse)
+    assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    lines = [each for each in caplog.messages if each.startswith("group refused")]
+    assert len(lines) == 1
+    assert f"peer=10.0.0.{len(waiting)} " in lines[0]
+    assert "ledgerstone.groups.max.bytes=4194304" in lines[0]
+    text = exposition(sample for part in sample_slices(machine.broker) for sample in part)
+    assert f'ledgerstone_group_memory_bytes{{what="members"}} {memory.members_bytes}' in text
+    machine.broker.check_invariants()

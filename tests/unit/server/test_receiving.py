@@ -14,6 +14,7 @@ from tests.unit.server.asks import (
     create_topic,
     fetch,
     fetched,
+    join,
     produce,
     values_in,
     write,
@@ -193,3 +194,19 @@ def test_requests_that_wait_behind_another_count_as_memory() -> None:
     assert waiting == len(behind) - 4
     assert reserved(machine) == 0
     assert len(client.answers) == 2
+
+
+def test_who_waits_for_others_holds_no_frame_meanwhile() -> None:
+    # Joins that wait for minutes would else starve whoever sends a large request.
+    machine = limited()
+    clients = [machine.connect() for _ in range(8)]
+    for number, client in enumerate(clients):
+        request = join(f"group-{number}", topics=bytes(MIB))
+        left = receive(machine, client, client.frame(request, 3)[1], 65_536)
+        assert left == b""
+        assert client.is_waiting
+    assert reserved(machine) == 0
+    writer = machine.connect()
+    assert receive(machine, writer, produce_frame(writer, "a", 3 * MIB), 65_536) == b""
+    assert writer.take(ProduceResponse)
+    assert machine.broker.groups.memory.members_bytes > 8 * MIB

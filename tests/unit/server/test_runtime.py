@@ -110,7 +110,7 @@ def test_bad_connections_write_a_line_a_minute_with_the_address_of_the_first(
         assert len(closed) == 1
         assert f"peer=127.0.0.1:{ports[0]} " in closed[0]
         assert "suppressed=0" in closed[0]
-        machine.clock.advance(60_000)
+        machine.clock.advance(ms=60_000)
         served.runtime._tick()
         assert "suppressed=39" in caplog.messages[-1]
 

@@ -16,7 +16,12 @@ from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHea
 from ledgerstone.records.validation import Origin
 from ledgerstone.storage.producer_entry import BatchMeta
 from ledgerstone.storage.producer_snapshot import decode_snapshot, encode_snapshot
-from ledgerstone.storage.producer_state import CompletedTxn, LastRecord, ProducerStateTable
+from ledgerstone.storage.producer_state import (
+    MAX_PRODUCERS,
+    CompletedTxn,
+    LastRecord,
+    ProducerStateTable,
+)
 from ledgerstone.types import INT32_MAX
 
 PRODUCER = 42
@@ -459,3 +464,23 @@ def test_nothing_below_the_first_unstable_offset_is_undecided(
         waiting = [first for first, marker in decided if marker >= high_watermark]
 
         assert table.first_unstable_offset == min([*open_since.values(), *waiting], default=None)
+
+
+def test_ids_that_nobody_handed_out_push_out_the_oldest_and_none_with_a_transaction(
+    table: ProducerStateTable,
+) -> None:
+    # One with each batch would be remembered for a day each.
+    table.update(_batch(0, producer_id=1, transactional=True))
+    table.update(_batch(1, producer_id=2))
+    for offset in range(2, 2 * MAX_PRODUCERS):
+        # It goes on writing, with a clock that is behind; those who flood are ahead.
+        is_honest = offset % 1000 == 0
+        producer_id, timestamp = (3, 1) if is_honest else (100 + offset, 10**15)
+        table.update(_batch(offset, producer_id=producer_id, timestamp=timestamp))
+        if is_honest:
+            assert len(table.active_producers()) <= MAX_PRODUCERS
+    assert table.last_entry(1) is not None, "its transaction is open"
+    assert table.last_entry(2) is None
+    assert table.last_entry(3) is not None, "it wrote a while ago"
+    # Whoever was forgotten may go on: any sequence is a beginning.
+    assert table.check_append(_batch(offset, 7, producer_id=2), origin=Origin.CLIENT) is None

@@ -48,6 +48,8 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
     is_enough = found.is_urgent or found.size >= message.min_bytes
     if is_enough or not context.wishes or message.max_wait_ms <= 0:
         return _respond(broker, context, found.answers)
+    # All that is wanted is in the context: the request would hold it a second time while it waits.
+    message.topics, message.forgotten_topics_data = [], []
     keys = [key for wish in context.wishes if (key := _named(broker, wish.key)) is not None]
     return Parked(
         attempt=partial(_attempt, broker, message, context),
