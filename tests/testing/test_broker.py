@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,6 @@ from ledgerstone.errors import KafkaError, UnknownTopicOrPartition
 from ledgerstone.testing.broker import LedgerstoneBroker
 from ledgerstone.testing.local_api import CallRefused
 from ledgerstone.testing.passes import CompactionFailed
-from ledgerstone.types import TopicPartition
 
 
 def test_records_come_back_as_they_were_written(ledgerstone: LedgerstoneBroker) -> None:
@@ -19,10 +19,39 @@ def test_records_come_back_as_they_were_written(ledgerstone: LedgerstoneBroker) 
     ledgerstone.tombstone("users", b"alice", partition=1)
     first, second = ledgerstone.records("users")
 
-    assert placed.partition == TopicPartition("users", 1)
+    assert placed == (1, 0)
+    partition, offset = ledgerstone.produce("users", "bob", "2", headers={"h": "x"}, partition=0)
+    assert (partition, offset) == (0, 0)
+    assert ledgerstone.produce_batch("users", [("c", "3"), ("d", "4")], partition=0) == [
+        (0, 1),
+        (0, 2),
+    ]
     assert (first.partition, first.offset, first.key, first.value) == (1, 0, b"alice", b"1")
     assert first.headers == (("h", b"x"),)
     assert (first.is_tombstone, second.is_tombstone) == (False, True)
+
+
+def test_what_is_neither_bytes_nor_text_is_refused_with_what_to_do(
+    ledgerstone: LedgerstoneBroker,
+) -> None:
+    ledgerstone.topic("users", compacted=True)
+    seven: Any = 7
+    for use in (
+        lambda: ledgerstone.produce("users", seven, "1"),
+        lambda: ledgerstone.produce("users", "a", seven),
+        lambda: ledgerstone.produce("users", "a", "1", headers={"h": seven}),
+        lambda: ledgerstone.produce_batch("users", [(seven, "1")]),
+        lambda: ledgerstone.tombstone("users", seven),
+        lambda: ledgerstone.transaction("users", [(seven, "1")]),
+        lambda: ledgerstone.where("users", seven),
+        lambda: ledgerstone.erase("users", seven),
+        lambda: ledgerstone.assert_gone("users", seven),
+        lambda: ledgerstone.assert_deleted("users", seven),
+        lambda: ledgerstone.assert_state("users", {seven: "1"}),
+    ):
+        with pytest.raises(TypeError, match="bytes or str, not int: 7; encode it first"):
+            use()
+    assert ledgerstone.records("users") == []
 
 
 def test_refusal_of_the_broker_is_raised(ledgerstone: LedgerstoneBroker) -> None:
@@ -204,7 +233,7 @@ def test_erasure_comes_with_a_receipt(ledgerstone: LedgerstoneBroker) -> None:
     ledgerstone.produce("users", "bob", "2")
     before = ledgerstone.clock.now
 
-    receipt = ledgerstone.erase("users", "alice", reason="asked for")
+    receipt = ledgerstone.erase("users", "alice", "asked for")
 
     assert "alice" not in json.dumps(receipt)
     assert ledgerstone.clock.now - before > timedelta(hours=24)

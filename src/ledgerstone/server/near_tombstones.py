@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.records.record import NearKind, NearTombstones
 from ledgerstone.server.metrics import Sample
 from ledgerstone.server.stray_tombstones import Stray, StrayChecks
+from ledgerstone.server.throttle import Throttle
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class NearTombstoneWatch:
 
     strays: StrayChecks = field(default_factory=StrayChecks)
     _seen: dict[TopicPartition, PartitionNear] = field(default_factory=dict)
+    _throttle: Throttle = field(default_factory=Throttle)
 
     def of(self, tp: TopicPartition) -> PartitionNear:
         return self._seen.get(tp) or PartitionNear()
@@ -65,10 +67,13 @@ class NearTombstoneWatch:
         known = self._seen.setdefault(tp, PartitionNear())
         sample = NearSample(first_offset + near.first_index, NAMES[near.first_kind], now_ms)
         if not known.counts[sample.kind]:
-            # Once: who writes empty values does so all day.
-            _LOG.warning(
-                "near-tombstone partition=%s offset=%d kind=%s", tp, sample.offset, sample.kind
-            )
+            # Once: who writes empty values does so all day. And who makes topics makes many.
+            suppressed = self._throttle.admit("near-tombstone", now_ms)
+            if suppressed is not None:
+                _LOG.warning(
+                    "near-tombstone partition=%s offset=%d kind=%s suppressed=%d",
+                    tp, sample.offset, sample.kind, suppressed,
+                )  # fmt: skip
         for kind, count in zip(NearKind, near.counts, strict=True):
             known.counts[NAMES[kind]] += count
         known.samples.append(sample)
@@ -78,9 +83,12 @@ class NearTombstoneWatch:
         known = self._seen.setdefault(tp, PartitionNear())
         known.counts[STRAY] += 1
         known.samples.append(NearSample(stray.offset, STRAY, now_ms, stray.live_in))
-        _LOG.warning(
-            "stray tombstone partition=%s offset=%d live_in=%d", tp, stray.offset, stray.live_in
-        )
+        suppressed = self._throttle.admit("stray tombstone", now_ms)
+        if suppressed is not None:
+            _LOG.warning(
+                "stray tombstone partition=%s offset=%d live_in=%d suppressed=%d",
+                tp, stray.offset, stray.live_in, suppressed,
+            )  # fmt: skip
 
     def forget(self, topic: str) -> None:
         """Its name may come back, and is another topic then."""

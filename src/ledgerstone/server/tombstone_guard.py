@@ -14,6 +14,7 @@ from ledgerstone.cleaner.plan import CleaningPlan, OffsetSpan, PassReport
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes, groups_behind
 from ledgerstone.cleaner.tombstone_ranges import expired
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.throttle import shown
 from ledgerstone.server.tombstone_holds import committed_on
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
 
 _LOG: Final = logging.getLogger(__name__)
+
+# Whoever can connect can make groups that are behind; the page and the API tell all of them.
+_TOLD_GROUPS: Final = 10
 
 
 class Margin(NamedTuple):
@@ -68,11 +72,14 @@ def pass_ended(
     if is_swapped:
         ledger = ledger.after_pass(traces, end_offset=report.end_offset, now_ms=now_ms)
     files.set_ledger(log, ledger.settled(behind))
-    for each in behind:
+    for each in behind[:_TOLD_GROUPS]:
         _LOG.warning(
             "deletes may be missed partition=%s group=%s first_offset=%d last_offset=%d",
-            log.topic_partition, each.group_id, each.first_offset, each.last_offset,
+            log.topic_partition, shown(each.group_id), each.first_offset, each.last_offset,
         )  # fmt: skip
+    if len(behind) > _TOLD_GROUPS:
+        more = len(behind) - _TOLD_GROUPS
+        _LOG.warning("deletes may be missed partition=%s more_groups=%d", log.topic_partition, more)
 
 
 def _offsets_before_the_pass(broker: "Broker", log: PartitionLog) -> dict[str, int]:

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from ledgerstone.broker_config import load_broker_config
+from ledgerstone.broker_keys import BROKER_KEYS
 from ledgerstone.client.admin import NewTopic, add_partitions, create_topic, delete_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED
-from ledgerstone.client.producer import NewRecord, Placed, Producer, ProducerConfig
+from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
 from ledgerstone.errors import KafkaError
 from ledgerstone.records.batch import Codec
 from ledgerstone.server.bootstrap import RunningBroker
@@ -27,7 +28,7 @@ from ledgerstone.testing import checks, passes, transactions
 from ledgerstone.testing.local_api import LocalApi, topic_path
 from ledgerstone.testing.passes import PassResult
 from ledgerstone.testing.reading import GroupFacts, TopicRecord, fold, read_groups, read_topic
-from ledgerstone.testing.settings import DEFAULTS, Setting, as_configs
+from ledgerstone.testing.settings import DEFAULTS, Setting, as_configs, refuse_unknown
 from ledgerstone.testing.thread import BrokerThread
 from ledgerstone.testing.virtual_clock import VirtualClock
 from ledgerstone.testing.waiting import TIMEOUT_S, wait_until
@@ -37,7 +38,14 @@ _ANY_PORT: Final = "127.0.0.1:0"
 
 T = TypeVar("T")
 Text = bytes | str
-Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
+Headers = Mapping[str, Text | None] | Sequence[tuple[str, Text | None]]
+
+
+class Written(NamedTuple):
+    """Where a record is, in the topic it was written to."""
+
+    partition: int
+    offset: int
 
 
 class LedgerstoneBroker:
@@ -99,13 +107,11 @@ class LedgerstoneBroker:
 
     def start(self) -> None:
         assert self._thread is None, "the broker runs already"
+        refuse_unknown([name for name in self._configs if name not in BROKER_KEYS], BROKER_KEYS)
         overrides = [f"{name}={value}" for name, value in self._configs.items()]
         overrides += [f"log.dirs={self.directory}", f"listeners=PLAINTEXT://{self._listen}"]
         overrides.append(f"ledgerstone.http.listener={self._http_listen}")
         loaded = load_broker_config(overrides=overrides)
-        unknown = [each for each in loaded.warnings if "unknown key" in each]
-        if unknown:
-            raise ValueError(f"settings of the broker: {'; '.join(unknown)}")
         thread = BrokerThread(loaded.config, self.clock.source, self._access)
         running = thread.start()
         self._thread = thread
@@ -189,7 +195,7 @@ class LedgerstoneBroker:
         headers: Headers = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
-    ) -> Placed:
+    ) -> Written:
         """Writes one record; where it is. Without a partition: where Java's client sends it."""
         record = NewRecord(
             topic, _bytes(key), _bytes(value), _pairs(headers), partition, timestamp_ms
@@ -203,8 +209,9 @@ class LedgerstoneBroker:
         *,
         codec: str = "none",
         partition: int | None = None,
-    ) -> list[Placed]:
-        """Keys and values together: one batch for each partition, compressed as `codec` says."""
+    ) -> list[Written]:
+        """Keys and values together: one batch for each partition, compressed as `codec` says.
+        Returns where each record is."""
         made = [
             NewRecord(topic, _bytes(key), _bytes(value), (), partition) for key, value in records
         ]
@@ -212,7 +219,7 @@ class LedgerstoneBroker:
 
     def tombstone(
         self, topic: str, key: Text, *, headers: Headers = (), partition: int | None = None
-    ) -> Placed:
+    ) -> Written:
         """Deletes a key: a record with a null value."""
         return self.produce(topic, key, None, headers=headers, partition=partition)
 
@@ -228,16 +235,16 @@ class LedgerstoneBroker:
         pairs = [(_bytes(key), _bytes(value)) for key, value in records]
         transactions.write(self, topic, pairs, commit=commit, partition=partition)
 
-    def _send(self, records: Sequence[NewRecord], codec: Codec) -> list[Placed]:
+    def _send(self, records: Sequence[NewRecord], codec: Codec) -> list[Written]:
         with self.client() as client:
             # A new one each time: partitions may have been added.
             answers = Producer(client, ProducerConfig(codec=codec)).send(records)
-        placed = []
+        written = []
         for answer in answers:
             if isinstance(answer, KafkaError):
                 raise answer
-            placed.append(answer)
-        return placed
+            written.append(Written(answer.partition.partition, answer.offset))
+        return written
 
     def records(self, topic: str, *, read_uncommitted: bool = False) -> list[TopicRecord]:
         """Everything a reader from the start gets now, tombstones included."""
@@ -293,7 +300,7 @@ class LedgerstoneBroker:
         return answer
 
     def erase(
-        self, topic: str, key: Text, *, reason: str = "", timeout_s: float = TIMEOUT_S
+        self, topic: str, key: Text, reason: str = "", *, timeout_s: float = TIMEOUT_S
     ) -> dict[str, Any]:
         """Erases a key with evidence and returns the receipt; moves the clock as far as needed."""
         return checks.erase(self, topic, _base64(key), reason, timeout_s)
@@ -317,8 +324,14 @@ class LedgerstoneBroker:
         checks.assert_state(self, topic, wanted)
 
 
-def _some(text: Text) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)
+def _some(text: object) -> bytes:
+    if isinstance(text, str):
+        return text.encode()
+    if isinstance(text, bytes | bytearray | memoryview):
+        return bytes(text)
+    # `bytes(7)` would be seven zeros, and a key that nobody looks for.
+    name = type(text).__name__
+    raise TypeError(f"keys and values are bytes or str, not {name}: {text!r}; encode it first")
 
 
 def _bytes(text: Text | None) -> bytes | None:
@@ -330,4 +343,5 @@ def _base64(key: Text) -> str:
 
 
 def _pairs(headers: Headers) -> list[tuple[str, bytes | None]]:
-    return list(headers.items() if isinstance(headers, Mapping) else headers)
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return [(name, _bytes(value)) for name, value in pairs]

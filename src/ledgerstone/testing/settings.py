@@ -1,6 +1,7 @@
 """Settings as tests write them, and those a broker in a test starts with. Grade P."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
@@ -40,6 +41,19 @@ def text_of(value: Setting) -> str:
 
 def as_configs(settings: Mapping[str, Setting]) -> dict[str, str]:
     return {key_of(name): text_of(value) for name, value in settings.items()}
+
+
+def refuse_unknown(names: Sequence[str], known: Iterable[str]) -> None:
+    """A broker ignores what it does not know, since files made for Kafka carry much of it; a test
+    that sets such a key tests something else than it says."""
+    if not names:
+        return
+    candidates = list(known)
+    told = []
+    for name in names:
+        close = get_close_matches(name, candidates, n=1)
+        told.append(f"{name!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+    raise ValueError(f"no setting of the broker: {', '.join(told)}")
 
 
 def parse_lines(lines: Sequence[str]) -> dict[str, str]:

@@ -8,8 +8,11 @@ slow misses versions in between, never the newest: only that is kept for it.
 import asyncio
 import logging
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
+
+from ledgerstone.server.throttle import Throttle, shown
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -54,6 +57,7 @@ class Live:
         self._readers: dict[_Reader, None] = {}
         self._sent: dict[str, bytes] = {}
         self._task: asyncio.Task[None] | None = None
+        self._throttle = Throttle()
 
     @property
     def reader_count(self) -> int:
@@ -102,7 +106,9 @@ class Live:
         try:
             made = frame(name, self._render(name))
         except Exception:  # noqa: BLE001 - a border: one fragment must not stop the others
-            _LOG.exception("fragment failed name=%s", name)
+            suppressed = self._throttle.admit("fragment failed", int(time.monotonic() * 1000))
+            if suppressed is not None:
+                _LOG.exception("fragment failed name=%s suppressed=%d", shown(name), suppressed)
             return
         if made == self._sent.get(name):
             return

@@ -39,8 +39,6 @@ _NO_KEY: Final = (
     "A key is not taken from an address, since addresses are kept in histories and logs. "
     "Type it into the form."
 )
-# Of one stream; no page of ours has as many.
-MAX_FRAGMENTS: Final = 16
 HEADERS: Final = (
     (
         "Content-Security-Policy",
@@ -213,9 +211,6 @@ class PageSite:
         unknown = [name for name in names if name.partition(":")[0] not in self._fragments]
         if not names or unknown or any(not name.isprintable() for name in names):
             raise BadRequest(404, "show must name fragments, with commas between them")
-        if len(names) > MAX_FRAGMENTS:
-            # Each is made anew every second.
-            raise BadRequest(400, f"show names {len(names)} fragments, at most {MAX_FRAGMENTS}")
         return Stream(self.live.follow(names), HEADERS[:-1])
 
     def _fragment(self, name: str) -> str:
