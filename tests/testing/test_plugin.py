@@ -150,6 +150,7 @@ def test_ini_file_has_settings_for_every_broker(pytester: pytest.Pytester) -> No
     [
         ("num.partitions", "*'num.partitions' is not key=value*"),
         ("a.b=1", "*no setting of the broker: 'a.b'*"),
+        ("num.partition=1", "*did you mean 'num.partitions'?*"),
     ],
 )
 def test_ini_setting_that_cannot_be_obeyed_is_an_error(

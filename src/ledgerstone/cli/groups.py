@@ -80,16 +80,14 @@ def describe(
                 lag.log_start_offset,
                 lag.log_end_offset,
                 lag.lag,
-                "yes" if lag.missed_records else "no",
-                _margin(deletes.get(lag.partition)),
-                _missed(deletes.get(lag.partition)),
+                verdict(lag, deletes.get(lag.partition)),
                 owners.get(lag.partition),
             )
             for lag in lags
         ]
         columns = (
-            "topic", "partition", "committed", "start_offset", "end_offset", "lag", "missed",
-            "tombstone_margin", "missed_deletes", "member",
+            "topic", "partition", "committed", "start_offset", "end_offset", "lag", "deletes",
+            "member",
         )  # fmt: skip
         write_rows(columns, rows, as_json=False)
     flush()
@@ -110,14 +108,23 @@ def _deletes(client: Client, group: str) -> dict[TopicPartition, dict[str, Any]]
     return found
 
 
-def _margin(deletes: dict[str, Any] | None) -> str | None:
-    return None if deletes is None else show_margin(deletes["margin_ms"])
+def verdict(lag: GroupLag, deletes: dict[str, Any] | None) -> str | None:
+    """What became of the deletes the group was to read, in one story: what it missed comes first,
+    and nobody who missed something is called safe. None: no broker told."""
+    told = []
+    if lag.missed_records:
+        told.append(f"MISSED what was before {lag.log_start_offset}")
+    missed = None if deletes is None else deletes["missed"]
+    if missed is not None:
+        told.append(f"MAY HAVE MISSED {missed['first_offset']} to {missed['last_offset']}")
+    if deletes is not None and (deletes["margin_ms"] is not None or not told):
+        margin = show_margin(deletes["margin_ms"])
+        told.append(margin if not told else f"next {margin}")
+    return "; ".join(told) or None
 
 
-def _missed(deletes: dict[str, Any] | None) -> str | None:
-    if deletes is None or deletes["missed"] is None:
-        return None
-    return f"{deletes['missed']['first_offset']} to {deletes['missed']['last_offset']}"
+def _has_missed(lag: GroupLag, deletes: dict[str, Any] | None) -> bool:
+    return lag.missed_records or (deletes is not None and deletes["missed"] is not None)
 
 
 def _write_described(
@@ -149,7 +156,8 @@ def _write_described(
                     "start_offset": lag.log_start_offset,
                     "end_offset": lag.log_end_offset,
                     "lag": lag.lag,
-                    "missed": lag.missed_records,
+                    "missed": _has_missed(lag, deletes.get(lag.partition)),
+                    "missed_records": lag.missed_records,
                     "tombstone_margin_ms": deletes.get(lag.partition, {}).get("margin_ms"),
                     "missed_deletes": deletes.get(lag.partition, {}).get("missed"),
                     "member_id": owners.get(lag.partition),

@@ -107,7 +107,15 @@ def describe(status: dict[str, Any]) -> list[str]:
     ]
     lines += [f"  pending  {_pending(each)}" for each in status["pending"]]
     lines += [f"  hold     {_hold(each)}" for each in status["holds"]]
-    lines += [f"  margin   {_margin(each)}" for each in status["margins"]]
+    missed = [each["group"] for each in status["missed"]]
+    # Who missed deletes and has none left to read is not safe: the line about what it missed says
+    # all there is to say.
+    margins = [
+        each
+        for each in status["margins"]
+        if each["margin_ms"] is not None or each["group"] not in missed
+    ]
+    lines += [f"  margin   {_margin(each)}" for each in margins]
     lines += [f"  MISSED   {_missed(each)}" for each in status["missed"]]
     return lines + [f"  near     {line}" for line in _near(status["near"])]
 

@@ -88,3 +88,15 @@ def test_topic_alone_is_short_for_showing_it(words: list[str], command: list[str
     context = group.make_context("tombstones", list(words))
 
     assert [*context._protected_args, *context.args] == command
+
+
+def test_group_that_missed_deletes_is_not_called_safe_as_well() -> None:
+    margins = [
+        {"group": MISSED["group"], "committed_offset": 9, "margin_ms": None},
+        {"group": "other", "committed_offset": 9, "margin_ms": None},
+    ]
+    lines = describe({**STATUS, "margins": margins, "missed": [MISSED]})
+    assert [line for line in lines if "safe" in line] == [
+        "  margin   group other at offset 9: safe"
+    ]
+    assert len([line for line in lines if "vil" in line]) == 1
