@@ -43,7 +43,8 @@ _ENTRY: Final = re.compile(r"^ *(GET|POST) +(/api/v1/\S+)(.*)$")
 
 def http_page() -> str:
     blocks = [
-        "The broker's second port, `--http HOST:PORT`. GET is open to whoever reaches the port. "
+        "The broker's second port, `--http HOST:PORT`. GET is open to whoever reaches the port "
+        "by an address or a name that `ledgerstone.http.hosts` allows. "
         "POST is taken only where the port is bound to a loopback address, with `Content-Type: "
         "application/json` and a `Host` of this machine; see [security](../security.md). Errors of "
         'the API are `{"error": why}`.',

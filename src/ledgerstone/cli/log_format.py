@@ -1,4 +1,4 @@
-"""How a line of the log is written, as text or as JSON.
+"""How a line of the log is written, as text or as JSON. Shell.
 
 Group ids, client ids and paths come from strangers and go into lines. One line is one record: what
 could begin another, or move the cursor of a terminal, is escaped here, once for all who log.

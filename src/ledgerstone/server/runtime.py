@@ -39,7 +39,7 @@ from ledgerstone.server.effects import (
 from ledgerstone.server.erasing_verifiers import Verifiers
 from ledgerstone.server.scan_process import ScanProcess, ScanResult
 from ledgerstone.server.sending import WOULD_BLOCK, prepare, send_unsent
-from ledgerstone.server.throttle import Throttle, shown
+from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
 from ledgerstone.state.anatomy_plan import AnatomyReport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -108,6 +108,8 @@ class Runtime:
             self._timer.cancel()
         for connection in list(self._connections.values()):
             self._drop(connection)
+        for kind, suppressed in self._throttle.leftovers(self._now_ms() + INTERVAL_MS):
+            _LOG.info("%s suppressed=%d", kind, suppressed)
 
     @property
     def connection_count(self) -> int:
