@@ -1,5 +1,7 @@
 """Fetch: long polls, limits, sessions, epochs, and how far each reader sees."""
 
+import gc
+
 import pytest
 
 from ledgerstone.protocol.messages.fetch import (
@@ -313,3 +315,15 @@ def test_topic_is_named_by_id_from_version_13_on(
     assert [topic.topic_id for topic in response.responses] == [topic_id, b"\x09" * 16]
     assert values_in(response.responses[0].partitions[0]) == ["value"]
     assert response.responses[1].partitions[0].error_code == 100
+
+
+def test_fetch_that_waits_keeps_its_request_once_however_often_it_names_a_partition() -> None:
+    machine = InProcess()
+    client = machine.connect()
+    create_topic(client)
+    request = fetch({0: 0}, max_wait_ms=1000, min_bytes=1)
+    request.topics[0].partitions *= 50_000
+    client.send(request, BY_NAME)
+    assert client.is_waiting
+    held = [each for each in gc.get_objects() if isinstance(each, FetchPartition)]
+    assert len(held) <= 1, "only the one that this test made is left"

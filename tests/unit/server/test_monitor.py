@@ -230,3 +230,15 @@ def test_topic_deleted_while_the_page_is_made_is_left_out(
     assert 'kafka_log_log_size{topic="first",partition="0"}' in text
     assert 'topic="second"' not in text
     assert f"kafka_server_replicamanager_partitioncount {PARTITIONS_AT_ONCE + 1}\n" in text
+
+
+def test_topics_that_come_and_go_leave_nothing_to_count() -> None:
+    machine = InProcess()
+    client = machine.connect()
+    for number in range(5):
+        create_topic(client, f"topic-{number}")
+        write(client, "a", topic=f"topic-{number}")
+        delete_topic(client, f"topic-{number}")
+    counters = machine.broker.counters
+    kept = [*counters.bytes_in, *counters.batches_in, *counters.bytes_out]
+    assert [each for each in kept if each.startswith("topic-")] == []
