@@ -324,15 +324,16 @@ class Broker:
                 return
             # The frame's memory is used again once it is answered, so nothing may look at it.
             del received
-            if isinstance(answer, Parked | Later) and request.api_key not in _KEEPS_FRAME:
-                wire.let_go_of_frame()
             if isinstance(answer, Parked):
+                if request.api_key not in _KEEPS_FRAME:
+                    wire.let_go_of_frame()
                 self.purgatory.park(request, answer)
                 self.may_be_due_sooner = True
                 continue
             if request.api_key not in _UNSCHEDULED:
                 self.may_be_due_sooner = True
             if isinstance(answer, Later):
+                wire.let_go_of_frame()
                 continue
             peer.in_work = None
             if answer is None:

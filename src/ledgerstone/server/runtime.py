@@ -38,8 +38,9 @@ from ledgerstone.server.effects import (
 )
 from ledgerstone.server.erasing_verifiers import Verifiers
 from ledgerstone.server.scan_process import ScanProcess, ScanResult
-from ledgerstone.server.sending import WOULD_BLOCK, prepare, send_unsent
+from ledgerstone.server.sending import WOULD_BLOCK, held_bytes, prepare, send_unsent
 from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
+from ledgerstone.server.unsent import Unsent
 from ledgerstone.state.anatomy_plan import AnatomyReport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class Runtime:
         self._analyst = AnatomyProcess(self._analysed)
         self.verifiers = Verifiers()
         self._throttle = Throttle()
+        self._unsent = Unsent()
 
     # -- start and stop -----------------------------------------------------------------------
 
@@ -256,6 +258,7 @@ class Runtime:
             return
         if sent < len(piece):
             connection.unsent.append(memoryview(piece)[sent:])
+            self._note_unsent(connection)
 
     def _send_unsent(self, connection: _Connection) -> None:
         try:
@@ -263,8 +266,21 @@ class Runtime:
         except OSError as error:
             self._lose(connection, error)
             return
+        if connection.unsent or connection.number in self._unsent:
+            self._note_unsent(connection)
         if connection.closing and not connection.unsent:
             self._drop(connection)
+
+    def _note_unsent(self, connection: _Connection) -> None:
+        self._unsent.left(connection.number, held_bytes(connection.unsent))
+        if self._unsent.too_much() is not None:
+            # In a turn of its own: this one may be in the middle of another connection's.
+            self._loop.call_soon(self._shed)
+
+    def _shed(self) -> None:
+        while (number := self._unsent.too_much()) is not None:
+            reason = f"{self._unsent.total_bytes} bytes of answers wait to be taken, most by it"
+            self._close(Close(number, reason, at_once=True, kind="unsent"))
 
     def _lose(self, connection: _Connection, error: OSError) -> None:
         _LOG.debug("connection lost connection=%d reason=%s", connection.number, error)
@@ -273,6 +289,7 @@ class Runtime:
     def _drop(self, connection: _Connection) -> None:
         if self._connections.pop(connection.number, None) is None:
             return
+        self._unsent.left(connection.number, 0)
         if connection.reading:
             self._loop.remove_reader(connection.fd)
         if connection.writing:

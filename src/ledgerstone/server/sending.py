@@ -49,6 +49,18 @@ def send_unsent(sock: socket.socket, unsent: deque[Piece]) -> None:
         return
 
 
+def held_bytes(unsent: deque[Piece]) -> int:
+    """What waits in memory; slices of files wait in their files. A part that was taken stays until
+    the rest was taken too."""
+    held = 0
+    for piece in unsent:
+        if isinstance(piece, memoryview):
+            held += memoryview(piece.obj).nbytes
+        elif isinstance(piece, bytes | bytearray):
+            held += len(piece)
+    return held
+
+
 def _send_front(sock: socket.socket, unsent: deque[Piece]) -> bool:
     """False when the socket took only a part: it is full, and says so when it has room again."""
     front = unsent[0]

@@ -16,6 +16,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Close, Unlink
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.unsent import Unsent
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from tests.kit.in_process import InProcess, frame_of, newest_version
 from tests.unit.server.asks import create_topic, fetch, write
@@ -177,6 +178,41 @@ def test_answer_larger_than_the_socket_takes_arrives_whole_and_then_the_next() -
         peer.close()
 
     serve(machine, story)
+
+
+def test_answers_that_nobody_takes_have_a_limit_and_the_largest_goes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine = InProcess()
+    honest = machine.broker.dispatch
+    size = 24 << 20
+
+    def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
+        if isinstance(message, MetadataRequest):
+            return bytes(size + request.connection)
+        return honest(broker, request, message)
+
+    machine.broker.dispatch = dispatch
+
+    async def story(served: Served) -> None:
+        runtime = served.runtime
+        runtime._unsent = Unsent(3 * size)
+        peers = [await served.connect() for _ in range(6)]
+        for peer in peers:
+            peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            peer.send(MetadataRequest(topics=[]))
+        while runtime.connection_count > 2:
+            await asyncio.sleep(0)
+        assert 0 < runtime._unsent.total_bytes <= 3 * size
+        for peer in peers:
+            peer.close()
+        while runtime.connection_count:
+            await asyncio.sleep(0)
+        assert runtime._unsent.total_bytes == 0
+
+    with caplog.at_level("INFO", logger="ledgerstone.server.runtime"):
+        serve(machine, story)
+    assert len([each for each in caplog.messages if "kind=unsent connection" in each]) == 1
 
 
 def test_closing_at_once_does_not_wait_for_a_peer_that_never_reads() -> None:
