@@ -30,7 +30,7 @@ from ledgerstone.demo.table_side import spark_tables
 from ledgerstone.demo.telling import Teller
 from ledgerstone.system import SystemClock
 
-_NO_SPARK: Final = "there is no table: {} missing, `pip install 'ledgerstone[spark]'` brings Spark"
+_NO_SPARK: Final = "there is no table: {} missing, `pip install '.[spark]'` brings Spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ def find_java(environment: Mapping[str, str]) -> JavaHome:
     looked_at = ", ".join(refused) or "neither JAVA_HOME nor a java on the PATH"
     raise NoJava(
         f"Spark needs Java {MIN_JAVA} or newer; found: {looked_at}. "
-        "Install a JDK, or the extra that brings one: pip install 'ledgerstone[spark]'"
+        "Install a JDK, or the extra that brings one: in the checkout, pip install '.[spark]'"
     )
 
 

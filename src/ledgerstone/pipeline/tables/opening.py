@@ -5,7 +5,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables.target import TableTarget
 
-_EXTRA = "is not installed: pip install 'ledgerstone[lake]'"
+_EXTRA = "is not installed: in the checkout, pip install '.[lake]'"
 
 
 def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
