@@ -313,3 +313,41 @@ def test_topic_is_named_by_id_from_version_13_on(
     assert [topic.topic_id for topic in response.responses] == [topic_id, b"\x09" * 16]
     assert values_in(response.responses[0].partitions[0]) == ["value"]
     assert response.responses[1].partitions[0].error_code == 100
+
+
+# -- errors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+@pytest.mark.parametrize(
+    ("asked", "code", "aborted"),
+    [
+        (fetch({0: 1}), 1, None),
+        (fetch({0: 9}), 1, None),
+        (fetch({0: -1}), 1, None),
+        (fetch({7: 0}), 3, []),
+        (fetch(topic="nowhere"), 3, []),
+    ],
+    ids=["below the start", "above the end", "negative", "partition", "topic"],
+)
+def test_error_comes_with_an_empty_set_of_records_and_without_offsets(
+    machine: InProcess,
+    client: Client,
+    reader: Client,
+    asked: FetchRequest,
+    code: int,
+    aborted: list[object] | None,
+    version: int,
+) -> None:
+    write(client, "a", "b", "c")
+    log = machine.broker.partitions.get(TopicPartition(TOPIC, 0)).log
+    log.raise_log_start_offset(2)
+
+    answer = reader.ask(asked, FetchResponse, version).responses[0].partitions[0]
+
+    assert answer.error_code == code
+    # Null is what librdkafka takes for a broken answer; it asks again without a pause.
+    assert answer.records == b""
+    assert answer.aborted_transactions == aborted
+    assert (answer.high_watermark, answer.last_stable_offset) == (-1, -1)
+    assert answer.log_start_offset == -1
