@@ -126,7 +126,8 @@ def test_topic_id_that_nobody_has_is_answered_in_versions_with_and_without_null_
 
     answer = client.ask(MetadataRequest(topics=[asked]), MetadataResponse, version)
 
-    assert answer.topics[0].error_code == 100
+    # Before version 12 there is no asking by id, and Kafka says nothing but that.
+    assert answer.topics[0].error_code == (100 if version >= 12 else 42)
     assert answer.topics[0].topic_id == b"\x07" * 16
     assert answer.topics[0].name == (None if version >= 12 else "")
 
@@ -214,7 +215,7 @@ def test_partitions_are_described_page_by_page(client: Client) -> None:
         ("new", 2**31 - 1, 1, 44),
         ("new", 1, 0, 38),
         ("new", 1, 2, 38),
-        ("__cluster_metadata", 1, 1, 29),
+        ("__cluster_metadata", 1, 1, 42),
     ],
 )
 def test_topic_that_cannot_be_made_is_refused_with_kafkas_code(
@@ -363,7 +364,8 @@ def test_partition_asked_for_twice_is_refused_and_the_others_are_not(client: Cli
 
     answer = client.ask(request, ListOffsetsResponse)
 
-    assert [each.error_code for each in answer.topics[0].partitions] == [42, 0, 42]
+    answers = answer.topics[0].partitions
+    assert [(each.partition_index, each.error_code) for each in answers] == [(0, 42), (1, 0)]
 
 
 # -- configurations ---------------------------------------------------------------------------

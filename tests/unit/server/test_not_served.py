@@ -124,6 +124,10 @@ def test_there_are_no_quotas_and_no_credentials(client: Client) -> None:
         DescribeUserScramCredentialsRequest(users=None), DescribeUserScramCredentialsResponse
     )
     somebody = client.ask(
+        DescribeUserScramCredentialsRequest(users=[DescribeUserScramCredentialsUser("ann")]),
+        DescribeUserScramCredentialsResponse,
+    )
+    twice = client.ask(
         DescribeUserScramCredentialsRequest(users=[DescribeUserScramCredentialsUser("ann")] * 2),
         DescribeUserScramCredentialsResponse,
     )
@@ -133,6 +137,7 @@ def test_there_are_no_quotas_and_no_credentials(client: Client) -> None:
     assert [(each.user, each.error_code) for each in somebody.results] == [
         ("ann", RESOURCE_NOT_FOUND)
     ]
+    assert [(each.user, each.error_code) for each in twice.results] == [("ann", 92)]
 
 
 @pytest.mark.parametrize("api_key", [24, 25, 26, 28, 49, 51, 57, 64, 69, 71, 72, 76])

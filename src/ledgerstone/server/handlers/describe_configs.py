@@ -53,6 +53,7 @@ def _describe(
         result.error_code, result.error_message = ErrorCode.INVALID_CONFIG, str(error)
         return result
     wanted = frozenset(resource.configuration_keys or ())
+    result.error_message = ""
     result.configs = [
         _config(entry, message)
         for entry in entries

@@ -58,7 +58,9 @@ def _describe(
             code = ErrorCode.INVALID_TOPIC_EXCEPTION
         else:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=code, name=name, topic_authorized_operations=ALL_TOPIC_OPERATIONS
+        )
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
