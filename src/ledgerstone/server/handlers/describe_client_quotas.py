@@ -17,7 +17,6 @@ from ledgerstone.protocol.messages.describe_client_quotas import (
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
 
-
 _ENTITY_TYPES: Final = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _ANY = range(3)
 

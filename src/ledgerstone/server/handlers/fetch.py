@@ -149,14 +149,11 @@ def _not_understood(request: Request, message: FetchRequest) -> FetchResponse:
     """As Kafka answers what it cannot read: with topic ids for the whole, before for each."""
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     response = FetchResponse(error_code=code)
-    if request.api_version < _FIRST_VERSION_WITH_TOPIC_IDS:
-        response.responses = [
-            FetchTopicResponse(
-                topic=topic.topic,
-                partitions=[_empty(asked.partition, code) for asked in topic.partitions],
-            )
-            for topic in message.topics
-        ]
+    for topic in () if request.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS else message.topics:
+        answers = [_empty(asked.partition, code) for asked in topic.partitions]
+        for answer in answers:
+            answer.aborted_transactions = []
+        response.responses.append(FetchTopicResponse(topic=topic.topic, partitions=answers))
     return response
 
 

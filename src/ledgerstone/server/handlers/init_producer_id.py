@@ -2,8 +2,8 @@
 
 Behaviour: a fresh producer id with epoch 0 for an idempotent producer; ids are drawn from the
 controller in blocks, so that a restart never hands one out twice. Whatever id the request names: as
-in Kafka, an idempotent producer raises its epoch by itself, and a new id is what it comes for. An id
-without an epoch, or the other way round, is INVALID_REQUEST. With an error, id and epoch are -1.
+in Kafka, an idempotent producer raises its epoch by itself, and a new id is what it comes for. An
+id without an epoch, or the other way round, is INVALID_REQUEST. With an error both are -1.
 Versions: 0-5.
 Differs from Kafka: a transactional id gets UNSUPPORTED_VERSION. There are no transactions yet, and
 FindCoordinator has said so before; librdkafka would repeat this code until its time-out.

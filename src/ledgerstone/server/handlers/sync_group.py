@@ -13,7 +13,6 @@ from ledgerstone.protocol.messages.sync_group import SyncGroupRequest, SyncGroup
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
 
-
 _FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 
