@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgerstone.protocol.codec import encode_response
 from ledgerstone.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -351,3 +352,32 @@ def test_error_comes_with_an_empty_set_of_records_and_without_offsets(
     assert answer.aborted_transactions == aborted
     assert (answer.high_watermark, answer.last_stable_offset) == (-1, -1)
     assert answer.log_start_offset == -1
+
+
+NO_OFFSETS = "ffffffffffffffff" * 3  # high watermark, last stable offset, log start
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "body"),
+    [
+        # Null aborted transactions, no preferred replica, no bytes of records.
+        (11, fetch({0: 9}), f"00000000 0001 {NO_OFFSETS} ffffffff ffffffff 00000000"),
+        (11, fetch({7: 0}), f"00000007 0003 {NO_OFFSETS} 00000000 ffffffff 00000000"),
+        (12, fetch({0: 9}), f"00000000 0001 {NO_OFFSETS} 00 ffffffff 01 00"),
+        (12, fetch({7: 0}), f"00000007 0003 {NO_OFFSETS} 01 ffffffff 01 00"),
+    ],
+    ids=["11 above the end", "11 unknown partition", "12 above the end", "12 unknown partition"],
+)
+def test_bytes_of_an_error_are_those_of_apache_kafka(
+    reader: Client, version: int, asked: FetchRequest, body: str
+) -> None:
+    answer = reader.ask(asked, FetchResponse, version)
+
+    encoded = b"".join(bytes(each) for each in encode_response(answer, version))  # type: ignore[arg-type]
+    topic = TOPIC.encode()
+    start, name, end = {
+        11: ("00000000 0000 00000000 00000001", b"\0\6" + topic + b"\0\0\0\1", ""),
+        12: ("00000000 0000 00000000 02", b"\7" + topic + b"\2", "00 00"),
+    }[version]
+    expected = bytes.fromhex(start) + name + bytes.fromhex(f"{body} {end}")
+    assert encoded == expected
