@@ -155,8 +155,8 @@ def configs_page() -> str:
         "*read-only* keys need a restart; the others can be changed while the broker runs.",
         table(("key", "type", "default", "change", "allowed", ""), broker),
         "## Groups",
-        "Set by IncrementalAlterConfigs (`kafka-configs --entity-type groups`). They are for groups "
-        "of the types consumer, share and streams, which are not served yet: a setting is checked, "
+        "Set by IncrementalAlterConfigs (`kafka-configs --entity-type groups`), for groups "
+        "of the types consumer, share and streams. These are not served yet: a setting is checked, "
         "kept and shown, and nothing obeys it.",
         table(("key", "type", "default", "allowed", ""), group),
     )

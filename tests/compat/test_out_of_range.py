@@ -18,6 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from tests.compat.clients import kcat
 from tests.compat.confluent_admin import AdminClient
 from tests.compat.conftest import CreateTopic, NewName
 from tests.kit.broker import BrokerProcess, wait_until
@@ -126,3 +127,11 @@ def test_commit_to_a_topic_that_does_not_exist_is_refused(
     # What exists was committed nevertheless, in the same request.
     committed = consumer.committed([here, nowhere, beyond], timeout=20)
     assert [each.offset for each in committed] == [25, OFFSET_INVALID, OFFSET_INVALID]
+
+
+@pytest.mark.usefixtures("needs_kcat")
+def test_kcat_starts_over_where_its_offset_is_gone(broker: BrokerProcess, shortened: str) -> None:
+    place = ("-b", broker.bootstrap, "-t", shortened, "-o", "3")
+    read = kcat("-C", *place, "-e", "-q", "-f", "%o\n", "-X", "auto.offset.reset=earliest")
+
+    assert read.split() == [b"%d" % offset for offset in range(DELETED_BELOW, RECORDS)]
