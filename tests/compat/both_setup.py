@@ -11,8 +11,10 @@ from tests.kit.broker import wait_until
 TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     LOG: (1, {}),
     "two": (2, {}),
-    "target": (1, {}),
-    "stamped": (1, {"message.timestamp.type": "LogAppendTime"}),
+    # One for each version of Produce: where a batch lands must not depend on which were asked.
+    **{f"target-{version}": (1, {}) for version in range(3, 12)},
+    **{f"stamped-{version}": (1, {"message.timestamp.type": "LogAppendTime"})
+       for version in range(3, 12)},
     "small": (1, {"max.message.bytes": "300"}),
     "short-segments": (1, {"segment.bytes": str(1 << 20), "max.message.bytes": str(1 << 23)}),
     "compacted": (1, {"cleanup.policy": "compact"}),
