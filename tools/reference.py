@@ -19,6 +19,7 @@ import typer
 from ledgerstone.broker_keys import BROKER_KEYS
 from ledgerstone.cli.main import app
 from ledgerstone.config import Value, format_value
+from ledgerstone.group_config import GROUP_KEYS
 from ledgerstone.topic_config import TOPIC_KEYS
 from markdown_page import code, page, table
 from reference_http import http_page
@@ -136,6 +137,10 @@ def configs_page() -> str:
         )
         for key in TOPIC_KEYS.values()
     ]
+    group = [
+        (code(key.name), _kind(key), _value(key.default), _allowed(key), key.doc)
+        for key in GROUP_KEYS.values()
+    ]
     return page(
         "Settings",
         "Names, types and defaults are Kafka's, except for those that begin with `ledgerstone.`. "
@@ -149,6 +154,11 @@ def configs_page() -> str:
         "## Brokers",
         "*read-only* keys need a restart; the others can be changed while the broker runs.",
         table(("key", "type", "default", "change", "allowed", ""), broker),
+        "## Groups",
+        "Set by IncrementalAlterConfigs (`kafka-configs --entity-type groups`), for groups "
+        "of the types consumer, share and streams. These are not served yet: a setting is checked, "
+        "kept and shown, and nothing obeys it.",
+        table(("key", "type", "default", "allowed", ""), group),
     )
 
 

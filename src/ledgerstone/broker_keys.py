@@ -379,7 +379,7 @@ _FIXED_SYNONYMS: Final = ("log.flush.scheduler.interval.ms",)
 def _topic_defaults() -> Iterator[BrokerKey]:
     """The broker keys behind the topic keys; of several, the last one carries the default."""
     for key in TOPIC_KEYS.values():
-        last = key.synonyms[-1]
+        last = key.synonyms[-1] if key.synonyms else None
         for synonym in key.synonyms:
             fixed = synonym.scale != 1 or synonym.name in _FIXED_SYNONYMS
             default = _scaled_default(key, synonym.scale) if synonym is last else None

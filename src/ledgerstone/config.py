@@ -59,6 +59,7 @@ class ConfigKey:
     at_most: float | None = None
     other_than: tuple[int, ...] = ()
     one_of: tuple[str, ...] = ()
+    pattern: str = ""  # what a text, or each member of a list, must match as a whole
     synonyms: tuple[Synonym, ...] = ()
 
     def parse(self, text: str) -> Value:
@@ -90,6 +91,8 @@ class ConfigKey:
     def _member(self, name: str, text: str) -> str:
         if self.one_of and name not in self.one_of:
             raise ConfigError(self.name, text, f"must be one of {', '.join(self.one_of)}")
+        if self.pattern and re.fullmatch(self.pattern, name) is None:
+            raise ConfigError(self.name, text, f"{name!r} does not match {self.pattern}")
         return name
 
     def check(self, value: Value, text: str) -> None:

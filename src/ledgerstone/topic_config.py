@@ -21,6 +21,57 @@ def _same(name: str) -> tuple[Synonym, ...]:
     return (Synonym(name=name),)
 
 
+# Of tiered storage, which is not built: taken at values that ask for nothing, as by a Kafka without
+# it. Nothing obeys them; the log on this disk is all there is.
+REMOTE_STORAGE: Final = "remote.storage.enable"
+_TIERED: Final = (
+    ConfigKey(
+        name=REMOTE_STORAGE,
+        kind=Kind.BOOLEAN,
+        default=False,
+        doc="Whether the log goes to tiered storage too; true is refused, it is not built.",
+    ),
+    ConfigKey(
+        name="remote.log.copy.disable",
+        kind=Kind.BOOLEAN,
+        default=False,
+        doc="No effect: nothing is copied to tiered storage.",
+    ),
+    ConfigKey(
+        name="remote.log.delete.on.disable",
+        kind=Kind.BOOLEAN,
+        default=False,
+        doc="No effect: nothing lies in tiered storage.",
+    ),
+    ConfigKey(
+        name="local.retention.ms",
+        kind=Kind.LONG,
+        default=-2,
+        at_least=-2,
+        synonyms=_same("log.local.retention.ms"),
+        doc="No effect without tiered storage; -2 stands for retention.ms.",
+    ),
+    ConfigKey(
+        name="local.retention.bytes",
+        kind=Kind.LONG,
+        default=-2,
+        at_least=-2,
+        synonyms=_same("log.local.retention.bytes"),
+        doc="No effect without tiered storage; -2 stands for retention.bytes.",
+    ),
+)
+# Of replication between brokers: kept for tools that set and remove them around a reassignment.
+_THROTTLED: Final = tuple(
+    ConfigKey(
+        name=f"{role}.replication.throttled.replicas",
+        kind=Kind.LIST,
+        default=(),
+        pattern=r"\*|[0-9]+:[0-9]+",
+        doc="No effect with one broker: partition:broker pairs, or *, whose replication is slowed.",
+    )
+    for role in ("leader", "follower")
+)
+
 TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
     key.name: key
     for key in (
@@ -247,6 +298,8 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
             synonyms=_same("unclean.leader.election.enable"),
             doc="Whether a replica outside the in-sync set may lead, losing what it does not have.",
         ),
+        *_TIERED,
+        *_THROTTLED,
         # Ours; Kafka removes a tombstone at its horizon, whoever has not read it.
         ConfigKey(
             name="ledgerstone.tombstone.hold.groups",
@@ -276,6 +329,8 @@ def parse_topic_overrides(overrides: Mapping[str, str]) -> dict[str, Value]:
         if key is None:
             raise ConfigError(name, text, "unknown topic config name")
         values[name] = key.parse(text)
+    if values.get(REMOTE_STORAGE):
+        raise ConfigError(REMOTE_STORAGE, "true", "there is no tiered storage here")
     return values
 
 

@@ -17,7 +17,7 @@ from aiokafka.errors import (
     KafkaConnectionError,
     TransactionalIdAuthorizationFailed,
 )
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer
 from kafka.errors import KafkaError as PythonKafkaError
 
 from tests.compat.conftest import CreateTopic, NewName
@@ -112,6 +112,25 @@ def test_consumer_of_the_new_group_protocol_is_told_to_use_the_classic_one(
     assert error is not None
     assert error.code() == KafkaError._FATAL  # its name in the public docs
     assert "API version not supported" in error.str()
+
+
+def test_share_consumer_is_told_that_there_are_no_share_groups(
+    broker: BrokerProcess, create_topic: CreateTopic, new_name: NewName
+) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": new_name("share")}
+    consumer = ShareConsumer(settings, logger=silent())
+    consumer.subscribe([create_topic()])
+
+    try:
+        with pytest.raises(KafkaException) as refusal:
+            wait_until(lambda: consumer.poll(1), "an error comes", SOON_S)
+    finally:
+        consumer.close()
+
+    error: KafkaError = refusal.value.args[0]
+    assert error.fatal()
+    assert error.code() == KafkaError.UNSUPPORTED_VERSION
+    assert "ShareGroupHeartbeat" in error.str()
 
 
 def test_login_is_refused(broker: BrokerProcess) -> None:

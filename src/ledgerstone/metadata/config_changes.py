@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from ledgerstone.broker_config import BrokerConfig
-from ledgerstone.broker_keys import BROKER_KEYS, Update
-from ledgerstone.config import Kind, format_value
+from ledgerstone.broker_keys import BROKER_KEYS, BrokerKey, Update
+from ledgerstone.config import ConfigKey, Kind, format_value
 from ledgerstone.errors import (
     ConfigError,
     InvalidConfig,
@@ -19,8 +19,10 @@ from ledgerstone.errors import (
     KafkaError,
     UnknownTopicOrPartition,
 )
+from ledgerstone.group_config import GROUP_KEYS, parse_group_settings
 from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
+from ledgerstone.metadata.topic_names import check_topic_name
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -38,8 +40,17 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
 
+# A leader may move: as in Kafka since 4.1 what it waits for must not depend on who leads.
+_FOR_ALL_ONLY: Final = ("min.insync.replicas",)
 # What the dedupe buffer of one cleaner thread must exceed.
 _SMALLEST_DEDUPE_BUFFER: Final = 1 << 20
+
+
+_KEYS: Final[Mapping[int, Mapping[str, ConfigKey | BrokerKey]]] = {
+    ResourceType.TOPIC: TOPIC_KEYS,
+    ResourceType.BROKER: BROKER_KEYS,
+    ResourceType.GROUP: GROUP_KEYS,
+}
 
 
 class Operation(enum.IntEnum):
@@ -133,19 +144,26 @@ def _label(key: ConfigResource) -> str:
 def _check_resource(image: MetadataImage, key: ConfigResource) -> None:
     match key.resource_type:
         case ResourceType.TOPIC:
+            if not key.name:
+                raise InvalidRequest("a topic without a name")
+            check_topic_name(key.name)
             if key.name not in image.topics:
                 raise UnknownTopicOrPartition(f"there is no topic {key.name!r}")
         case ResourceType.BROKER:
             if key.name and key.name not in [str(broker_id) for broker_id in image.brokers]:
                 raise InvalidRequest(f"no broker has the id {key.name!r}")
+        case ResourceType.GROUP:
+            # Settings may come before the group does.
+            if not key.name:
+                raise InvalidRequest("a group without a name")
         case _:
-            raise InvalidRequest(f"{_label(key)}: only topics and brokers have settings")
+            raise InvalidRequest(f"{_label(key)}: only topics, brokers and groups have settings")
 
 
 def _check_names(names: Sequence[str]) -> None:
     for name, times in Counter(names).items():
         if not name:
-            raise InvalidRequest("a setting without a name")
+            raise InvalidConfig("a setting without a name")
         if times > 1:
             raise InvalidRequest(f"{name} is named more than once")
 
@@ -157,6 +175,9 @@ def _check_settings(
     try:
         if key.resource_type == ResourceType.TOPIC:
             resolve_topic(after, own_broker)
+            return
+        if key.resource_type == ResourceType.GROUP:
+            parse_group_settings(after)
             return
         for name, text in after.items():
             _check_broker_setting(name, text, for_everyone=key == EVERY_BROKER)
@@ -197,6 +218,8 @@ def _check_broker_setting(name: str, text: str, *, for_everyone: bool) -> None:
         raise InvalidRequest(f"{name} cannot be changed while a broker runs")
     if key.update is Update.PER_BROKER and for_everyone:
         raise InvalidRequest(f"{name} is set for one broker, not for all")
+    if name in _FOR_ALL_ONLY and not for_everyone:
+        raise InvalidConfig(f"{name} is set for all brokers or for a topic, not for one broker")
     key.parse(text)
 
 
@@ -238,7 +261,7 @@ def _list_now(
 ) -> list[str]:
     """The members a list has before the change, inherited ones included."""
     is_topic = key.resource_type == ResourceType.TOPIC
-    declared = (TOPIC_KEYS if is_topic else BROKER_KEYS).get(name)
+    declared = _KEYS[key.resource_type].get(name)
     if declared is not None and declared.kind is not Kind.LIST:
         raise InvalidConfig(f"{name} is no list: nothing can be appended or subtracted")
     own = image.config_of(key).get(name)

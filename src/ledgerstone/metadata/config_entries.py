@@ -2,24 +2,26 @@
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.broker_keys import BROKER_KEYS, BrokerKey, Update
 from ledgerstone.config import ConfigKey, Kind, format_value
+from ledgerstone.group_config import GROUP_KEYS, GroupKey
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
 
 
 class ConfigSource(enum.IntEnum):
-    """Where a value was set; the values are the wire's, and rise as the sources get weaker."""
+    """Where a value was set; the values are the wire's."""
 
     TOPIC = 1
     BROKER = 2
     EVERY_BROKER = 3
     STATIC = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class ConfigSynonym(NamedTuple):
@@ -55,7 +57,7 @@ def topic_entries(
             ConfigEntry(
                 name=name,
                 value=format_value(values[name]),
-                source=synonyms[0].source,
+                source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
                 read_only=False,
                 is_sensitive=False,
                 kind=key.kind,
@@ -76,7 +78,32 @@ def every_broker_entries(image: MetadataImage) -> list[ConfigEntry]:
     """What was set for all brokers at once; nothing else belongs to that resource."""
     given = image.config_of(EVERY_BROKER)
     layers = {ConfigSource.EVERY_BROKER: given}
-    return [_broker_entry(BROKER_KEYS[name], layers) for name in given if name in BROKER_KEYS]
+    entries = [_broker_entry(BROKER_KEYS[name], layers) for name in given if name in BROKER_KEYS]
+    # As in Kafka: what each broker would have without it is not said here.
+    return [replace(entry, synonyms=entry.synonyms[:1]) for entry in entries]
+
+
+def group_entries(image: MetadataImage, group_id: str) -> list[ConfigEntry]:
+    """Every group key, also of a group nobody knows: its settings may come before it does."""
+    given = image.config_of(ConfigResource(ResourceType.GROUP, group_id))
+    return [_group_entry(key, given.get(key.name)) for key in GROUP_KEYS.values()]
+
+
+def _group_entry(key: GroupKey, own: str | None) -> ConfigEntry:
+    default = ConfigSynonym(key.from_broker, format_value(key.default), ConfigSource.DEFAULT)
+    synonyms: tuple[ConfigSynonym, ...] = (default,)
+    if own is not None:
+        synonyms = (ConfigSynonym(key.name, own, ConfigSource.GROUP), default)
+    return ConfigEntry(
+        name=key.name,
+        value=synonyms[0].value,
+        source=synonyms[0].source,
+        read_only=False,
+        is_sensitive=False,
+        kind=key.kind,
+        doc=key.doc,
+        synonyms=synonyms,
+    )
 
 
 _Layers = Mapping[ConfigSource, Mapping[str, str]]

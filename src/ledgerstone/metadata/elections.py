@@ -44,7 +44,7 @@ def elect_leaders(
 ) -> Decision[ElectLeadersResponse]:
     if request.election_type not in tuple(ElectionType):
         error = InvalidRequest(f"there is no election type {request.election_type}")
-        return Decision([], ElectLeadersResponse(error_code=error.code))
+        return Decision([], _refused(image, request, error))
     election = ElectionType(request.election_type)
     response = ElectLeadersResponse()
     records: list[MetadataRecord] = []
@@ -67,6 +67,23 @@ def elect_leaders(
                 ElectLeadersReplicaElectionResult(topic=topic, partition_result=results)
             )
     return Decision(records, response)
+
+
+def _refused(
+    image: MetadataImage, request: ElectLeadersRequest, error: KafkaError
+) -> ElectLeadersResponse:
+    """The request as a whole, and every partition that it names."""
+    response = ElectLeadersResponse(error_code=error.code)
+    if request.topic_partitions is None:
+        return response
+    for topic, partitions in _wanted(image, request):
+        results = [ElectLeadersPartitionResult(partition_id=each) for each in partitions]
+        for result in results:
+            _refuse(result, error)
+        response.replica_election_results.append(
+            ElectLeadersReplicaElectionResult(topic=topic, partition_result=results)
+        )
+    return response
 
 
 def _refuse(result: ElectLeadersPartitionResult, error: KafkaError) -> None:

@@ -5,7 +5,7 @@ whatever the records in between did not touch. Contract in README.md.
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -115,6 +115,11 @@ class MetadataImage:
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(partition)
+
+    def partition_numbers(self, topic: str) -> Collection[int]:
+        """None of a topic that does not exist."""
+        found = self.topics.get(topic)
+        return () if found is None else found.partitions.keys()
 
     def config_of(self, resource: ConfigResource) -> Mapping[str, str]:
         """What was set for the resource itself; empty where nothing was."""

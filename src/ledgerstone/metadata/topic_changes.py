@@ -47,6 +47,7 @@ def delete_topics(
     # Up to version 5 topics have names only, from version 6 on they come as structs.
     wanted = [*request.topics, *(DeleteTopicsTopic(name=name) for name in request.topic_names)]
     times = Counter((topic.name, topic.topic_id) for topic in wanted)
+    wanted = list({(topic.name, topic.topic_id): topic for topic in wanted}.values())
     response = DeleteTopicsResponse()
     doomed: dict[bytes, None] = {}
     for topic in wanted:

@@ -18,7 +18,6 @@ from ledgerstone.errors import (
     InvalidTopic,
     KafkaError,
     TopicAlreadyExists,
-    TopicAuthorizationFailed,
 )
 from ledgerstone.metadata.assignments import (
     check_assignments,
@@ -60,7 +59,10 @@ def create_topics(
         except KafkaError as error:
             response.topics.append(
                 CreateTopicsResponseTopic(
-                    name=topic.name, error_code=error.code, error_message=reason_of(error)
+                    name=topic.name,
+                    error_code=error.code,
+                    error_message=reason_of(error),
+                    configs=[],
                 )
             )
     if not request.validate_only:
@@ -127,7 +129,7 @@ class _Creation:
 
     def _check_name(self, name: str) -> None:
         if name == CLUSTER_METADATA:
-            raise TopicAuthorizationFailed(f"{name} is the cluster's own log and no topic")
+            raise InvalidRequest(f"{name} is the cluster's own log and no topic")
         check_topic_name(name)
         if name in self._image.topics:
             raise TopicAlreadyExists(f"topic {name!r} exists already")

@@ -113,7 +113,7 @@ def validate_produced(
         _refuse_fault(facts)
     if rules.compacted and facts.null_key_count and not header.is_control:
         _refuse_null_keys(payload, header, facts)
-    max_timestamp = _max_timestamp(header, facts, rules, now_ms)
+    max_timestamp = _max_timestamp(header, payload, facts, rules, now_ms)
 
     data = records
     recompressed = not facts.sequential or (
@@ -165,6 +165,8 @@ def check_replicated(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
 def _read_only_batch(records: WritableBuffer) -> BatchHeader:
     if not records:
         raise InvalidRecord("no record batch where exactly one is expected")
+    if len(records) < HEADER_SIZE:
+        raise InvalidRecord(f"{len(records)} bytes are no record batch")
     try:
         header = read_header(records)
     except UnsupportedForMessageFormat as error:
@@ -173,7 +175,8 @@ def _read_only_batch(records: WritableBuffer) -> BatchHeader:
     if size == available:
         return header
     if size > available:
-        raise CorruptRecord(f"record batch: {available} bytes of {size}")
+        # As in Kafka not CORRUPT_MESSAGE, which clients take for damage on the way and send again.
+        raise InvalidRecord(f"record batch: {available} bytes of {size}")
     raise InvalidRecord(
         f"exactly one record batch is expected; {available - size} bytes follow the first, "
         f"which has {size}"
@@ -247,7 +250,7 @@ def _refuse_null_keys(payload: Buffer, header: BatchHeader, facts: RecordsFacts)
 
 
 def _max_timestamp(
-    header: BatchHeader, facts: RecordsFacts, rules: AppendRules, now_ms: int
+    header: BatchHeader, payload: Buffer, facts: RecordsFacts, rules: AppendRules, now_ms: int
 ) -> int:
     if rules.timestamp_type is _LOG_APPEND_TIME:
         return now_ms
@@ -263,9 +266,18 @@ def _max_timestamp(
         index = facts.max_timestamp_index
         raise InvalidTimestamp(f"record {index}: {reason}", [RecordError(index, reason)])
     if now_ms - earliest > rules.timestamp_before_max_ms:
-        reason = f"earliest timestamp {earliest} is more than {rules.timestamp_before_max_ms} ms"
-        raise InvalidTimestamp(f"{reason} before {now_ms}")
+        limit = rules.timestamp_before_max_ms
+        reason = f"earliest timestamp {earliest} is more than {limit} ms before {now_ms}"
+        index = _index_of_delta(header, payload, facts.min_timestamp_delta)
+        raise InvalidTimestamp(f"record {index}: {reason}", [RecordError(index, reason)])
     return latest
+
+
+def _index_of_delta(header: BatchHeader, payload: Buffer, timestamp_delta: int) -> int:
+    spans = iter_spans(payload, record_count=header.record_count)
+    return next(
+        index for index, span in enumerate(spans) if span.timestamp_delta == timestamp_delta
+    )
 
 
 def _target_codec(header: BatchHeader, rules: AppendRules) -> Codec:

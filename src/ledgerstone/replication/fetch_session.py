@@ -137,7 +137,7 @@ class FetchSessions:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full request ends the session it names.
             self._end(session_id)
-            if epoch == FINAL_EPOCH or not wishes:
+            if epoch == FINAL_EPOCH:
                 return FetchContext(list(wishes))
             session = self._open(wishes, uses_topic_ids, now_ms)
             return FetchContext(list(wishes), session)

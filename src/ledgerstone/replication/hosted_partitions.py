@@ -201,6 +201,8 @@ class HostedPartitions:
             _LOG.error("partition not deleted partition=%s reason=%s", topic_partition, error)
 
     def _reconfigure(self, image: MetadataImage, resource: ConfigResource) -> None:
+        if resource.resource_type == ResourceType.GROUP:
+            return
         everything = resource.resource_type == ResourceType.BROKER
         for topic_partition, partition in self._partitions.items():
             if everything or topic_partition.topic == resource.name:

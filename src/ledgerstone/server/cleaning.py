@@ -121,6 +121,8 @@ class Cleaning:
         if delta.topics_created or delta.partitions_added:
             self._watch_all(broker)
         for resource in delta.configs_changed:
+            if resource.resource_type == ResourceType.GROUP:
+                continue
             if resource.resource_type == ResourceType.BROKER:
                 values = broker.image.broker_values(broker.config.node_id, broker.config.raw)
                 self.settings = CleanerSettings.from_values(values)

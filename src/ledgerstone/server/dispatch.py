@@ -55,6 +55,7 @@ from ledgerstone.server.handlers import (
     offset_for_leader_epoch,
     produce,
     sasl_handshake,
+    share_group_heartbeat,
     sync_group,
 )
 from ledgerstone.server.metrics import add
@@ -100,6 +101,7 @@ HANDLERS: Final[dict[int, Handler]] = {
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
+    ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat.handle,
     ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,
     ApiKey.DESCRIBE_ACLS: describe_acls.handle,
     ApiKey.CREATE_ACLS: create_acls.handle,

@@ -134,7 +134,7 @@ def test_validate_only_writes_nothing() -> None:
         (("cleanup.policy", APPEND, None), 42),
         (("retention.ms", 4, "1"), 42),
         (("retention.ms", -1, "1"), 42),
-        (("", SET, "1"), 42),
+        (("", SET, "1"), 40),
         (("no.such.key", DELETE, None), 0),
     ],
 )
@@ -177,12 +177,95 @@ def test_an_unknown_topic_is_said_before_anything_about_its_settings() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(TOPIC, ""), (BROKER, "2"), (BROKER, "one"), (BROKER, "01"), (8, "1"), (32, "g"), (99, "t")],
+    [(TOPIC, ""), (BROKER, "2"), (BROKER, "one"), (BROKER, "01"), (8, "1"), (32, ""), (99, "t")],
 )
 def test_only_topics_and_brokers_that_exist_have_settings(kind: int, name: str) -> None:
     codes = _alter(_cluster(), _resource(("log.retention.ms", SET, "1"), kind=kind, name=name))
 
-    assert codes == [3 if kind == TOPIC else 42]
+    assert codes == [42]
+
+
+def test_a_name_that_no_topic_can_have_is_said_before_that_there_is_none() -> None:
+    change = ("retention.ms", SET, "1")
+
+    codes = _alter(_cluster(), _resource(change, name="a b"), _resource(change, name="nowhere"))
+
+    assert codes == [17, 3]
+
+
+# -- what is not built ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("remote.storage.enable", SET, "false"), 0),
+        (("remote.storage.enable", SET, "true"), 40),
+        (("remote.storage.enable", SET, "maybe"), 40),
+        (("remote.log.copy.disable", SET, "true"), 0),
+        (("remote.log.delete.on.disable", SET, "true"), 0),
+        (("local.retention.ms", SET, "-2"), 0),
+        (("local.retention.ms", SET, "5"), 0),
+        (("local.retention.ms", SET, "-3"), 40),
+        (("local.retention.bytes", SET, "-2"), 0),
+        (("local.retention.bytes", SET, "-3"), 40),
+        (("leader.replication.throttled.replicas", SET, ""), 0),
+        (("leader.replication.throttled.replicas", SET, "*"), 0),
+        (("leader.replication.throttled.replicas", SET, "0:1,1:1"), 0),
+        (("leader.replication.throttled.replicas", APPEND, "0:1"), 0),
+        (("leader.replication.throttled.replicas", SET, "none"), 40),
+        (("follower.replication.throttled.replicas", SET, "0:x"), 40),
+    ],
+)
+def test_a_setting_of_what_is_not_built_is_taken_where_it_asks_for_nothing(
+    change: Change, code: int
+) -> None:
+    cluster = _cluster()
+
+    assert _alter(cluster, _resource(change)) == [code]
+
+    assert (change[0] in cluster.image.topic_config("t")) == (code == 0)
+
+
+def test_tiered_storage_is_refused_with_the_reason() -> None:
+    cluster = _cluster()
+    request = IncrementalAlterConfigsRequest([_resource(("remote.storage.enable", SET, "true"))])
+
+    answer = cluster.carry_out(cluster.controller.incremental_alter_configs(request)).responses[0]
+
+    assert "no tiered storage" in (answer.error_message or "")
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("consumer.session.timeout.ms", SET, "50000"), 0),
+        (("consumer.session.timeout.ms", SET, "1"), 40),
+        (("consumer.session.timeout.ms", SET, "soon"), 40),
+        (("consumer.session.timeout.ms", SET, None), 42),
+        (("consumer.session.timeout.ms", APPEND, "1"), 40),
+        (("consumer.heartbeat.interval.ms", SET, "4999"), 40),
+        (("share.auto.offset.reset", SET, "by_duration:PT1H"), 0),
+        (("share.auto.offset.reset", SET, "by_duration:1h"), 40),
+        (("share.isolation.level", SET, "read_committed"), 0),
+        (("share.isolation.level", SET, "none"), 40),
+        (("share.delivery.count.limit", SET, "1"), 40),
+        (("streams.num.standby.replicas", SET, "3"), 40),
+        (("no.such.key", SET, "1"), 40),
+        (("no.such.key", DELETE, None), 0),
+    ],
+)
+def test_a_group_has_settings_before_it_exists(change: Change, code: int) -> None:
+    cluster = _cluster()
+
+    assert _alter(cluster, _resource(change, kind=ResourceType.GROUP, name="g")) == [code]
+
+    given = cluster.image.config_of(ConfigResource(ResourceType.GROUP, "g"))
+    is_set = code == 0 and change[1] == SET
+    assert given == ({change[0]: change[2]} if is_set else {})
 
 
 # -- brokers -------------------------------------------------------------------------------------
@@ -200,6 +283,10 @@ def test_only_topics_and_brokers_that_exist_have_settings(kind: int, name: str) 
         ("1", ("sasl.kerberos.min.time.before.relogin", SET, "58000"), 0),
         ("", ("sasl.kerberos.min.time.before.relogin", SET, "58000"), 42),
         ("1", ("log.cleaner.min.compaction.lag.ms", SET, "1"), 0),
+        ("", ("min.insync.replicas", SET, "2"), 0),
+        ("", ("min.insync.replicas", SET, "0"), 40),
+        ("", ("min.insync.replicas", DELETE, None), 0),
+        ("1", ("min.insync.replicas", SET, "2"), 40),
     ],
 )
 def test_a_broker_takes_what_can_change_while_it_runs(name: str, change: Change, code: int) -> None:

@@ -119,7 +119,7 @@ def test_a_name_asked_for_twice_is_refused_once() -> None:
 
 
 def test_the_log_of_the_cluster_is_no_topic() -> None:
-    assert _code(Cluster(), "__cluster_metadata") == 29
+    assert _code(Cluster(), "__cluster_metadata") == 42
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "é", "a\n", "x" * 250])

@@ -134,8 +134,8 @@ def idempotent() -> bytearray:
 
 REFUSED: dict[str, tuple[Callable[[], bytearray], type[KafkaError], str]] = {
     "nothing": (bytearray, InvalidRecord, "no record batch"),
-    "half a header": (lambda: three_in_a_batch()[:40], CorruptRecord, "40 bytes"),
-    "half a batch": (lambda: three_in_a_batch()[:-1], CorruptRecord, "bytes of"),
+    "half a header": (lambda: three_in_a_batch()[:40], InvalidRecord, "40 bytes"),
+    "half a batch": (lambda: three_in_a_batch()[:-1], InvalidRecord, "bytes of"),
     "two batches": (lambda: three_in_a_batch() * 2, InvalidRecord, "exactly one"),
     "trailing byte": (lambda: three_in_a_batch() + b"\x00", InvalidRecord, "1 bytes follow"),
     "batch and a half": (

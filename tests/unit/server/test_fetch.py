@@ -4,6 +4,7 @@ import gc
 
 import pytest
 
+from ledgerstone.protocol.codec import encode_response
 from ledgerstone.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -321,9 +322,82 @@ def test_fetch_that_waits_keeps_its_request_once_however_often_it_names_a_partit
     machine = InProcess()
     client = machine.connect()
     create_topic(client)
+    before = _asked_partitions()
     request = fetch({0: 0}, max_wait_ms=1000, min_bytes=1)
     request.topics[0].partitions *= 50_000
+
     client.send(request, BY_NAME)
+
     assert client.is_waiting
-    held = [each for each in gc.get_objects() if isinstance(each, FetchPartition)]
-    assert len(held) <= 1, "only the one that this test made is left"
+    assert _asked_partitions() - before <= 1, "only the one that this test made is left"
+
+
+def _asked_partitions() -> int:
+    return sum(isinstance(each, FetchPartition) for each in gc.get_objects())
+
+
+# -- errors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+@pytest.mark.parametrize(
+    ("asked", "code", "aborted"),
+    [
+        (fetch({0: 1}), 1, None),
+        (fetch({0: 9}), 1, None),
+        (fetch({0: -1}), 1, None),
+        (fetch({7: 0}), 3, []),
+        (fetch(topic="nowhere"), 3, []),
+    ],
+    ids=["below the start", "above the end", "negative", "partition", "topic"],
+)
+def test_error_comes_with_an_empty_set_of_records_and_without_offsets(
+    machine: InProcess,
+    client: Client,
+    reader: Client,
+    asked: FetchRequest,
+    code: int,
+    aborted: list[object] | None,
+    version: int,
+) -> None:
+    write(client, "a", "b", "c")
+    log = machine.broker.partitions.get(TopicPartition(TOPIC, 0)).log
+    log.raise_log_start_offset(2)
+
+    answer = reader.ask(asked, FetchResponse, version).responses[0].partitions[0]
+
+    assert answer.error_code == code
+    # Null is what librdkafka takes for a broken answer; it asks again without a pause.
+    assert answer.records == b""
+    assert answer.aborted_transactions == aborted
+    assert (answer.high_watermark, answer.last_stable_offset) == (-1, -1)
+    assert answer.log_start_offset == -1
+
+
+NO_OFFSETS = "ffffffffffffffff" * 3  # high watermark, last stable offset, log start
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "body"),
+    [
+        # Null aborted transactions, no preferred replica, no bytes of records.
+        (11, fetch({0: 9}), f"00000000 0001 {NO_OFFSETS} ffffffff ffffffff 00000000"),
+        (11, fetch({7: 0}), f"00000007 0003 {NO_OFFSETS} 00000000 ffffffff 00000000"),
+        (12, fetch({0: 9}), f"00000000 0001 {NO_OFFSETS} 00 ffffffff 01 00"),
+        (12, fetch({7: 0}), f"00000007 0003 {NO_OFFSETS} 01 ffffffff 01 00"),
+    ],
+    ids=["11 above the end", "11 unknown partition", "12 above the end", "12 unknown partition"],
+)
+def test_bytes_of_an_error_are_those_of_apache_kafka(
+    reader: Client, version: int, asked: FetchRequest, body: str
+) -> None:
+    answer = reader.ask(asked, FetchResponse, version)
+
+    encoded = b"".join(bytes(each) for each in encode_response(answer, version))  # type: ignore[arg-type]
+    topic = TOPIC.encode()
+    start, name, end = {
+        11: ("00000000 0000 00000000 00000001", b"\0\6" + topic + b"\0\0\0\1", ""),
+        12: ("00000000 0000 00000000 02", b"\7" + topic + b"\2", "00 00"),
+    }[version]
+    expected = bytes.fromhex(start) + name + bytes.fromhex(f"{body} {end}")
+    assert encoded == expected

@@ -73,6 +73,8 @@ def sync(joined: JoinGroupResponse, *members: str) -> SyncGroupRequest:
         group_id=GROUP,
         generation_id=joined.generation_id,
         member_id=joined.member_id,
+        protocol_type="consumer",
+        protocol_name="range",
         assignments=assignments,
     )
 
@@ -260,9 +262,10 @@ def test_coordinator_is_found_and_its_topic_created_on_first_use(
     )
 
     found, nameless = answer.coordinators
+    # As in Kafka: who has no name is refused where it joins, not where it asks.
     assert not before
     assert (found.node_id, found.host, found.port) == (1, "broker.example", 9092)
-    assert nameless.error_code == 24
+    assert (nameless.error_code, nameless.node_id) == (0, 1)
     assert len(machine.broker.image.topics["__consumer_offsets"].partitions) == 2
 
 

@@ -40,6 +40,10 @@ from ledgerstone.protocol.messages.list_transactions import (
     ListTransactionsResponse,
 )
 from ledgerstone.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ledgerstone.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from tests.kit.in_process import Client, InProcess
 
 ILLEGAL_SASL_STATE = 34
@@ -87,6 +91,15 @@ def test_consumer_of_the_new_protocol_is_told_at_once(client: Client) -> None:
     assert "group.protocol=classic" in (answer.error_message or "")
 
 
+def test_share_group_is_refused(client: Client) -> None:
+    request = ShareGroupHeartbeatRequest(group_id="g", member_id="m")
+
+    answer = client.ask(request, ShareGroupHeartbeatResponse)
+
+    assert answer.error_code == UNSUPPORTED_VERSION
+    assert "share groups" in (answer.error_message or "")
+
+
 def test_login_is_refused_where_nobody_logs_in(client: Client) -> None:
     answer = client.ask(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse)
 
@@ -124,6 +137,10 @@ def test_there_are_no_quotas_and_no_credentials(client: Client) -> None:
         DescribeUserScramCredentialsRequest(users=None), DescribeUserScramCredentialsResponse
     )
     somebody = client.ask(
+        DescribeUserScramCredentialsRequest(users=[DescribeUserScramCredentialsUser("ann")]),
+        DescribeUserScramCredentialsResponse,
+    )
+    twice = client.ask(
         DescribeUserScramCredentialsRequest(users=[DescribeUserScramCredentialsUser("ann")] * 2),
         DescribeUserScramCredentialsResponse,
     )
@@ -133,9 +150,10 @@ def test_there_are_no_quotas_and_no_credentials(client: Client) -> None:
     assert [(each.user, each.error_code) for each in somebody.results] == [
         ("ann", RESOURCE_NOT_FOUND)
     ]
+    assert [(each.user, each.error_code) for each in twice.results] == [("ann", 92)]
 
 
-@pytest.mark.parametrize("api_key", [24, 25, 26, 28, 49, 51, 57, 64, 69, 71, 72, 76])
+@pytest.mark.parametrize("api_key", [24, 25, 26, 28, 49, 51, 57, 64, 69, 71, 72, 77, 78])
 def test_what_would_change_or_promise_something_is_not_offered(
     client: Client, api_key: int
 ) -> None:

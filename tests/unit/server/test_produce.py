@@ -75,7 +75,7 @@ def test_error_in_one_partition_does_not_touch_the_others(client: Client) -> Non
     response = client.ask(ProduceRequest(acks=1, topic_data=topics), ProduceResponse)
 
     answers = response.responses[0].partition_responses
-    assert [answer.error_code for answer in answers] == [0, 3, 2]
+    assert [answer.error_code for answer in answers] == [0, 3, 87]
     assert read_all(client) == ["value"]
 
 

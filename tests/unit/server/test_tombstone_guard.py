@@ -257,6 +257,7 @@ def test_topic_without_holds_has_no_such_gate(machine: InProcess, client: Client
 
 
 def test_internal_topics_are_held_by_nobody(machine: InProcess, client: Client) -> None:
+    create_topic(client)
     commit_offset(client, "sink", 1)
     log = machine.broker.partitions.get(TopicPartition("__consumer_offsets", 0)).log
 

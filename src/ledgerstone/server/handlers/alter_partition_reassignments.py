@@ -21,6 +21,8 @@ from ledgerstone.server.request import Answer, Request
 
 def handle(broker: Broker, request: Request, message: AlterPartitionReassignmentsRequest) -> Answer:
     return AlterPartitionReassignmentsResponse(
+        # Kafka says so where no topic is named, and nothing where one is.
+        error_message=None if message.topics else "",
         allow_replication_factor_change=message.allow_replication_factor_change,
         responses=[
             AlterReassignmentsTopicResult(

@@ -29,12 +29,12 @@ _OLDEST_METADATA_VERSION: Final = 7
 
 
 def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Answer:
-    response = ApiVersionsResponse(api_keys=advertised(broker.handled))
     names = (message.client_software_name, message.client_software_version)
-    if request.api_version >= _FIRST_VERSION_WITH_SOFTWARE:
-        if not all(_SOFTWARE.fullmatch(name) for name in names):
-            response.error_code = ErrorCode.INVALID_REQUEST
-            return response
+    is_named = request.api_version >= _FIRST_VERSION_WITH_SOFTWARE
+    if is_named and not all(_SOFTWARE.fullmatch(name) for name in names):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    response = ApiVersionsResponse(api_keys=advertised(broker.handled))
+    if is_named:
         response.supported_features = [
             SupportedFeature(METADATA_VERSION_FEATURE, _OLDEST_METADATA_VERSION, METADATA_VERSION)
         ]

@@ -1,7 +1,8 @@
 """DescribeCluster (60). Grade D.
 
 Behaviour: cluster id, controller, brokers.
-Versions: 0-2. Endpoint type 2 (controllers) is refused: there is no controller listener here.
+Versions: 0-2. Endpoint type 2 (controllers) is MISMATCHED_ENDPOINT_TYPE: there is no controller
+listener here; any other is UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from typing import Final
@@ -17,12 +18,16 @@ from ledgerstone.server.handlers.metadata import ALL_CLUSTER_OPERATIONS
 from ledgerstone.server.request import Answer, Request
 
 BROKERS: Final = 1
+CONTROLLERS: Final = 2
 
 
 def handle(broker: Broker, request: Request, message: DescribeClusterRequest) -> Answer:
     if message.endpoint_type != BROKERS:
+        known = message.endpoint_type == CONTROLLERS
         return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            if known
+            else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"endpoint type {message.endpoint_type}; this listener is for brokers",
         )
     response = DescribeClusterResponse(

@@ -1,8 +1,9 @@
 """DescribeConfigs (32). Grade D.
 
-Behaviour: every setting of a topic or of this broker: value, where it comes from, what else has a
-value for it, documentation if asked for. A broker resource must name this broker, or none for what
-was set for all. A resource that is named more than once is answered once.
+Behaviour: every setting of a topic, a group or this broker: value, where it comes from, what else
+has a value for it, documentation if asked for. A broker resource must name this broker, or none for
+what was set for all. A resource that is named more than once is answered once. Where nothing is
+wrong the message is empty, not null, as in Kafka.
 Versions: 1-4.
 """
 
@@ -11,6 +12,7 @@ from ledgerstone.metadata.config_entries import (
     ConfigEntry,
     broker_entries,
     every_broker_entries,
+    group_entries,
     topic_entries,
 )
 from ledgerstone.metadata.decision import reason_of
@@ -53,6 +55,7 @@ def _describe(
         result.error_code, result.error_message = ErrorCode.INVALID_CONFIG, str(error)
         return result
     wanted = frozenset(resource.configuration_keys or ())
+    result.error_message = ""
     result.configs = [
         _config(entry, message)
         for entry in entries
@@ -75,7 +78,13 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEn
         if name != str(broker.config.node_id):
             raise InvalidRequest(f"broker {name!r} is not this one, {broker.config.node_id}")
         return broker_entries(broker.image, broker.config)
-    if resource.resource_type in (ResourceType.BROKER_LOGGER, ResourceType.GROUP):
+    if resource.resource_type == ResourceType.GROUP:
+        if not name:
+            raise InvalidRequest("a group without a name")
+        return group_entries(broker.image, name)
+    if resource.resource_type == ResourceType.BROKER_LOGGER:
+        if name != str(broker.config.node_id):
+            raise InvalidRequest(f"broker {name!r} is not this one, {broker.config.node_id}")
         return []
     raise InvalidRequest(f"resource type {resource.resource_type} has no settings here")
 

@@ -6,6 +6,7 @@ Versions: 0-6.
 """
 
 from dataclasses import replace
+from typing import Final
 
 from ledgerstone.protocol.messages.describe_groups import (
     DescribeGroupsGroup,
@@ -15,13 +16,21 @@ from ledgerstone.protocol.messages.describe_groups import (
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
 
+# Bits are the codes of ACL operations: read, delete, describe, describe and alter configs.
+ALL_GROUP_OPERATIONS: Final = sum(1 << code for code in (3, 6, 8, 10, 11))
+
 
 def handle(broker: Broker, request: Request, message: DescribeGroupsRequest) -> Answer:
     found: dict[str, DescribeGroupsGroup] = {}
     for number, group_ids in broker.groups.by_shard(broker, message.groups).items():
         some = replace(message, groups=group_ids)
         found |= {each.group_id: each for each in _ask(broker, request, number, some).groups}
-    return DescribeGroupsResponse(groups=[found[each] for each in dict.fromkeys(message.groups)])
+    groups = [found[each] for each in dict.fromkeys(message.groups)]
+    if message.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = ALL_GROUP_OPERATIONS
+    return DescribeGroupsResponse(groups=groups)
 
 
 def _ask(

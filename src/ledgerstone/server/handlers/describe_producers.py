@@ -5,6 +5,7 @@ Versions: 0.
 """
 
 from ledgerstone.errors import KafkaError
+from ledgerstone.metadata.topic_names import check_topic_name
 from ledgerstone.protocol.messages.describe_producers import (
     DescribeProducersActiveProducer,
     DescribeProducersPartition,
@@ -35,6 +36,7 @@ def handle(broker: Broker, request: Request, message: DescribeProducersRequest) 
 def _describe(broker: Broker, topic_partition: TopicPartition) -> DescribeProducersPartition:
     answer = DescribeProducersPartition(partition_index=topic_partition.partition)
     try:
+        check_topic_name(topic_partition.topic)
         partition = broker.partitions.get(topic_partition)
         partition.check_leader()
     except KafkaError as error:

@@ -1,6 +1,7 @@
 """DescribeQuorum (55). Grade D.
 
-Behaviour: the metadata quorum as it is: one voter, which leads it.
+Behaviour: the metadata quorum as it is: one voter, which leads it. A request that is about anything
+but that one partition is answered partition by partition, and without nodes.
 Versions: 0-2.
 """
 
@@ -21,7 +22,7 @@ from ledgerstone.types import TopicPartition
 
 
 def handle(broker: Broker, request: Request, message: DescribeQuorumRequest) -> Answer:
-    response = DescribeQuorumResponse()
+    response = DescribeQuorumResponse(error_message="")
     for topic in message.topics:
         response.topics.append(
             DescribeQuorumResponseTopic(
@@ -32,6 +33,13 @@ def handle(broker: Broker, request: Request, message: DescribeQuorumRequest) -> 
                 ],
             )
         )
+    asked_for = [
+        TopicPartition(topic.topic_name, each.partition_index)
+        for topic in message.topics
+        for each in topic.partitions
+    ]
+    if asked_for != [METADATA_PARTITION]:
+        return response
     node_id = broker.config.node_id
     listener = DescribeQuorumListener("PLAINTEXT", *broker.address_of(node_id))
     response.nodes = [DescribeQuorumNode(node_id=node_id, listeners=[listener])]
@@ -42,6 +50,7 @@ def _describe(broker: Broker, topic_partition: TopicPartition) -> DescribeQuorum
     answer = DescribeQuorumResponsePartition(partition_index=topic_partition.partition)
     if topic_partition != METADATA_PARTITION:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_message = f"{topic_partition} has no quorum"
         return answer
     metadata_log = broker.metadata_log
     now_ms = broker.clock.now_ms()

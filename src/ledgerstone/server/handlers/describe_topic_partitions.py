@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (75). Grade D.
 
 Behaviour: partitions of topics in the order of names, at most as many as asked for, with a cursor
-for the rest. An empty list means all topics.
+for the rest. An empty list means all topics. A cursor below 0 is INVALID_REQUEST for each.
 Versions: 0.
 """
 
@@ -23,12 +23,16 @@ _MOST_PARTITIONS = 2000
 
 
 def handle(broker: Broker, request: Request, message: DescribeTopicPartitionsRequest) -> Answer:
+    if message.cursor is not None and message.cursor.partition_index < 0:
+        code = ErrorCode.INVALID_REQUEST
+        refused = [DescribeTopicPartitionsResponseTopic(code, each.name) for each in message.topics]
+        return DescribeTopicPartitionsResponse(topics=refused)
     names = sorted({topic.name for topic in message.topics} or broker.image.topics)
     first_partition = 0
     if message.cursor is not None:
         names = [name for name in names if name >= message.cursor.topic_name]
         if names and names[0] == message.cursor.topic_name:
-            first_partition = max(0, message.cursor.partition_index)
+            first_partition = message.cursor.partition_index
     left = min(max(1, message.response_partition_limit), _MOST_PARTITIONS)
     response = DescribeTopicPartitionsResponse()
     for name in names:
@@ -58,7 +62,9 @@ def _describe(
             code = ErrorCode.INVALID_TOPIC_EXCEPTION
         else:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=code, name=name, topic_authorized_operations=ALL_TOPIC_OPERATIONS
+        )
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,

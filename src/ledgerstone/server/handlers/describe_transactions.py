@@ -1,6 +1,7 @@
 """DescribeTransactions (65). Grade D.
 
-Behaviour: TRANSACTIONAL_ID_NOT_FOUND for each id, because nobody is given a transaction here.
+Behaviour: TRANSACTIONAL_ID_NOT_FOUND for each id, because nobody is given a transaction here; no id
+at all is INVALID_REQUEST.
 Versions: 0.
 """
 
@@ -17,7 +18,9 @@ from ledgerstone.server.request import Answer, Request
 def handle(broker: Broker, request: Request, message: DescribeTransactionsRequest) -> Answer:
     return DescribeTransactionsResponse(
         transaction_states=[
-            DescribeTransactionsTransactionState(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, each)
+            DescribeTransactionsTransactionState(
+                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if each else ErrorCode.INVALID_REQUEST, each
+            )
             for each in message.transactional_ids
         ]
     )

@@ -4,14 +4,21 @@ Behaviour: partitions are read in the order asked for; the first with data alway
 whole batch, later ones obey what is left of the limits. Answers at once with enough bytes, an
 error or no time to wait; else parks until a partition grows or max_wait passes. Records leave as
 slices of files. Sessions (KIP-227) are kept; leader epochs and diverging epochs are checked.
+An answer without records says so with an empty set, never with null: librdkafka takes null for a
+broken answer and asks again without a pause. With an error every offset is -1, as in Kafka.
 Versions: 4-17, topic ids from 13.
 Differs from Kafka: a slice ends with a whole batch; no replica is preferred over the leader.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ledgerstone.errors import KafkaError, OffsetOutOfRange
+from ledgerstone.errors import (
+    KafkaError,
+    OffsetOutOfRange,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.fetch import (
@@ -30,7 +37,10 @@ from ledgerstone.server.request import Answer, Parked, Request
 from ledgerstone.storage.log_reader import Isolation, read
 from ledgerstone.types import TopicPartition
 
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
+_FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+_ISOLATION_LEVELS: Final = {0: Isolation.HIGH_WATERMARK, 1: Isolation.TXN_COMMITTED}
+# Kafka finds these out before it reads, and says "no aborted transactions" instead of nothing.
+_UNKNOWN: Final = (UnknownTopicOrPartition, UnknownTopicId)
 
 
 class _Found(NamedTuple):
@@ -40,6 +50,8 @@ class _Found(NamedTuple):
 
 
 def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
+    if message.isolation_level not in _ISOLATION_LEVELS:
+        return _not_understood(request, message)
     try:
         context = _resolve(broker, request, message)
     except KafkaError as error:
@@ -104,27 +116,47 @@ def _named(broker: Broker, key: PartitionKey) -> TopicPartition | None:
 
 
 def _read_all(broker: Broker, message: FetchRequest, context: FetchContext) -> _Found:
-    isolation = Isolation.TXN_COMMITTED if message.isolation_level else Isolation.HIGH_WATERMARK
+    isolation = _ISOLATION_LEVELS[message.isolation_level]
     left = min(message.max_bytes, broker.config.fetch_max_bytes)
     total = 0
     is_urgent = False
     answers = []
     for wish in context.wishes:
-        answer = FetchPartitionResponse(partition_index=wish.key.partition, high_watermark=-1)
+        answer = _empty(wish.key.partition)
         size = 0
         try:
             size = _read_one(broker, wish, answer, isolation, left, first=total == 0)
         except KafkaError as error:
-            answer.error_code = error.code
+            answer = _empty(wish.key.partition, error.code)
+            if isinstance(error, _UNKNOWN):
+                answer.aborted_transactions = []
         except OSError as error:
             broker.log_failed(_named(broker, wish.key), error)
-            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            answer = _empty(wish.key.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         if answer.error_code or answer.diverging_epoch is not None:
             is_urgent = True
         total += size
         left = max(0, left - size)
         answers.append((wish.key, answer))
     return _Found(answers, total, is_urgent)
+
+
+def _empty(number: int, error_code: int = 0) -> FetchPartitionResponse:
+    return FetchPartitionResponse(
+        partition_index=number, error_code=error_code, high_watermark=-1, records=b""
+    )
+
+
+def _not_understood(request: Request, message: FetchRequest) -> FetchResponse:
+    """As Kafka answers what it cannot read: with topic ids for the whole, before for each."""
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    response = FetchResponse(error_code=code)
+    for topic in () if request.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS else message.topics:
+        answers = [_empty(asked.partition, code) for asked in topic.partitions]
+        for answer in answers:
+            answer.aborted_transactions = []
+        response.responses.append(FetchTopicResponse(topic=topic.topic, partitions=answers))
+    return response
 
 
 def _read_one(

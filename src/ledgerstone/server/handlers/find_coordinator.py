@@ -7,6 +7,7 @@ Versions: 0-6, several keys at once from 4.
 Differs from Kafka: no transactions. Up to version 3 the refusal is TRANSACTIONAL_ID_AUTHORIZATION_
 FAILED, where librdkafka stops at once; later versions, which Java and kafka-python send, get
 UNSUPPORTED_VERSION, beside which the Java client shows our words.
+Where nothing is wrong the message is not null: "NONE" up to version 3, empty later, as in Kafka.
 """
 
 from typing import Final
@@ -25,6 +26,7 @@ from ledgerstone.server.request import Answer, Request
 GROUP: Final = 0
 TRANSACTION: Final = 1
 _FIRST_VERSION_WITH_KEYS: Final = 4
+_NO_ERROR: Final = "NONE"
 
 
 def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> Answer:
@@ -36,7 +38,7 @@ def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) ->
     only = _find(broker, message.key_type, message.key, final)
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message,
+        error_message=only.error_message or _NO_ERROR,
         node_id=only.node_id,
         host=only.host,
         port=only.port,
@@ -46,7 +48,7 @@ def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) ->
 def _find(
     broker: Broker, key_type: int, key: str, no_transactions: ErrorCode
 ) -> FindCoordinatorCoordinator:
-    found = FindCoordinatorCoordinator(key=key, node_id=-1, port=-1)
+    found = FindCoordinatorCoordinator(key=key, node_id=-1, port=-1, error_message="")
     if key_type not in (GROUP, TRANSACTION):
         found.error_code = ErrorCode.INVALID_REQUEST
         found.error_message = f"coordinator type {key_type} is not known here"
@@ -54,9 +56,6 @@ def _find(
     if key_type == TRANSACTION:
         found.error_code = no_transactions
         found.error_message = "transactions are not served here"
-        return found
-    if not key:
-        found.error_code = ErrorCode.INVALID_GROUP_ID
         return found
     try:
         broker.groups.ensure_topic(broker)

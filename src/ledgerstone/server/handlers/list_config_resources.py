@@ -1,8 +1,8 @@
 """ListConfigResources (74). Grade D.
 
-Behaviour: what can have settings: every topic, every broker (and its loggers). Client metrics and
-groups have none here. Version 0 asks for client metrics only, later ones for the types they name,
-or for all.
+Behaviour: what can have settings: every topic, every broker (and its loggers), and groups that have
+some. Client metrics have none here. Version 0 asks for client metrics only, later ones for the
+types they name, or for all.
 Versions: 0-1.
 """
 
@@ -42,4 +42,8 @@ def _names(broker: Broker, resource_type: int) -> list[str]:
         return list(broker.image.topics)
     if resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         return [str(node_id) for node_id in broker.image.brokers]
+    if resource_type == ResourceType.GROUP:
+        return sorted(
+            each.name for each in broker.image.configs if each.resource_type == resource_type
+        )
     return []

@@ -9,6 +9,7 @@ Versions: 1-11.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ledgerstone.errors import KafkaError
@@ -65,12 +66,18 @@ def handle(broker: Broker, request: Request, message: ListOffsetsRequest) -> Ans
                     _answer(broker, request, message, topic.name, asked)
                     if times[topic.name, asked.partition_index] == 1
                     else _refused(asked, ErrorCode.INVALID_REQUEST)
-                    for asked in topic.partitions
+                    for asked in _each_once(topic.partitions)
                 ],
             )
             for topic in message.topics
         ]
     )
+
+
+def _each_once(
+    asked: Sequence[ListOffsetsRequestPartition],
+) -> Iterable[ListOffsetsRequestPartition]:
+    return {each.partition_index: each for each in asked}.values()
 
 
 def _refused(asked: ListOffsetsRequestPartition, code: ErrorCode) -> ListOffsetsResponsePartition:

@@ -35,6 +35,9 @@ ALL_CLUSTER_OPERATIONS: Final = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 1
 
 
 def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer:
+    refusal = _not_understood(request, message)
+    if refusal is not None:
+        return refusal
     image = broker.image
     wants_all = message.topics is None or (request.api_version == 0 and not message.topics)
     if wants_all:
@@ -61,6 +64,24 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
     return response
+
+
+def _not_understood(request: Request, message: MetadataRequest) -> MetadataResponse | None:
+    """A null name needs an id, and ids count from version 12 on. Kafka then says nothing else."""
+    asked = message.topics or []
+    nameless = [each for each in asked if each.name is None]
+    if request.api_version < _FIRST_VERSION_WITH_NULL_NAMES:
+        code = ErrorCode.INVALID_REQUEST
+        is_bad = bool(nameless) or any(each.topic_id != ZERO_UUID for each in asked)
+    else:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        is_bad = any(each.topic_id == ZERO_UUID for each in nameless)
+    if not is_bad:
+        return None
+    return MetadataResponse(
+        error_code=code,
+        topics=[MetadataResponseTopic(code, each.name or "", each.topic_id) for each in asked],
+    )
 
 
 def _create_missing(broker: Broker, request: Request, message: MetadataRequest) -> None:

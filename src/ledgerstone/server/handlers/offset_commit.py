@@ -1,11 +1,22 @@
 """OffsetCommit (8). Grade D.
 
-Behaviour: offsets are in __consumer_offsets before the answer leaves.
+Behaviour: offsets are in __consumer_offsets before the answer leaves. A partition that does not
+exist is UNKNOWN_TOPIC_OR_PARTITION, and the others of the request are committed; as in Kafka it
+comes first in the answer, and where no partition is left the group is not asked at all.
 The rules are the coordinator's: coordinator/README.md.
 Versions: 2-9.
 """
 
-from ledgerstone.protocol.messages.offset_commit import OffsetCommitRequest
+from dataclasses import replace
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.server.tombstone_guard import offset_committed
@@ -13,16 +24,54 @@ from ledgerstone.types import INT64_MAX, TopicPartition
 
 
 def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> Answer:
+    known, response = _split(broker, message.topics)
+    if message.topics and not known:
+        return response
     # Kept as the time it ends, which has to fit the record it is kept in.
     longest_ms = INT64_MAX - broker.clock.now_ms()
-    message.retention_time_ms = min(message.retention_time_ms, longest_ms)
-    answer = broker.groups.ask(
+    retention_ms = min(message.retention_time_ms, longest_ms)
+    asked = replace(message, topics=known, retention_time_ms=retention_ms)
+    answer = broker.groups.call(
         broker,
         request,
-        message.group_id,
-        lambda shard, context, now: shard.handle_offset_commit(message, context, now),
+        broker.groups.number_for(broker, message.group_id),
+        lambda shard, context, now: shard.handle_offset_commit(asked, context, now),
     )
-    for topic in message.topics:
+    assert isinstance(answer, OffsetCommitResponse)
+    for topic in known:
         for partition in topic.partitions:
             offset_committed(broker, TopicPartition(topic.name, partition.partition_index))
-    return answer
+    return _merged(response, answer)
+
+
+def _split(
+    broker: Broker, topics: list[OffsetCommitRequestTopic]
+) -> tuple[list[OffsetCommitRequestTopic], OffsetCommitResponse]:
+    """What can be committed, and the answer to the rest."""
+    known: list[OffsetCommitRequestTopic] = []
+    response = OffsetCommitResponse()
+    for topic in topics:
+        numbers = broker.image.partition_numbers(topic.name)
+        there = [each for each in topic.partitions if each.partition_index in numbers]
+        missing = [each for each in topic.partitions if each.partition_index not in numbers]
+        if there:
+            known.append(replace(topic, partitions=there))
+        if missing:
+            refused = [
+                OffsetCommitResponsePartition(
+                    each.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
+                for each in missing
+            ]
+            response.topics.append(OffsetCommitResponseTopic(topic.name, partitions=refused))
+    return known, response
+
+
+def _merged(response: OffsetCommitResponse, answer: OffsetCommitResponse) -> OffsetCommitResponse:
+    refused = {topic.name: topic for topic in response.topics}
+    for topic in answer.topics:
+        if topic.name in refused:
+            refused[topic.name].partitions += topic.partitions
+        else:
+            response.topics.append(topic)
+    return response

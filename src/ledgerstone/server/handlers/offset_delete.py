@@ -1,19 +1,64 @@
 """OffsetDelete (47). Grade D.
 
-Behaviour: removes committed offsets of topics nobody is subscribed to.
+Behaviour: removes committed offsets of topics nobody is subscribed to. A partition that does not
+exist is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka; what is wrong with the group comes before.
 The rules are the coordinator's: coordinator/README.md.
 Versions: 0.
 """
 
-from ledgerstone.protocol.messages.offset_delete import OffsetDeleteRequest
+from dataclasses import replace
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: OffsetDeleteRequest) -> Answer:
-    return broker.groups.ask(
+    known, response = _split(broker, message.topics)
+    asked = replace(message, topics=known)
+    answer = broker.groups.call(
         broker,
         request,
-        message.group_id,
-        lambda shard, context, now: shard.handle_offset_delete(message, context, now),
+        broker.groups.number_for(broker, message.group_id),
+        lambda shard, context, now: shard.handle_offset_delete(asked, context, now),
     )
+    assert isinstance(answer, OffsetDeleteResponse)
+    if answer.error_code:
+        return answer
+    refused = {topic.name: topic for topic in response.topics}
+    for topic in answer.topics:
+        if topic.name in refused:
+            refused[topic.name].partitions += topic.partitions
+        else:
+            response.topics.append(topic)
+    return response
+
+
+def _split(
+    broker: Broker, topics: list[OffsetDeleteRequestTopic]
+) -> tuple[list[OffsetDeleteRequestTopic], OffsetDeleteResponse]:
+    """What the group is asked about, and the answer to the rest."""
+    known: list[OffsetDeleteRequestTopic] = []
+    response = OffsetDeleteResponse()
+    for topic in topics:
+        numbers = broker.image.partition_numbers(topic.name)
+        there = [each for each in topic.partitions if each.partition_index in numbers]
+        missing = [each for each in topic.partitions if each.partition_index not in numbers]
+        if there:
+            known.append(replace(topic, partitions=there))
+        if missing:
+            refused = [
+                OffsetDeleteResponsePartition(
+                    each.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
+                for each in missing
+            ]
+            response.topics.append(OffsetDeleteResponseTopic(topic.name, partitions=refused))
+    return known, response

@@ -14,8 +14,12 @@ from typing import Final
 from ledgerstone.errors import (
     BatchRefused,
     CorruptRecord,
+    DuplicateSequence,
+    InvalidProducerEpoch,
     InvalidRequiredAcks,
+    InvalidTimestamp,
     InvalidTopic,
+    InvalidTxnState,
     KafkaError,
     KeylessRecord,
     MessageTooLarge,
@@ -37,7 +41,7 @@ from ledgerstone.protocol.messages.produce import (
     ProduceTopicResponse,
 )
 from ledgerstone.protocol.single_produce import SingleProduce, single_produce_answer
-from ledgerstone.records.batch import HEADER_SIZE, Codec, read_header
+from ledgerstone.records.batch import HEADER_SIZE, MAGIC, Codec, read_header
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Disconnect, Parked, Request
@@ -46,6 +50,7 @@ from ledgerstone.types import TopicPartition, WritableBuffer
 
 _FIRST_VERSION_WITH_ZSTD: Final = 7
 _ACKS: Final = (-1, 0, 1)
+_MAGIC_POSITION: Final = 16
 _RECORDS: Final = (memoryview, bytearray)
 # What an append may fail with, and what of it is the fault of the batch.
 _FAILURES: Final = (KafkaError, StorageError, OSError)
@@ -56,6 +61,16 @@ _FAULTS_OF_BATCH: Final = (
     OutOfOrderSequence,
     RecordListTooLarge,
     UnsupportedCompressionType,
+)
+
+# Found only by looking at the partition or into the batch: Kafka then says where the log starts.
+_FOUND_LATE: Final = (
+    DuplicateSequence,
+    InvalidProducerEpoch,
+    InvalidTimestamp,
+    InvalidTxnState,
+    KeylessRecord,
+    OutOfOrderSequence,
 )
 
 # What a partition's high watermark must reach before its answer is true.
@@ -199,6 +214,9 @@ def _refused(
     if isinstance(error, KafkaError):
         answer.error_code = error.code
         answer.error_message = reason_of(error)
+        if isinstance(error, _FOUND_LATE):
+            partition = broker.partitions.find(topic_partition)
+            answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
         if isinstance(error, BatchRefused):
             answer.record_errors = [
                 ProduceRecordError(batch_index=index, batch_index_error_message=text)
@@ -216,8 +234,8 @@ def _refused(
 
 def _check_codec(records: WritableBuffer | None) -> None:
     """An older request cannot carry zstd, because its reader could not ask for it back."""
-    if not records or len(records) < HEADER_SIZE:
-        return
+    if not records or len(records) < HEADER_SIZE or records[_MAGIC_POSITION] != MAGIC:
+        return  # refused for what else it is
     if read_header(records).codec is Codec.ZSTD:
         raise UnsupportedCompressionType("zstd needs Produce version 7 or later")
 
