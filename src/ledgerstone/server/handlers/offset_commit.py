@@ -21,6 +21,7 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> An
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_offset_commit(message, context, now),
+        from_member=bool(message.member_id),
     )
     for topic in message.topics:
         for partition in topic.partitions:
