@@ -86,6 +86,8 @@ class Story:
     orders: int = 60
     customers: int = 20
     tables: Tables = field(default_factory=Tables)
+    # Orders that are deleted, each with the time at which that was told last.
+    deleted: dict[str, int] = field(default_factory=dict)
     _dice: random.Random = field(init=False)
     _time_ms: int = T0
 
@@ -105,6 +107,10 @@ class Story:
         wave = [self._record(ORDERS if is_order else CUSTOMERS, key) for key in keys]
         for record in wave:
             self.tables.apply(record)
+            if record.value is not None:
+                self.deleted.pop(record.key, None)
+            elif is_order:
+                self.deleted[record.key] = record.timestamp_ms
         return wave
 
     def _record(self, topic: str, key: str) -> Fed:
