@@ -3,7 +3,7 @@
 `quiet` is the barrier: everything that was fed is processed, flushed and committed. A program that
 is killed there loses nothing and does nothing twice, so what comes out is determined. Between
 barriers at-least-once leaves it open: a store's changelog may be ahead of the committed offsets,
-and a delete that is processed again finds nothing left to delete, and says nothing.
+and a delete that is processed again would find nothing left to delete, and say nothing.
 """
 
 from collections.abc import Iterable, Mapping
