@@ -64,6 +64,8 @@ class KafkaBroker:
     work: Path
     port: int = field(default_factory=free_port)
     controller_port: int = field(default_factory=free_port)
+    # Instead of or besides those of BROKER_CONFIG.
+    settings: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     output: IO[bytes] | None = None
     session: int = 0
@@ -89,6 +91,7 @@ class KafkaBroker:
             f"CONTROLLER://127.0.0.1:{self.controller_port}",
             "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
             "log.dirs": str(self.data),
+            **self.settings,
         }
         lines = [f"{key}={value}\n" for key, value in config.items()]
         (self.work / "server.properties").write_text("".join(lines))

@@ -103,20 +103,24 @@ def default_cache() -> Path:
 def fetch_jars(cache: Path | None = None, version: str = KAFKA_VERSION) -> KafkaJars:
     """The jars of one Kafka version, fetched with Maven on first use."""
     directory = (cache or default_cache()) / version
-    jars = KafkaJars(version=version, directory=directory)
+    fetch_into(directory, POM.format(version=version, log4j=LOG4J_VERSION), HELPERS)
+    return KafkaJars(version=version, directory=directory)
+
+
+def fetch_into(directory: Path, pom: str, helpers: Sequence[str]) -> None:
+    """What `pom` names, fetched with Maven on first use; `helpers` beside this file, compiled."""
     if not (directory / "complete").exists():
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "pom.xml").write_text(POM.format(version=version, log4j=LOG4J_VERSION))
+        (directory / "pom.xml").write_text(pom)
         options = ["-DoutputDirectory=libs", "-DincludeScope=runtime"]
         _checked(["mvn", "-B", "-q", DEPENDENCY_PLUGIN, *options], cwd=directory)
         (directory / "complete").touch()
-    _compile_helpers(directory)
-    return jars
+    _compile_helpers(directory, helpers)
 
 
-def _compile_helpers(directory: Path) -> None:
+def _compile_helpers(directory: Path, names: Sequence[str]) -> None:
     classes = directory / "helpers"
-    sources = [Path(__file__).with_name(name) for name in HELPERS]
+    sources = [Path(__file__).with_name(name) for name in names]
     newest_source = max(source.stat().st_mtime for source in sources)
     if classes.exists() and classes.stat().st_mtime > newest_source:
         return

@@ -149,15 +149,38 @@ class Groups:
         topic = broker.image.topics.get(CONSUMER_OFFSETS)
         return topic is None or len(self._shards) == len(topic.partitions)
 
-    def ask(self, broker: "Broker", request: Request, group_id: str, call: Call) -> Answer:
-        """A handler's whole answer for a request about one group."""
-        answer = self.call(broker, request, self.number_for(broker, group_id), call)
+    def ask(
+        self,
+        broker: "Broker",
+        request: Request,
+        group_id: str,
+        call: Call,
+        *,
+        from_member: bool = False,
+    ) -> Answer:
+        """A handler's whole answer for a request about one group.
+
+        What a member says is heard before its session is judged: where the broker was busy or
+        stood still, the word may have come in time and waited here."""
+        number = self.number_for(broker, group_id)
+        answer = self.call(broker, request, number, call, from_member=from_member)
         return ANSWERED_LATER if answer is None else answer
 
     def call(
-        self, broker: "Broker", request: Request, number: int, call: Call
+        self,
+        broker: "Broker",
+        request: Request,
+        number: int,
+        call: Call,
+        *,
+        from_member: bool = False,
     ) -> ApiMessage | None:
-        """Runs one call of a shard; its answer to this request, or None if that comes later."""
+        """Runs one call of a shard; its answer to this request, or None if that comes later.
+
+        Whoever asks from outside sees nothing whose time is up: what is due is done before,
+        because the tick comes after all requests that wait, and on a busy broker too late."""
+        if not from_member:
+            self._tick_if_due(broker, number)
         context = RequestContext(
             token=request,
             api_version=request.api_version,
@@ -183,10 +206,13 @@ class Groups:
             )  # fmt: skip
 
     def tick(self, broker: "Broker") -> None:
-        now = _now(broker)
-        due = [number for number, due_ms in self._deadlines.items() if due_ms <= now.monotonic_ms]
-        for number in due:
-            self._settle(broker, number, self._shards[number].tick(now))
+        for number in list(self._deadlines):
+            self._tick_if_due(broker, number)
+
+    def _tick_if_due(self, broker: "Broker", number: int) -> None:
+        due_ms = self._deadlines.get(number)
+        if due_ms is not None and due_ms <= broker.clock.monotonic_ms():
+            self._settle(broker, number, self._shards[number].tick(_now(broker)))
 
     @property
     def next_deadline_ms(self) -> int | None:

@@ -16,4 +16,5 @@ def handle(broker: Broker, request: Request, message: HeartbeatRequest) -> Answe
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_heartbeat(message, context, now),
+        from_member=True,
     )

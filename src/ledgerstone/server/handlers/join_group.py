@@ -16,4 +16,5 @@ def handle(broker: Broker, request: Request, message: JoinGroupRequest) -> Answe
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_join_group(message, context, now),
+        from_member=bool(message.member_id),
     )

@@ -16,4 +16,5 @@ def handle(broker: Broker, request: Request, message: LeaveGroupRequest) -> Answ
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_leave_group(message, context, now),
+        from_member=True,
     )

@@ -36,6 +36,7 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> An
         request,
         broker.groups.number_for(broker, message.group_id),
         lambda shard, context, now: shard.handle_offset_commit(asked, context, now),
+        from_member=bool(message.member_id),
     )
     assert isinstance(answer, OffsetCommitResponse)
     for topic in known:

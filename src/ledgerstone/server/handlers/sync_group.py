@@ -25,4 +25,5 @@ def handle(broker: Broker, request: Request, message: SyncGroupRequest) -> Answe
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_sync_group(message, context, now),
+        from_member=True,
     )
