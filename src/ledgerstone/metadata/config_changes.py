@@ -21,6 +21,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
+from ledgerstone.metadata.topic_names import check_is_not_evidence
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -135,6 +136,7 @@ def _check_resource(image: MetadataImage, key: ConfigResource) -> None:
         case ResourceType.TOPIC:
             if key.name not in image.topics:
                 raise UnknownTopicOrPartition(f"there is no topic {key.name!r}")
+            check_is_not_evidence(key.name, "keeps its settings")
         case ResourceType.BROKER:
             if key.name and key.name not in [str(broker_id) for broker_id in image.brokers]:
                 raise InvalidRequest(f"no broker has the id {key.name!r}")

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.erasure import changes
-from ledgerstone.erasure.audit_headers import iso_time
+from ledgerstone.erasure.audit_headers import check_text, iso_time
 from ledgerstone.erasure.erasure import Erasure, Evidence, ReplicaScan, Stage
 from ledgerstone.erasure.facts import Facts, SearchOutcome
 from ledgerstone.erasure.forecast import Forecast, forecast
-from ledgerstone.erasure.journal import ERASURES_TOPIC
+from ledgerstone.erasure.key_print import journal_key_of
 from ledgerstone.erasure.life import next_step
 from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.secrets_file import SECRETS_FILE, Secrets, load, load_or_create
@@ -101,30 +101,43 @@ class Erasing:
     def load(self, broker: "Broker") -> None:
         """At start. A journal that cannot be read stops erasures, not the broker."""
         try:
-            self.journal.load(broker)
-            self._load_secrets(broker)
+            self._load(broker)
         except DISK_REFUSED as error:
             self._stopped(f"{error}")
         if self.journal.unfinished:
             self.look_now()
 
-    def _load_secrets(self, broker: "Broker") -> None:
-        if not len(self.journal.book):
-            return
+    def _load(self, broker: "Broker") -> None:
         path = self.keys_path(broker)
-        secrets = load(broker.log_dir.fs, path)
+        secrets, refusal = None, f"{path} is missing; bring it back from a copy"
+        try:
+            secrets = load(broker.log_dir.fs, path)
+        except DISK_REFUSED as error:
+            refusal = str(error)
+        chain_key = None if secrets is None else journal_key_of(secrets.salt)
+        is_ours = self.journal.load(broker, chain_key)
+        if not is_ours:
+            self.journal = ErasureJournal()
+            self.journal.load(broker, None)
+        if self.journal.is_empty:
+            return
         if secrets is None:
-            raise LogStorageError(f"{path} is missing; bring it back from a copy")
+            raise LogStorageError(refusal)
         from ledgerstone.erasure.sealing import public_key_of
 
-        name = public_key_of(secrets.signing_seed).hex()
-        if self.journal.secrets_name not in (None, name):
+        public_key = public_key_of(secrets.signing_seed)
+        if not is_ours or self.journal.secrets_name not in (None, public_key.hex()):
             # With another salt no key is found again: every scan would be clean, and a lie.
             raise LogStorageError(
-                f"{path} is not the one the erasures were made with: its public key is {name}, "
-                f"theirs {self.journal.secrets_name}"
+                f"{path} is not the one the erasures were made with: its public key is "
+                f"{public_key.hex()}, theirs {self.journal.secrets_name}"
             )
         self.secrets = secrets
+        try:
+            self.journal.settle(broker, public_key)
+        except DISK_REFUSED as error:
+            # What was found is known, and is written down with the next record.
+            _LOG.error("erasures held up reason=%s", error)
 
     def _stopped(self, reason: str) -> None:
         self.trouble = reason
@@ -134,11 +147,6 @@ class Erasing:
         return self.keys_file or join(broker.log_dir.path, SECRETS_FILE)
 
     def metadata_changed(self, broker: "Broker", delta: Delta) -> None:
-        if any(topic.name == ERASURES_TOPIC for topic in delta.topics_deleted):
-            _LOG.warning("erasures forgotten reason=%s was deleted", ERASURES_TOPIC)
-            self.journal = ErasureJournal()
-            self.outlooks.clear()
-            self._sweep = None
         self.something_happened()
 
     # -- what users ask -----------------------------------------------------------------------
@@ -174,6 +182,13 @@ class Erasing:
         self.keep(broker, [successor])
         return successor
 
+    def acknowledge_breaks(self, broker: "Broker", by: str) -> None:
+        self._check_works()
+        check_text("by", by)
+        self._secrets(broker)
+        self.journal.acknowledge(broker, by)
+        _LOG.warning("journal of erasures acknowledged by=%s", by)
+
     def _check_works(self) -> None:
         if self.trouble is not None:
             raise LogStorageError(f"no erasures: {self.trouble}")
@@ -182,6 +197,9 @@ class Erasing:
         if self.secrets is None:
             path, now_ms = self.keys_path(broker), broker.clock.now_ms()
             self.secrets = load_or_create(broker.log_dir.fs, path, dice=broker.dice, now_ms=now_ms)
+        if self.journal.chain is None:
+            # Nothing was there to load: this is the first erasure.
+            self.journal.load(broker, journal_key_of(self.secrets.salt))
         if self.journal.secrets_name is None:
             from ledgerstone.erasure.sealing import public_key_of
 

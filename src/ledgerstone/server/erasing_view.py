@@ -4,11 +4,13 @@ Nothing here knows a key: an erasure is shown by its id and the keyed hash that 
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings
+from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.metrics import Sample
 
@@ -76,6 +78,9 @@ def complaints(broker: Broker) -> Iterator[str]:
     erasing = broker.erasing
     if erasing.trouble is not None:
         yield f"erasures: {erasing.trouble}"
+    if erasing.journal.mark_trouble is not None:
+        yield f"erasures: {erasing.journal.mark_trouble}"
+    yield from _breaks(broker)
     unfinished = [erasing.journal.get(each) for each in erasing.journal.unfinished]
     overdue = [each for each in unfinished if is_overdue(broker, each)]
     for each in overdue[:_SHOWN_COMPLAINTS]:
@@ -86,6 +91,29 @@ def complaints(broker: Broker) -> Iterator[str]:
         yield f"{each.id}: {status_of(broker, each)}, was due {due}: {why or 'it goes on'}"
     if len(overdue) > _SHOWN_COMPLAINTS:
         yield f"erasures: {len(overdue) - _SHOWN_COMPLAINTS} more are overdue"
+
+
+def _breaks(broker: Broker) -> Iterator[str]:
+    found = [each for each in broker.erasing.journal.breaks if each.is_open]
+    for each in found[:_SHOWN_COMPLAINTS]:
+        yield f"the journal of erasures, {ERASURES_TOPIC}: {each.reason}"
+    if found:
+        yield (
+            f"the journal of erasures: {len(found)} of such, evidence may be missing; "
+            "`ledgerstone erasures journal --acknowledge` once you know why"
+        )
+
+
+def journal_json(broker: Broker) -> dict[str, Any]:
+    """How far the journal has gone, and what was ever wrong with it."""
+    journal = broker.erasing.journal
+    return {
+        "now_ms": broker.clock.now_ms(),
+        "sequence": None if journal.chain is None else journal.chain.sequence,
+        "erasures": len(journal.book),
+        "trouble": broker.erasing.trouble or journal.mark_trouble,
+        "breaks": [asdict(each) for each in journal.breaks],
+    }
 
 
 def samples(broker: Broker) -> Iterator[Sample]:
@@ -106,6 +134,8 @@ def samples(broker: Broker) -> Iterator[Sample]:
          "Erasures that get no receipt because the key was found again."),
         ("stopped", int(erasing.trouble is not None),
          "1 while no erasure can go on, as without the secrets file."),
+        ("journal_breaks", _count(each.is_open for each in erasing.journal.breaks),
+         "What was found wrong with the journal of erasures and nobody has acknowledged."),
     ):  # fmt: skip
         yield Sample(f"ledgerstone_erasures_{name}", "gauge", text, value)
     deadlines = [each.deadline_ms for each in erasures if not each.is_over]

@@ -10,6 +10,8 @@
     GET  /api/v1/erasures/ID/receipt             the very bytes that were signed
     POST /api/v1/erasures/ID/evidence {"verifier", "output", "verdict", "evidence"}
     GET  /api/v1/erasures-public-key             what receipts of this broker are signed with
+    GET  /api/v1/erasures-journal                how far the journal is, and its breaks
+    POST /api/v1/erasures-journal/acknowledge {"by": …}   the breaks are known
 
 Keys come in base64 and in bodies alone, since paths are logged; no answer repeats one.
 """
@@ -26,7 +28,7 @@ from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing_scans import files_of, missing_partition
-from ledgerstone.server.erasing_view import erasure_json, is_overdue
+from ledgerstone.server.erasing_view import erasure_json, is_overdue, journal_json
 from ledgerstone.server.http import HttpRequest, Page
 from ledgerstone.server.http_json import Refused, body_of
 from ledgerstone.types import TopicPartition
@@ -48,6 +50,10 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
             return {"POST": lambda: _erase(broker, topic, request)}
         case ["erasures"]:
             return {"GET": lambda: _list(broker, request)}
+        case ["erasures-journal"]:
+            return {"GET": lambda: journal_json(broker)}
+        case ["erasures-journal", "acknowledge"]:
+            return {"POST": lambda: _acknowledge(broker, request)}
         case ["erasures-public-key"]:
             return {"GET": lambda: _public_key(broker)}
         case ["erasures", erasure_id]:
@@ -195,6 +201,12 @@ def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     )
     taken = _answering(lambda: broker.erasing.give_evidence(broker, erasure, evidence))
     return erasure_json(broker, taken)
+
+
+def _acknowledge(broker: Broker, request: HttpRequest) -> object:
+    by = _text(body_of(request), "by")
+    _answering(lambda: broker.erasing.acknowledge_breaks(broker, by))
+    return journal_json(broker)
 
 
 def _public_key(broker: Broker) -> object:

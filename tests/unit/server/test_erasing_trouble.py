@@ -14,7 +14,7 @@ from ledgerstone.server.erasing_journal import ErasureJournal
 from ledgerstone.server.erasing_scans import ScanFailed
 from ledgerstone.server.monitor import readiness, samples
 from ledgerstone.sim.filesystem import SimulatedCrash
-from tests.unit.server.asks import create_topic, delete_topic, exposition
+from tests.unit.server.asks import create_topic, exposition
 from tests.unit.server.erasing_kit import (
     DAY_MS,
     HOUR_MS,
@@ -262,18 +262,6 @@ def test_sealed_keys_leave_the_journal_before_the_scan() -> None:
     assert sealed
     assert erasure.stage is Stage.RECEIPTED
     assert not machine.files_with(b'"sealed_key":"')
-
-
-def test_deleted_journal_forgets_its_erasures() -> None:
-    machine, erasure_id = started(Stage.STAMPED)
-
-    delete_topic(machine.connect(), "__erasures")
-    machine.advance(10_000)
-    again = machine.erase(b"bob")
-    done = machine.run(again)
-
-    assert machine.page("GET", f"erasures/{erasure_id}").status == 404
-    assert done.stage is Stage.RECEIPTED
 
 
 def test_full_disk_is_a_passing_trouble() -> None:
