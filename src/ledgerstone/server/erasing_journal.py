@@ -162,6 +162,8 @@ class ErasureJournal:
             self.name_secrets(broker, public_key)
         if again or self._has_news:
             self.append(broker, [each for each in again if each is not None])
+        # What a killed process has appended may be read before it is on disk.
+        broker.partitions.get(JOURNAL).log.flush()
         self._remember(broker)
 
     def append(self, broker: "Broker", erasures: Sequence[Erasure]) -> None:

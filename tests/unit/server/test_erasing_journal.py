@@ -3,6 +3,7 @@
 import errno
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -49,6 +50,7 @@ from ledgerstone.records.builder import RecordHeaders, build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
 from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.sim.filesystem import SimulatedCrash
 from ledgerstone.types import TopicPartition
 from tests.unit.server.asks import create_topic, exposition, produced
 from tests.unit.server.erasing_kit import (
@@ -449,3 +451,31 @@ def test_journal_whose_later_batch_was_refused_keeps_its_numbers() -> None:
     assert refused.status == 503
     assert restart(machine) == "ready\n"
     assert [each.id for each in machine.broker.erasing.journal.book] == before
+
+
+def test_no_death_of_process_or_machine_looks_like_a_loss() -> None:
+    """Killed while a record is written, read by the next process, then power is lost."""
+
+    def prepared() -> ErasingMachine:
+        machine = machine_with(partitions=1)
+        machine.erase(after_ms=DAY_MS)
+        return machine
+
+    machine = prepared()
+    before = machine.fs.operation_count
+    machine.erase(b"bob", after_ms=DAY_MS)
+    operations = machine.fs.operation_count - before
+    for operation in range(1, operations + 1):
+        machine = prepared()
+        machine.fs.crash_at(machine.fs.operation_count + operation, torn=operation % 2 == 1)
+        with suppress(SimulatedCrash):
+            machine.erase(b"bob", after_ms=DAY_MS)
+
+        machine.kill()
+        assert machine.broker.erasing.journal.breaks == [], operation
+        known = [each.id for each in machine.broker.erasing.journal.book]
+        machine.lose_power()
+
+        assert machine.broker.erasing.journal.breaks == [], operation
+        assert [each.id for each in machine.broker.erasing.journal.book] == known
+    assert operations >= 4
