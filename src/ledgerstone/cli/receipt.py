@@ -26,8 +26,7 @@ def receipt(
         api = apis_of(client)[0]
     content = api.get(f"erasures/{erasure_id}/receipt")
     if out is not None:
-        write_receipt(api, erasure_id, out)
-        pin(content)
+        pin(write_receipt(api, erasure_id, out))
     if as_json:
         sys.stdout.write(canonical(content).decode("ascii"))
     else:

@@ -15,7 +15,7 @@ from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import check_text, iso_time
 from ledgerstone.erasure.erasure import Erasure, Evidence, ReplicaScan, Stage
 from ledgerstone.erasure.facts import Facts, SearchOutcome
-from ledgerstone.erasure.forecast import Forecast, forecast
+from ledgerstone.erasure.forecast import Forecast, forecast, why_not_in_time
 from ledgerstone.erasure.key_print import journal_key_of
 from ledgerstone.erasure.life import next_step
 from ledgerstone.erasure.rounds import Round, make_round
@@ -55,6 +55,11 @@ class Outlook(NamedTuple):
     until_ms: int | None
     forecast: Forecast
 
+    @property
+    def reason(self) -> str:
+        """Why it may be late."""
+        return self.forecast.because or self.waits_for or "the work itself takes too long"
+
 
 @dataclass(slots=True)
 class _Sweep:
@@ -80,6 +85,8 @@ class Erasing:
     secrets: Secrets | None = None
     trouble: str | None = None  # why nothing can be done for any erasure
     outlooks: dict[str, Outlook] = field(default_factory=dict)
+    # Since when each was seen to wait for what has no end that is known; wall time.
+    blocked_since: dict[str, int] = field(default_factory=dict)
     # Since start: what searches and scans found, what is under way, what went wrong.
     searches: dict[str, SearchOutcome] = field(default_factory=dict)
     replica_scans: dict[str, ReplicaScan] = field(default_factory=dict)
@@ -166,7 +173,16 @@ class Erasing:
             for each in requests
         ]
         self.keep(broker, made)
+        look = Look(broker, self._sights, self.asked)
+        for each in made:
+            # At once, so that who asks hears whether it can be done in time.
+            self._step(broker, look, each.id, now_ms)
         return made
+
+    def why_not_in_time(self, broker: "Broker", erasure: Erasure) -> str | None:
+        """For who has just asked for it."""
+        facts = self._facts(broker, Look(broker, self._sights, self.asked), erasure)
+        return why_not_in_time(erasure, facts, now_ms=broker.clock.now_ms())
 
     def cancel(self, broker: "Broker", erasure: Erasure, by: str) -> Erasure:
         self._check_works()
@@ -298,8 +314,12 @@ class Erasing:
         facts = self._facts(broker, look, erasure)
         step = next_step(erasure, facts, now_ms=now_ms)
         expected = forecast(erasure, facts, now_ms=now_ms)
-        self.outlooks[erasure.id] = Outlook(*steps.what_for(step), expected)
-        self._alarm(erasure, expected)
+        if expected.blocked_by is None:
+            self.blocked_since.pop(erasure.id, None)
+        else:
+            self.blocked_since.setdefault(erasure.id, now_ms)
+        outlook = self.outlooks[erasure.id] = Outlook(*steps.what_for(step), expected)
+        self._alarm(erasure, outlook)
         return erasure, step
 
     def _take_shared(self, broker: "Broker", made: Round) -> None:
@@ -354,6 +374,7 @@ class Erasing:
             node_ids=(broker.config.node_id,),
             in_flight=in_flight,
             trouble=trouble,
+            blocked_since_ms=self.blocked_since.get(erasure.id),
             sealed_copies_left=sealed,
             delete_retention_ms=retention_ms,
             file_delete_delay_ms=delay_ms,
@@ -391,10 +412,12 @@ class Erasing:
         self.in_flight.pop(erasure.id, None)
         self._sights.forget(erasure.topic, erasure.tombstones)
         self._alarmed.pop(erasure.id, None)
+        self.blocked_since.pop(erasure.id, None)
         self.outlooks.pop(erasure.id, None)
 
-    def _alarm(self, erasure: Erasure, expected: Forecast) -> None:
+    def _alarm(self, erasure: Erasure, outlook: Outlook) -> None:
         """Once when a deadline is about to be missed, once when it was."""
+        expected = outlook.forecast
         if not expected.will_miss or erasure.deadline_ms is None:
             self._alarmed.pop(erasure.id, None)
             return
@@ -406,5 +429,5 @@ class Erasing:
             logging.ERROR if expected.is_overdue else logging.WARNING,
             "erasure %s id=%s topic=%s stage=%s deadline=%s reason=%s",
             level, erasure.id, erasure.topic, erasure.stage.value, iso_time(erasure.deadline_ms),
-            expected.because or "the work itself takes too long",
+            outlook.reason,
         )  # fmt: skip

@@ -2,9 +2,10 @@
 
 Small on purpose: one request per connection, everything bounded. Answers come from functions that
 were handed in; nothing here knows a broker. What changes something is taken only where the port is
-bound to this machine and not called read-only, from a program (a web page cannot send JSON here
-without being asked first) or from a form that the site vouches for, and under a name of this
-machine, so that a foreign page cannot reach it through its own name.
+not called read-only: from a program that carries the token, which no web page has; or, where the
+port is bound to this machine, from any program (a web page cannot send JSON here without being
+asked first) or a form that the site vouches for, and under a name of this machine, so that a
+foreign page cannot reach it through its own name.
 """
 
 import asyncio
@@ -89,6 +90,9 @@ class Site(Protocol):
     def opened(self, port: int, *, is_local: bool) -> None:
         """Where it is reached; not `is_local` where other machines may."""
 
+    def has_token(self, request: HttpRequest) -> bool:
+        """Whether it carries the token that was shown to whoever started the broker."""
+
     def check_form(self, request: HttpRequest) -> None:
         """Before the body of a form is read; BadRequest for whoever may not send one."""
 
@@ -103,11 +107,14 @@ class HttpServer:
         *,
         site: Site | None = None,
         is_readonly: bool = False,
+        reads_only: Callable[[str], bool] = lambda path: False,
     ) -> None:
         self._routes = routes
         self._api = api
         self._site = site
         self._is_readonly = is_readonly
+        # Of a path: whether a POST to it changes nothing.
+        self._reads_only = reads_only
         self._server: asyncio.Server | None = None
         self._is_local = False
         # By the task of its connection: the one that sends the frames.
@@ -239,14 +246,19 @@ class HttpServer:
         return functools.partial(page.send, result)
 
     def _check_may_change(self, request: HttpRequest) -> None:
-        if self._is_readonly:
+        if self._is_readonly and not self._reads_only(request.path):
             raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if self._site is not None and content_type == _JSON and self._site.has_token(request):
+            return
         if not self._is_local:
-            reason = "changes are taken only where ledgerstone.http.listener is a loopback address"
+            reason = (
+                "ledgerstone.http.listener is no loopback address: this takes a program with the "
+                "token, Authorization: Bearer …, that the broker wrote to its ready file"
+            )
             raise BadRequest(403, reason)
         if not _names_this_machine(request.headers.get("host", "")):
             raise BadRequest(403, "the Host header names another machine")
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type == _FORM and self._site is not None:
             self._site.check_form(request)
         elif content_type != _JSON:

@@ -4,7 +4,8 @@
     GET  /api/v1/searches/N                      what it found
     POST /api/v1/topics/T/erasures {"key": … or "keys": […], "reason", "requested_by",
          "within_ms" or "deadline_ms", "after_ms", "verifiers"}
-    GET  /api/v1/erasures[?overdue][?topic=T][?stage=S]   the newest first
+    GET  /api/v1/erasures[?overdue][?open][?topic=T][?stage=S][?after=ID][?limit=N]
+         the newest first, at most 1000; `next` is what to ask `after` for the rest
     GET  /api/v1/erasures/ID
     POST /api/v1/erasures/ID/cancel {"by": …}
     GET  /api/v1/erasures/ID/receipt             the very bytes that were signed
@@ -34,7 +35,7 @@ from ledgerstone.server.http_json import Refused, body_of
 from ledgerstone.types import TopicPartition
 
 MAX_KEYS: Final = 1_000
-_LISTED: Final = 1_000
+MAX_LISTED: Final = 1_000
 Calls = Mapping[str, Callable[[], object]]
 T = TypeVar("T")
 
@@ -132,6 +133,8 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
     made = _answering(lambda: broker.erasing.request(broker, requests))
     return {
         "now_ms": broker.clock.now_ms(),
+        # All have the same topic and deadline.
+        "warning": broker.erasing.why_not_in_time(broker, made[0]),
         "erasures": [erasure_json(broker, each) for each in made],
     }
 
@@ -161,13 +164,34 @@ def _list(broker: Broker, request: HttpRequest) -> object:
         for each in reversed(list(broker.erasing.journal.book))
         if query.get("topic") in (None, each.topic)
         and stage in (None, each.stage.value)
+        and ("open" not in query or not each.is_over)
         and ("overdue" not in query or is_overdue(broker, each))
     ]
+    total, found = len(found), _after(found, query.get("after"))
+    shown = found[: _limit(query)]
     return {
         "now_ms": broker.clock.now_ms(),
-        "total": len(found),
-        "erasures": [erasure_json(broker, each) for each in found[:_LISTED]],
+        "total": total,
+        "erasures": [erasure_json(broker, each) for each in shown],
+        # What to ask `after` for the rest; null where there is none.
+        "next": shown[-1].id if shown and len(shown) < len(found) else None,
     }
+
+
+def _after(erasures: list[Erasure], erasure_id: str | None) -> list[Erasure]:
+    if erasure_id is None:
+        return erasures
+    for index, each in enumerate(erasures):
+        if each.id == erasure_id:
+            return erasures[index + 1 :]
+    raise Refused(404, f"there is no erasure {erasure_id[:40]} among these")
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    text = query.get("limit", str(MAX_LISTED))
+    if not (text.isascii() and text.isdecimal()) or not 0 <= int(text[:9]) <= MAX_LISTED:
+        raise Refused(400, f"limit must be a number up to {MAX_LISTED}")
+    return int(text)
 
 
 def _one(broker: Broker, erasure_id: str) -> object:

@@ -60,6 +60,9 @@ class PageSite:
     def opened(self, port: int, *, is_local: bool) -> None:
         self._port, self._is_local = port, is_local
 
+    def has_token(self, request: HttpRequest) -> bool:
+        return self._access.is_bearer(request.headers)
+
     def check_form(self, request: HttpRequest) -> None:
         if not self._access.is_known(request.headers, self._port):
             raise BadRequest(403, f"who changes something needs a token: {_NO_TOKEN}")
