@@ -298,7 +298,9 @@ class Erasing:
             # First all that can be written down, so that the rest is done for as many as possible.
             look.forget()
             return False
-        whole = make_round(sweep.pairs, now_ms=now_ms)
+        # One that was looked at in an earlier turn may have been cancelled since.
+        still_open = [pair for pair in sweep.pairs if self._is_open(pair[0].id)]
+        whole = make_round(still_open, now_ms=now_ms)
         self._take_shared(broker, whole)
         if not self._is_stale:
             self._schedule(broker, whole, took_ms=sweep.took_ms)

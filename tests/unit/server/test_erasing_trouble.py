@@ -9,6 +9,7 @@ import pytest
 from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.verifiers import Word
+from ledgerstone.server import erasing
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing_journal import ErasureJournal
 from ledgerstone.server.erasing_scans import ScanFailed
@@ -271,6 +272,27 @@ def test_full_disk_is_a_passing_trouble() -> None:
 
     assert "a tombstone could not be written" in waits_for
     check_done(machine, erasure_id)
+
+
+def test_erasure_that_is_cancelled_between_two_turns_of_a_look_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"1"))
+    keys = [b"k%d" % number for number in range(erasing.SLICE + 50)]
+    ids = machine.erase_all(keys, after_ms=DAY_MS)
+    machine.settle()
+    monkeypatch.setattr(erasing, "_TURN_MS", 0)
+    machine.broker.clock_moved()
+
+    machine.tick()
+    machine.call("POST", f"erasures/{ids[0]}/cancel", by="clerk")
+    for _ in range(4):
+        machine.tick()
+    monkeypatch.undo()
+
+    assert machine.erasure(ids[0]).stage is Stage.CANCELLED
+    assert machine.run(ids[1]).stage is Stage.NOT_FOUND
 
 
 # -- alarms ---------------------------------------------------------------------------------------
