@@ -102,13 +102,13 @@ def erase(
     """Erase a key from a compacted topic: tombstones, both passes, a scan of every file, a receipt.
 
     Evidence of technical deletion, not legal advice."""
+    is_many = keys_from is not None
     if keys_from is None:
         keys = [need_key(key, key_hex, key_base64, key_file)]
     elif read_key(key, key_hex, key_base64, key_file) is None:
         keys = read_keys(keys_from)
     else:
         raise typer.BadParameter("either a key or --keys-from")
-    is_many = keys_from is not None
     if receipt is not None:
         check_target(receipt, is_directory=is_many or receipt.is_dir())
     body: dict[str, Any] = {
@@ -122,18 +122,14 @@ def erase(
         client.topic(topic)
         api = apis_of(client, token)[0]
     pairs = Pairs(receipt) if is_many and receipt is not None else None
-    is_waiting = wait or receipt is not None
-    asked: list[Asked] = []
-    for each in _ask(api, topic, keys, body, pairs):
-        asked.append(each)
-        if not is_waiting:
-            _say_asked(each, is_many=is_many, as_json=as_json)
-    if is_waiting:
-        deadline_s = None if timeout is None else time.monotonic() + timeout
-        code = _await_all(api, asked, deadline_s, receipt, is_many=is_many, as_json=as_json)
-        if code:
-            raise typer.Exit(code)
-    flush()
+    asking = _ask(api, topic, keys, body, pairs)
+    if not wait and receipt is None:
+        _say_asked(asking, is_many=is_many, as_json=as_json)
+        return
+    deadline_s = None if timeout is None else time.monotonic() + timeout
+    code = _await_all(api, [*asking], deadline_s, receipt, is_many=is_many, as_json=as_json)
+    if code:
+        raise typer.Exit(code)
 
 
 class Asked(NamedTuple):
@@ -285,11 +281,17 @@ class _Waiting:
         return is_new
 
 
-def _say_asked(asked: Asked, *, is_many: bool, as_json: bool) -> None:
-    erasure, key = asked
-    if as_json:
-        write_json({**erasure, **(bytes_field("key", key) if is_many else {})})
-        return
+def _say_asked(asking: Iterator[Asked], *, is_many: bool, as_json: bool) -> None:
+    """Each as soon as it is asked for."""
+    for erasure, key in asking:
+        if as_json:
+            write_json({**erasure, **(bytes_field("key", key) if is_many else {})})
+        else:
+            _say_one_asked(erasure, key, is_many=is_many)
+    flush()
+
+
+def _say_one_asked(erasure: dict[str, Any], key: bytes, *, is_many: bool) -> None:
     due = f", due {show_time(erasure['due_ms'])}" if erasure["stage"] == "scheduled" else ""
     about = (
         f"key {show_bytes(key, full=True)}"

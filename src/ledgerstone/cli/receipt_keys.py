@@ -8,11 +8,13 @@ a key beside it.
 
 import os
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import typer
+
+from ledgerstone.erasure.audit_headers import iso_time
+from ledgerstone.system import SystemClock
 
 ENVIRONMENT: Final = "LEDGERSTONE_RECEIPT_KEYS"
 _LINE: Final = re.compile(r"(\S{1,64}) ([0-9a-f]{64}) (\S{1,40})")
@@ -41,7 +43,7 @@ def pin(content: dict[str, Any]) -> None:
     """The key of a receipt that its broker has just handed out. Problems are told, not raised: the
     receipt itself is there, and whoever checks it hears of them again."""
     cluster_id, public_key = str(content.get("cluster_id")), str(content.get("public_key"))
-    line = f"{cluster_id} {public_key} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    line = f"{cluster_id} {public_key} {iso_time(SystemClock().now_ms())}"
     if _LINE.fullmatch(line) is None:
         return
     path = keys_path()
