@@ -73,9 +73,11 @@ def _all(api: AdminApi, query: dict[str, str]) -> Iterator[dict[str, Any]]:
     while True:
         page = api.get(f"erasures?{urlencode(query)}")
         yield from page["erasures"]
-        if page["next"] is None:
+        # An older broker tells no more than one page.
+        last = page.get("next")
+        if last is None:
             return
-        query = {**query, "after": page["next"]}
+        query = {**query, "after": last}
 
 
 def _count(api: AdminApi, topic: str | None) -> int:

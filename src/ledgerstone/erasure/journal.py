@@ -103,7 +103,7 @@ def decode(value: bytes) -> Erasure:
         if content["version"] != VERSION:
             raise ValueError(f"version {content['version']!r}, only {VERSION} is known")
         erasure = _erasure_from(content)
-        check_shape(erasure, Erasure, "erasure")
+        check_shape(erasure, Erasure)
         for name in _LISTS:
             if not isinstance(content.get(name, []), list):
                 raise TypeError(f"{name} is no list")

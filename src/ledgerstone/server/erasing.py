@@ -201,7 +201,8 @@ class Erasing:
     def acknowledge_breaks(self, broker: "Broker", by: str) -> None:
         self._check_works()
         check_text("by", by)
-        self._secrets(broker)
+        if not any(each.is_open for each in self.journal.breaks):
+            raise InvalidRequest("the journal has no break that is not acknowledged")
         self.journal.acknowledge(broker, by)
         _LOG.warning("journal of erasures acknowledged by=%s", by)
 
