@@ -14,10 +14,15 @@ from typing import Any, Final, NamedTuple
 import typer
 
 from ledgerstone.erasure.audit_headers import iso_time
+from ledgerstone.errors import LedgerstoneError
 from ledgerstone.system import SystemClock
 
 ENVIRONMENT: Final = "LEDGERSTONE_RECEIPT_KEYS"
 _LINE: Final = re.compile(r"(\S{1,64}) ([0-9a-f]{64}) (\S{1,40})")
+
+
+class KeysUnreadable(LedgerstoneError):
+    """The file of pinned keys is there and cannot be read, or there is no place for it."""
 
 
 class PinnedKey(NamedTuple):
@@ -30,7 +35,10 @@ def keys_path() -> Path:
     given = os.environ.get(ENVIRONMENT)
     if given:
         return Path(given)
-    settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    try:
+        settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    except RuntimeError as error:
+        raise KeysUnreadable(f"there is no home for pinned keys; set {ENVIRONMENT}") from error
     return Path(settings) / "ledgerstone" / "receipt-keys"
 
 
@@ -46,14 +54,13 @@ def pin(content: dict[str, Any]) -> None:
     line = f"{cluster_id} {public_key} {iso_time(SystemClock().now_ms())}"
     if _LINE.fullmatch(line) is None:
         return
-    path = keys_path()
     try:
-        known = pinned(cluster_id)
+        path, known = keys_path(), pinned(cluster_id)
         if known is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("a", encoding="ascii") as file:
                 file.write(line + "\n")
-    except (OSError, ValueError) as error:
+    except (OSError, KeysUnreadable) as error:
         typer.echo(f"the broker's key was not written down: {error}", err=True)
         return
     if known is not None and known.public_key.hex() != public_key:
@@ -70,5 +77,7 @@ def _lines() -> list[PinnedKey]:
         text = keys_path().read_text(encoding="ascii")
     except FileNotFoundError:
         return []
+    except (OSError, ValueError) as error:
+        raise KeysUnreadable(f"{keys_path()} cannot be read: {error}") from error
     found = [_LINE.fullmatch(line) for line in text.splitlines()]
     return [PinnedKey(each[1], bytes.fromhex(each[2]), each[3]) for each in found if each]

@@ -119,6 +119,20 @@ def test_settings_that_cannot_be_written_are_told_and_nothing_else(
     assert "was not written down" in capsys.readouterr().err
 
 
+def test_file_of_keys_that_cannot_be_read_is_one_line(paper: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "settings" / "receipt-keys"
+    keys.parent.mkdir()
+    keys.write_bytes(b"\xff\xfe\x00")
+    unreadable = check(paper)
+    keys.unlink()
+    keys.mkdir()
+    directory = check(paper)
+
+    for done in (unreadable, directory):
+        assert done.code == 1
+        assert "cannot be read" in done.stderr
+
+
 @pytest.mark.parametrize("given", ["0011", "SHA256:12", "/nowhere/at/all", "SHA256:" + "0" * 65])
 def test_what_is_no_key_is_a_usage_error(paper: Path, given: str) -> None:
     assert check(paper, "--public-key", given).code == 2
