@@ -2,8 +2,11 @@
 who runs where. Tests that share something dear, such as a JVM or a browser, go to one worker.
 """
 
+import atexit
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -15,6 +18,11 @@ from xdist.scheduler import LoadScopeScheduling
 # This runs before there are workers, and they inherit it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Keys of brokers that live for a test are nobody's to trust later.
+KEYS_OF_TESTS = Path(tempfile.gettempdir()) / f"ledgerstone-receipt-keys-{os.getpid()}"
+os.environ["LEDGERSTONE_RECEIPT_KEYS"] = str(KEYS_OF_TESTS)
+atexit.register(lambda: KEYS_OF_TESTS.unlink(missing_ok=True))
 
 # No clock decides about a failure, and no directory of earlier examples changes a run.
 settings.register_profile(

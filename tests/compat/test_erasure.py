@@ -93,6 +93,114 @@ def test_command_line_goes_from_where_to_a_verified_receipt(
     assert not files_with(virtual.data, key.encode())
 
 
+def test_receipt_that_was_fetched_here_is_trusted_here_and_nowhere_else(
+    virtual: BrokerProcess, tmp_path: Path
+) -> None:
+    create(virtual, "trusted", delete_retention_ms="0", file_delete_delay_ms="0")
+    Confluent(virtual.bootstrap).produce("trusted", [Record(b"1", b"carol@example.org")])
+    paper = tmp_path / "receipt.json"
+    elsewhere = {"LEDGERSTONE_RECEIPT_KEYS": str(tmp_path / "none")}
+    # As in README.md.
+    ledgerstone(
+        virtual, "erase", "trusted", "carol@example.org", "--by", "30d", "--reason", "ticket 4711",
+        "--wait", "--receipt", str(paper),
+    )  # fmt: skip
+    here = ledgerstone(None, "verify-receipt", str(paper)).stdout
+    there = command_line.ledgerstone("verify-receipt", str(paper), environment=elsewhere)
+    name = ledgerstone(virtual, "erasures", "public-key", "--fingerprint").stdout.strip()
+    told = [
+        command_line.ledgerstone("verify-receipt", str(paper), option, value, environment=elsewhere)
+        for option, value in (
+            ("--public-key", name),
+            ("--broker", virtual.bootstrap),
+            ("--broker", virtual.http),
+        )
+    ]
+
+    assert "ok: signed with" in here
+    assert there.code == 3
+    assert "UNPROVEN" in there.stdout
+    assert [each.code for each in told] == [0, 0, 0], told
+
+
+def test_many_keys_are_paired_with_their_ids(virtual: BrokerProcess, tmp_path: Path) -> None:
+    topic, papers = "paired", tmp_path / "papers"
+    create(virtual, topic, partitions=2)
+    keys = [f"customer-{number}@example.org" for number in range(5)]
+    records = [Record(b"1", key.encode()) for key in keys[:4]]
+    Confluent(virtual.bootstrap).produce(topic, records)
+    file = tmp_path / "keys.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(keys).encode() + b"\r\n")
+
+    done = ledgerstone(
+        virtual, "erase", topic, "--keys-from", str(file), "--receipt", str(papers), "--by", "30d",
+        expect=3,
+    )  # fmt: skip
+
+    pairs = [json.loads(line) for line in (papers / "erasures.jsonl").read_text().splitlines()]
+    assert [each["key"] for each in pairs] == keys
+    for each in pairs:
+        shown = [line for line in done.stdout.splitlines() if line.startswith(each["id"])]
+        assert shown[0].endswith(f'key "{each["key"]}"')
+    for each in pairs[:4]:
+        paper = papers / f"{each['id']}.json"
+        checked = ledgerstone(
+            None, "verify-receipt", str(paper), "--keys-file", str(virtual.data / "erasure.keys"),
+            "--key", each["key"],
+        ).stdout  # fmt: skip
+        assert "it is about the key given" in checked
+    assert not (papers / f"{pairs[4]['id']}.json").exists()
+    assert "5 keys: 1 not_found, 4 receipted" in done.stdout
+    assert done.stderr == ""
+    for key in keys:
+        assert key not in virtual.log_text
+
+
+def test_deadline_that_cannot_be_met_is_said_at_once(
+    virtual: BrokerProcess, tmp_path: Path
+) -> None:
+    create(virtual, "hasty")
+    file = tmp_path / "keys.txt"
+    file.write_text("".join(f"customer-{number}@example.org\n" for number in range(300)))
+
+    asked = ledgerstone(
+        virtual, "erase", "hasty", "--keys-from", str(file), "--after", "1h", "--by", "2h", "--json"
+    )
+    erasures = [json.loads(line) for line in asked.stdout.splitlines()]
+    for each in erasures:
+        post(virtual, f"erasures/{each['id']}/cancel", by="clerk")
+
+    # Once, although it is true of each.
+    assert asked.stderr.count("cannot be met") == 1
+    assert "set delete.retention.ms of hasty to at most 34" in asked.stderr
+    assert len(erasures) == 300
+    assert all(each["will_miss"] for each in erasures)
+
+
+def test_other_machine_searches_and_erases_with_the_token(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, arguments=("--http", "0.0.0.0:0")) as broker:
+        create(broker, "far", delete_retention_ms="0", file_delete_delay_ms="0")
+        Confluent(broker.bootstrap).produce("far", [Record(b"1", b"dora@example.org")])
+        token = json.loads((tmp_path / "ready.json").read_text())["token"]
+        paper = tmp_path / "receipt.json"
+        erase = ("erase", "far", "dora@example.org", "--receipt", str(paper))
+
+        refused = [
+            ledgerstone(broker, *words, expect=1).stderr
+            for words in (("where", "far", "dora@example.org"), erase)
+        ]
+        where = ledgerstone(broker, "where", "far", "dora@example.org", "--token", token).stdout
+        done = command_line.ledgerstone(
+            *erase, "--bootstrap", broker.bootstrap, environment={"LEDGERSTONE_HTTP_TOKEN": token}
+        )
+
+        assert all("Authorization: Bearer" in each for each in refused)
+        assert "live" in where
+        assert done.code == 0, done
+        assert paper.exists()
+        broker.stop()
+
+
 def test_receipt_with_any_byte_changed_is_refused(virtual: BrokerProcess, tmp_path: Path) -> None:
     create(virtual, "changed", delete_retention_ms="0", file_delete_delay_ms="0")
     Confluent(virtual.bootstrap).produce("changed", [Record(b"1", b"bob@example.org")])

@@ -42,6 +42,8 @@ def check_death_at(operation: int, *, is_power_lost: bool) -> None:
     else:
         machine.kill()
 
+    # No death may look as if somebody had been at the journal, neither this one nor the next.
+    assert machine.broker.erasing.journal.breaks == [], operation
     known = list(machine.broker.erasing.journal.book)
     if erasure_id is None and not known:
         # Nobody was answered, so there was no request.
@@ -56,6 +58,9 @@ def check_death_at(operation: int, *, is_power_lost: bool) -> None:
     assert verify(done.receipt.encode()).ok
     assert not machine.files_with(KEY)
     machine.check_invariants()
+    machine.lose_power("random")
+    assert machine.broker.erasing.journal.breaks == [], operation
+    assert machine.erasure(erasure_id).receipt == done.receipt
 
 
 @pytest.mark.parametrize("is_power_lost", [False, True], ids=["killed", "power lost"])

@@ -90,6 +90,7 @@ class Client:
     machine: "InProcess"
     number: int
     closed: str | None = None
+    client_id: str | None = "test"
     answers: list[tuple[int, ApiMessage]] = field(default_factory=list)
     received_bytes: int = 0
     _asked: list[tuple[int, int, int]] = field(default_factory=list)
@@ -118,7 +119,7 @@ class Client:
         number = newest_version(message) if version is None else version
         if expects_answer:
             self._asked.append((correlation_id, message.api_key, number))
-        return correlation_id, frame_of(message, number, correlation_id)
+        return correlation_id, frame_of(message, number, correlation_id, self.client_id)
 
     def feed(self, data: bytes) -> None:
         # The runtime's buffer is writable, shared, and overwritten after the call.

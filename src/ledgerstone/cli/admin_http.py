@@ -1,14 +1,18 @@
 """The broker's HTTP API as commands use it: where it is, and one call. Shell.
 
 The address is a setting of the broker, `ledgerstone.http.listener`, so a command that knows the
-bootstrap servers needs to be told nothing else.
+bootstrap servers needs to be told nothing else. Where the API is not bound to this machine, what
+changes something or searches takes the broker's token.
 """
 
 import http.client
 import json
-from dataclasses import dataclass
-from typing import Any, Final
-from urllib.parse import quote
+import os
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+from urllib.parse import quote, urlsplit
+
+import typer
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
@@ -19,7 +23,19 @@ KEY: Final = "ledgerstone.http.listener"
 TIMEOUT_S: Final = 30.0
 # Larger than any answer of ours.
 MAX_ANSWER_BYTES: Final = 64 << 20
+TOKEN_ENVIRONMENT: Final = "LEDGERSTONE_HTTP_TOKEN"
 _EVERY_ADDRESS: Final = ("", "0.0.0.0", "[::]")
+
+
+TokenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar=TOKEN_ENVIRONMENT,
+        help="The broker's token; needed where its HTTP API is not bound to this machine.",
+        show_envvar=True,
+    ),
+]
 
 
 class AdminCallFailed(LedgerstoneError):
@@ -31,6 +47,7 @@ class AdminApi:
     """One broker's API."""
 
     endpoint: Endpoint
+    token: str | None = field(default=None, repr=False)
 
     def get(self, path: str) -> dict[str, Any]:
         return self._call("GET", path, None)
@@ -43,11 +60,13 @@ class AdminApi:
             self.endpoint.host, self.endpoint.port, timeout=TIMEOUT_S
         )
         headers = {"Content-Type": "application/json"} if body is not None else {}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
         try:
             connection.request(method, f"/api/v1/{path}", body=body, headers=headers)
             response = connection.getresponse()
             text = response.read(MAX_ANSWER_BYTES)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise AdminCallFailed(f"the HTTP API at {self.endpoint}: {error}") from error
         finally:
             connection.close()
@@ -70,14 +89,27 @@ def topic_path(topic: str, what: str) -> str:
     return f"topics/{quote(topic, safe='')}/{what}"
 
 
-def apis_of(client: Client) -> list[AdminApi]:
+def apis_of(client: Client, token: str | None = None) -> list[AdminApi]:
     """The API of every broker in the cluster."""
     # Makes sure that the brokers are known.
     client.all_topics()
-    return [_api_of(client, node_id) for node_id in sorted(client.session.cluster.brokers)]
+    token = token or os.environ.get(TOKEN_ENVIRONMENT)
+    return [_api_of(client, node_id, token) for node_id in sorted(client.session.cluster.brokers)]
 
 
-def _api_of(client: Client, node_id: int) -> AdminApi:
+def api_at(url: str) -> AdminApi:
+    """The API at an address such as http://127.0.0.1:8080."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or 80
+    except ValueError as error:
+        raise AdminCallFailed(f"{url} is no address: {error}") from error
+    if parts.scheme != "http" or not host:
+        raise AdminCallFailed(f"{url} is no address like http://HOST:PORT")
+    return AdminApi(Endpoint(host, port), os.environ.get(TOKEN_ENVIRONMENT))
+
+
+def _api_of(client: Client, node_id: int, token: str | None) -> AdminApi:
     entries = describe_configs(client, Resource(ResourceType.BROKER, str(node_id)))
     address = next((entry.value for entry in entries if entry.name == KEY), None)
     if not address:
@@ -87,4 +119,4 @@ def _api_of(client: Client, node_id: int) -> AdminApi:
     host, _, port = address.rpartition(":")
     if host in _EVERY_ADDRESS:
         host = client.session.cluster.brokers[node_id].host
-    return AdminApi(Endpoint(host.removeprefix("[").removesuffix("]"), int(port)))
+    return AdminApi(Endpoint(host.removeprefix("[").removesuffix("]"), int(port)), token)

@@ -8,12 +8,19 @@ the last line says why.
 import getpass
 import itertools
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, apis_of, topic_path
+from ledgerstone.cli.admin_http import (
+    AdminApi,
+    AdminCallFailed,
+    TokenOption,
+    apis_of,
+    topic_path,
+)
 from ledgerstone.cli.clock import parse_duration
 from ledgerstone.cli.key_options import (
     KeyArgument,
@@ -24,6 +31,7 @@ from ledgerstone.cli.key_options import (
     need_key,
     read_key,
 )
+from ledgerstone.cli.keys_file import PAIRS_FILE, Pairs, check_target, read_keys
 from ledgerstone.cli.options import (
     DEFAULT_BOOTSTRAP,
     BootstrapOption,
@@ -31,7 +39,16 @@ from ledgerstone.cli.options import (
     TopicArgument,
     connect,
 )
-from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
+from ledgerstone.cli.output import (
+    bytes_field,
+    flush,
+    printable,
+    show_bytes,
+    show_time,
+    write_json,
+    write_line,
+)
+from ledgerstone.cli.receipt_keys import pin
 from ledgerstone.erasure.receipt import canonical
 
 NOWHERE_EXIT: Final = 3
@@ -72,20 +89,28 @@ def erase(
     key_base64: KeyBase64Option = None,
     key_file: KeyFileOption = None,
     keys_from: Annotated[
-        Path | None, typer.Option(help="A file with a key on each line: one batch for all.")
+        Path | None,
+        typer.Option(
+            help="A file with a key on each line: one batch for all, "
+            "ids and keys are paired in the output and beside the receipts."
+        ),
     ] = None,
     as_json: JsonOption = False,
+    token: TokenOption = None,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Erase a key from a compacted topic: tombstones, both passes, a scan of every file, a receipt.
 
     Evidence of technical deletion, not legal advice."""
+    is_many = keys_from is not None
     if keys_from is None:
         keys = [need_key(key, key_hex, key_base64, key_file)]
     elif read_key(key, key_hex, key_base64, key_file) is None:
-        keys = _lines(keys_from)
+        keys = read_keys(keys_from)
     else:
         raise typer.BadParameter("either a key or --keys-from")
+    if receipt is not None:
+        check_target(receipt, is_directory=is_many or receipt.is_dir())
     body: dict[str, Any] = {
         "reason": reason,
         "requested_by": getpass.getuser() if by_user is None else by_user,
@@ -95,48 +120,99 @@ def erase(
     }
     with connect(bootstrap) as client:
         client.topic(topic)
-        api = apis_of(client)[0]
-    asked = _ask(api, topic, keys, body)
+        api = apis_of(client, token)[0]
+    pairs = Pairs(receipt) if is_many and receipt is not None else None
+    asking = _ask(api, topic, keys, body, pairs)
     if not wait and receipt is None:
-        for each in asked:
-            _say_asked(each, as_json=as_json)
-        flush()
+        _say_asked(asking, is_many=is_many, as_json=as_json)
         return
     deadline_s = None if timeout is None else time.monotonic() + timeout
-    ended = [
-        _Waiting(api, each["id"], deadline_s, quiet=as_json or len(asked) > 1).run()
-        for each in asked
-    ]
-    for each in ended:
-        _say_ended(api, each, receipt, is_one=len(ended) == 1, as_json=as_json)
-    flush()
-    code = max(exit_code(each) for each in ended)
+    code = _await_all(api, [*asking], deadline_s, receipt, is_many=is_many, as_json=as_json)
     if code:
         raise typer.Exit(code)
 
 
+class Asked(NamedTuple):
+    """A request that the broker has taken, and for which key."""
+
+    erasure: dict[str, Any]
+    key: bytes
+
+
 def _ask(
-    api: AdminApi, topic: str, keys: list[bytes], body: dict[str, Any]
-) -> list[dict[str, Any]]:
+    api: AdminApi, topic: str, keys: list[bytes], body: dict[str, Any], pairs: Pairs | None
+) -> Iterator[Asked]:
     """In requests that a broker takes: not too many keys, nor too many bytes of them."""
-    asked: list[dict[str, Any]] = []
+    warnings: dict[str, None] = {}
     while keys:
         sizes = itertools.accumulate(len(each) for each in keys[:KEYS_PER_REQUEST])
         count = max(sum(1 for size in sizes if size <= BYTES_PER_REQUEST), 1)
         some, keys = keys[:count], keys[count:]
         content = {**body, "keys": [in_base64(each) for each in some]}
-        asked += api.post(topic_path(topic, "erasures"), content)["erasures"]
-    return asked
+        answer = api.post(topic_path(topic, "erasures"), content)
+        if pairs is not None:
+            _note(pairs, answer["erasures"], some)
+        warning = answer.get("warning")
+        if warning and not warnings:
+            warnings[warning] = None
+            typer.echo(f"WARNING: {printable(warning)}", err=True)
+        yield from map(Asked, answer["erasures"], some)
 
 
-def _lines(path: Path) -> list[bytes]:
+def _note(pairs: Pairs, erasures: list[dict[str, Any]], keys: list[bytes]) -> None:
     try:
-        keys = path.read_bytes().splitlines()
+        pairs.add(erasures, keys)
     except OSError as error:
-        raise typer.BadParameter(str(error), param_hint="--keys-from") from error
-    if not keys:
-        raise typer.BadParameter(f"{path} has no line", param_hint="--keys-from")
-    return keys
+        # They are asked for, so who asked must at least see which is which.
+        for each, key in zip(erasures, keys, strict=True):
+            typer.echo(f"{each['id']}  {show_bytes(key, full=True)}", err=True)
+        raise AdminCallFailed(f"{pairs.path} cannot be written: {error}") from error
+
+
+def _await_all(
+    api: AdminApi,
+    asked: list[Asked],
+    deadline_s: float | None,
+    receipt: Path | None,
+    *,
+    is_many: bool,
+    as_json: bool,
+) -> int:
+    """Each is told as it ends; the exit code is that of the worst."""
+    is_virtual = bool(api.get("clock")["virtual"])
+    counts: dict[str, int] = {}
+    code = 0
+    for erasure, key in asked:
+        waiting = _Waiting(
+            api, erasure["id"], deadline_s, quiet=as_json or is_many, is_virtual=is_virtual
+        )
+        ended = waiting.run()
+        status = ended["status"]
+        counts[status] = counts.get(status, 0) + 1
+        code = max(code, exit_code(ended))
+        try:
+            written = _keep_receipt(api, ended, receipt, is_many=is_many)
+        except AdminCallFailed as error:
+            typer.echo(f"ledgerstone: {ended['id']}: {printable(str(error))}", err=True)
+            written, code = None, max(code, 1)
+        _say_ended(ended, key, written, is_many=is_many, as_json=as_json)
+    if is_many and not as_json:
+        summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        write_line(f"{len(asked)} keys: {summary}")
+        if receipt is not None:
+            write_line(f"which erasure is for which key is in {receipt / PAIRS_FILE}")
+    flush()
+    return code
+
+
+def _keep_receipt(
+    api: AdminApi, erasure: dict[str, Any], receipt: Path | None, *, is_many: bool
+) -> Path | None:
+    if not erasure["has_receipt"] or receipt is None:
+        return None
+    path = receipt / f"{erasure['id']}.json" if is_many or receipt.is_dir() else receipt
+    pin(write_receipt(api, erasure["id"], path))
+    return path
 
 
 def exit_code(erasure: dict[str, Any]) -> int:
@@ -149,13 +225,19 @@ class _Waiting:
     """Asks again and again; where the clock is virtual, moves it to the next due moment."""
 
     def __init__(
-        self, api: AdminApi, erasure_id: str, deadline_s: float | None, *, quiet: bool
+        self,
+        api: AdminApi,
+        erasure_id: str,
+        deadline_s: float | None,
+        *,
+        quiet: bool,
+        is_virtual: bool,
     ) -> None:
         self._api = api
         self._id = erasure_id
         self._deadline_s = deadline_s
         self._quiet = quiet
-        self._is_virtual = bool(api.get("clock")["virtual"])
+        self._is_virtual = is_virtual
         self._stages_shown = 0
         self._said: str | None = None
 
@@ -199,32 +281,36 @@ class _Waiting:
         return is_new
 
 
-def _say_asked(erasure: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        write_json(erasure)
-        return
+def _say_asked(asking: Iterator[Asked], *, is_many: bool, as_json: bool) -> None:
+    """Each as soon as it is asked for."""
+    for erasure, key in asking:
+        if as_json:
+            write_json({**erasure, **(bytes_field("key", key) if is_many else {})})
+        else:
+            _say_one_asked(erasure, key, is_many=is_many)
+    flush()
+
+
+def _say_one_asked(erasure: dict[str, Any], key: bytes, *, is_many: bool) -> None:
     due = f", due {show_time(erasure['due_ms'])}" if erasure["stage"] == "scheduled" else ""
-    write_line(
-        f"{erasure['id']} {erasure['stage']}{due}; `ledgerstone erasures` tells how far it is"
+    about = (
+        f"key {show_bytes(key, full=True)}"
+        if is_many
+        else "`ledgerstone erasures` tells how far it is"
     )
+    write_line(f"{erasure['id']} {erasure['stage']}{due}; {about}")
 
 
 def _say_ended(
-    api: AdminApi,
-    erasure: dict[str, Any],
-    receipt: Path | None,
-    *,
-    is_one: bool,
-    as_json: bool,
+    erasure: dict[str, Any], key: bytes, written: Path | None, *, is_many: bool, as_json: bool
 ) -> None:
-    written: Path | None = None
-    if erasure["has_receipt"] and receipt is not None:
-        written = receipt / f"{erasure['id']}.json" if receipt.is_dir() or not is_one else receipt
-        write_receipt(api, erasure["id"], written)
     if as_json:
-        write_json({**erasure, "receipt_file": None if written is None else str(written)})
+        paired = bytes_field("key", key) if is_many else {}
+        receipt_file = None if written is None else str(written)
+        write_json({**erasure, **paired, "receipt_file": receipt_file})
         return
-    write_line(f"{erasure['id']} {printable(verdict(erasure))}")
+    about = f"  key {show_bytes(key, full=True)}" if is_many else ""
+    write_line(f"{erasure['id']} {printable(verdict(erasure))}{about}")
     if written is not None:
         write_line(f"the receipt is in {written}")
 
@@ -243,8 +329,10 @@ def verdict(erasure: dict[str, Any]) -> str:
     return f"{erasure['status']}: {erasure['waits_for'] or 'it goes on'}"
 
 
-def write_receipt(api: AdminApi, erasure_id: str, path: Path) -> None:
+def write_receipt(api: AdminApi, erasure_id: str, path: Path) -> dict[str, Any]:
+    content = api.get(f"erasures/{erasure_id}/receipt")
     try:
-        path.write_bytes(canonical(api.get(f"erasures/{erasure_id}/receipt")))
+        path.write_bytes(canonical(content))
     except OSError as error:
         raise AdminCallFailed(f"the receipt cannot be written: {error}") from error
+    return content

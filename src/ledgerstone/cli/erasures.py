@@ -4,11 +4,13 @@ Exit codes: 0; 1 refused; 4 with --overdue: there are some.
 """
 
 import getpass
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 import typer
 
-from ledgerstone.cli.admin_http import apis_of
+from ledgerstone.cli.admin_http import AdminApi, TokenOption, apis_of
 from ledgerstone.cli.erase import NOT_DONE_EXIT, verdict
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, JsonOption, connect
 from ledgerstone.cli.output import (
@@ -45,19 +47,19 @@ def erasures(
         return
     with connect(bootstrap) as client:
         apis = apis_of(client)
-    path = "erasures?overdue=1" if overdue else "erasures"
-    found = [each for api in apis for each in api.get(path)["erasures"]]
-    shown = [
-        each
-        for each in found
-        if topic in (None, each["topic"]) and (everything or overdue or _is_of_interest(each))
-    ]
+    query = {} if topic is None else {"topic": topic}
+    if overdue:
+        query["overdue"] = "1"
+    elif not everything:
+        query["open"] = "1"
+    shown = [each for api in apis for each in _all(api, query)]
     if as_json:
         for each in shown:
             write_json(each)
         flush()
     elif not shown:
-        hidden = f"; {len(found)} are over, see --all" if found and not overdue else ""
+        others = 0 if overdue else sum(_count(api, topic) for api in apis)
+        hidden = f"; {others} are over, see --all" if others else ""
         write_line(f"no erasures{' are overdue' if overdue else ' under way'}{hidden}")
         flush()
     else:
@@ -66,8 +68,21 @@ def erasures(
         raise typer.Exit(NOT_DONE_EXIT)
 
 
-def _is_of_interest(erasure: dict[str, Any]) -> bool:
-    return not erasure["is_over"]
+def _all(api: AdminApi, query: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Every page of the list, the newest first."""
+    while True:
+        page = api.get(f"erasures?{urlencode(query)}")
+        yield from page["erasures"]
+        # An older broker tells no more than one page.
+        last = page.get("next")
+        if last is None:
+            return
+        query = {**query, "after": last}
+
+
+def _count(api: AdminApi, topic: str | None) -> int:
+    query = {"limit": "0", **({} if topic is None else {"topic": topic})}
+    return int(api.get(f"erasures?{urlencode(query)}")["total"])
 
 
 def _row(erasure: dict[str, Any]) -> list[str | int | None]:
@@ -113,11 +128,12 @@ def cancel(
         str | None, typer.Option("--by-user", help="Who cancels; the user of this system.")
     ] = None,
     as_json: JsonOption = False,
+    token: TokenOption = None,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Cancel an erasure; possible until its tombstones are about to be written."""
     with connect(bootstrap) as client:
-        api = apis_of(client)[0]
+        api = apis_of(client, token)[0]
     by = getpass.getuser() if by_user is None else by_user
     erasure = api.post(f"erasures/{erasure_id}/cancel", {"by": by})
     if as_json:
@@ -127,11 +143,52 @@ def cancel(
     flush()
 
 
+@app.command("journal")
+def journal(
+    acknowledge: Annotated[
+        bool, typer.Option("--acknowledge", help="Say that you know of its breaks.")
+    ] = False,
+    by_user: Annotated[
+        str | None, typer.Option("--by-user", help="Who says so; the user of this system.")
+    ] = None,
+    as_json: JsonOption = False,
+    token: TokenOption = None,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show how far the journal of erasures has gone, and what was ever found wrong with it."""
+    with connect(bootstrap) as client:
+        api = apis_of(client, token)[0]
+    found = api.get("erasures-journal")
+    if acknowledge:
+        by = getpass.getuser() if by_user is None else by_user
+        found = api.post("erasures-journal/acknowledge", {"by": by})
+    if as_json:
+        write_json(found)
+    else:
+        write_line(f"{found['erasures']} erasures, last record number {found['sequence']}")
+        for each in found["breaks"]:
+            by = each["acknowledged_by"]
+            known = "OPEN" if by is None else f"acknowledged by {printable(by)}"
+            write_line(f"{show_time(each['found_ms'])}  {known}  {printable(each['reason'])}")
+    flush()
+    if any(each["acknowledged_by"] is None for each in found["breaks"]):
+        raise typer.Exit(NOT_DONE_EXIT)
+
+
 @app.command("public-key")
-def public_key(bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP) -> None:
+def public_key(
+    fingerprint: Annotated[
+        bool, typer.Option("--fingerprint", help="Short enough to be read to somebody.")
+    ] = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
     """Print the key that receipts are signed with, in hex; keep it where nobody can change it."""
     with connect(bootstrap) as client:
         name = apis_of(client)[0].get("erasures-public-key")["public_key"]
+    if name is not None and fingerprint:
+        from ledgerstone.erasure.sealing import fingerprint_of
+
+        name = fingerprint_of(bytes.fromhex(name))
     write_line(name or "none yet: it is made for the first erasure")
     flush()
     if name is None:

@@ -10,6 +10,7 @@ from ledgerstone.cli.admin_http import apis_of
 from ledgerstone.cli.erase import write_receipt
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, connect
 from ledgerstone.cli.output import flush, printable, write_line
+from ledgerstone.cli.receipt_keys import pin
 from ledgerstone.erasure.receipt import canonical
 from ledgerstone.erasure.receipt_text import render
 
@@ -25,7 +26,7 @@ def receipt(
         api = apis_of(client)[0]
     content = api.get(f"erasures/{erasure_id}/receipt")
     if out is not None:
-        write_receipt(api, erasure_id, out)
+        pin(write_receipt(api, erasure_id, out))
     if as_json:
         sys.stdout.write(canonical(content).decode("ascii"))
     else:

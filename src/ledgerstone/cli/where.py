@@ -9,7 +9,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from ledgerstone.cli.admin_http import AdminApi, AdminCallFailed, apis_of, topic_path
+from ledgerstone.cli.admin_http import (
+    AdminApi,
+    AdminCallFailed,
+    TokenOption,
+    apis_of,
+    topic_path,
+)
 from ledgerstone.cli.key_options import (
     KeyArgument,
     KeyBase64Option,
@@ -58,13 +64,14 @@ def where(
     key_base64: KeyBase64Option = None,
     key_file: KeyFileOption = None,
     as_json: JsonOption = False,
+    token: TokenOption = None,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show every record of a key: live, superseded or tombstone, and in which file."""
     wanted = need_key(key, key_hex, key_base64, key_file)
     with connect(bootstrap) as client:
         client.topic(topic)
-        apis = apis_of(client)
+        apis = apis_of(client, token)
     deadline_s = time.monotonic() + timeout
     body = {"key": in_base64(wanted)}
     asked = [(api, api.post(topic_path(topic, "where"), body)) for api in apis]

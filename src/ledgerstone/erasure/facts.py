@@ -63,6 +63,7 @@ class Facts:
     node_ids: Sequence[int] = ()  # every node that may hold the key
     in_flight: str | None = None  # a search, a write or a scan for this erasure is under way
     trouble: str | None = None  # why the broker cannot search, write or scan now
+    blocked_since_ms: int | None = None  # since when it was seen to wait for what has no end
     sealed_copies_left: bool = False  # the journal still has records from before the tombstone
     delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000

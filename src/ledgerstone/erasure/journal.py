@@ -23,11 +23,17 @@ from ledgerstone.erasure.erasure import (
     is_id,
 )
 from ledgerstone.erasure.key_print import KeyPrint
+from ledgerstone.erasure.shape import check_shape
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
 
 ERASURES_TOPIC: Final = "__erasures"
 VERSION: Final = 1
+# Fields that would be made of the letters of a text as well.
+_LISTS: Final = (
+    "awaited_verifiers", "stage_times", "searched_ends", "target_partitions", "tombstones",
+    "scans", "recreated", "elsewhere", "evidence",
+)  # fmt: skip
 
 
 class JournalRecord(NamedTuple):
@@ -97,6 +103,12 @@ def decode(value: bytes) -> Erasure:
         if content["version"] != VERSION:
             raise ValueError(f"version {content['version']!r}, only {VERSION} is known")
         erasure = _erasure_from(content)
+        check_shape(erasure, Erasure)
+        for name in _LISTS:
+            if not isinstance(content.get(name, []), list):
+                raise TypeError(f"{name} is no list")
+        if not erasure.stage_times:
+            raise ValueError("it was never in any stage")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptRecord(
             f"{len(value)} bytes that are no erasure: {type(error).__name__}: {error}"

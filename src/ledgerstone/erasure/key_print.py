@@ -23,6 +23,7 @@ _MASK: Final = (1 << 64) - 1
 _SIP_INFO: Final = b"ledgerstone sip"
 _ROLLING_INFO: Final = b"ledgerstone rolling"
 _SEAL_INFO: Final = b"ledgerstone seal"
+_JOURNAL_INFO: Final = b"ledgerstone journal"
 # Bounds the memory that a long key takes while its bytes are weighed.
 _CHUNK_BYTES: Final = 1 << 16
 
@@ -92,6 +93,11 @@ class PrintKey:
             hmac_of(self.hmac_key, topic, key),
             len(key.strip(_FILLING)),
         )
+
+
+def journal_key_of(salt: bytes) -> bytes:
+    """What links the records of the journal; see `journal_chain`."""
+    return _derived(salt, _JOURNAL_INFO)
 
 
 def hmac_of(salt: bytes, topic: str, key: bytes) -> bytes:

@@ -219,6 +219,17 @@ def _objection(erasure: Erasure, scan: ReplicaScan, facts: Facts) -> str | None:
     return None
 
 
+def standing_objection(erasure: Erasure, facts: Facts) -> str | None:
+    """What the last scans say against a receipt; it stands while the next one is under way."""
+    if erasure.stage is not Stage.UNLINKED:
+        return None
+    for scan in facts.scans:
+        objection = _objection(erasure, scan, facts)
+        if scan.started_ms >= erasure.stage_ms and objection is not None:
+            return f"node {scan.node_id}: {objection}"
+    return None
+
+
 def _scan_again(scans: Sequence[ReplicaScan], dirty: dict[int, str | None], now_ms: int) -> Step:
     waits, again = [], []
     for scan in scans:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, RecordSpan, Stage
 from ledgerstone.erasure.key_print import hmac_of
+from ledgerstone.erasure.receipt_shape import odd_fields
 from ledgerstone.erasure.scan_plan import why_not_raw
 from ledgerstone.erasure.sealing import is_signed_by, public_key_of, sign
 from ledgerstone.errors import InvariantViolation
@@ -49,6 +50,8 @@ class Verdict(NamedTuple):
     ok: bool
     reasons: tuple[str, ...]  # why not; empty where ok
     notes: tuple[str, ...] = ()  # what was, and what was not, checked
+    # Signed by whom the caller trusts. Without this, ok only says that the bytes hold together.
+    is_trusted: bool = False
 
 
 # -- issuing ------------------------------------------------------------------------------------
@@ -175,11 +178,13 @@ def verify(
         content = parse(data)
         _check_signature(content, public_key)
         _check_statements(content)
+        _check_kinds(content)
         note = _check_key(content, key, salt)
     except ReceiptRefused as refusal:
         return Verdict(False, (str(refusal),))
     signer = "the public key given" if public_key is not None else "the public key inside it"
-    return Verdict(True, (), (f"signed with {signer}, {content['public_key']}", note))
+    signed = f"signed with {signer}, {content['public_key']}"
+    return Verdict(True, (), (signed, note), is_trusted=public_key is not None)
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -221,6 +226,12 @@ def _check_statements(content: Mapping[str, Any]) -> None:
         counts = (each.get("records"), each.get("residue")) if isinstance(each, dict) else ()
         if counts != (0, 0):
             raise ReceiptRefused(f"a replica is not clean: {counts}")
+
+
+def _check_kinds(content: Mapping[str, Any]) -> None:
+    """Whoever shows it may rely on these."""
+    if odd := odd_fields(content):
+        raise ReceiptRefused(f"not what a receipt holds: {'; '.join(odd)[:200]}")
 
 
 def _check_key(content: Mapping[str, Any], key: bytes | None, salt: bytes | None) -> str:

@@ -4,6 +4,7 @@ Between the request and the tombstone the key must survive a restart, so the jou
 ChaCha20-Poly1305, bound to its erasure. Chance is handed in. Contract: README.md, "Secrets".
 """
 
+from hashlib import sha256
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -14,6 +15,8 @@ from ledgerstone.clock import Dice
 from ledgerstone.erasure.key_print import PrintKey
 from ledgerstone.errors import CorruptRecord
 
+FINGERPRINT: Final = "SHA256:"
+FINGERPRINT_DIGITS: Final = 32
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 
@@ -40,6 +43,11 @@ def unseal(sealed: bytes, *, erasure_id: str, print_key: PrintKey) -> bytes:
 
 def public_key_of(signing_seed: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(signing_seed).public_key().public_bytes_raw()
+
+
+def fingerprint_of(public_key: bytes) -> str:
+    """Short enough to be read over the telephone, too long to be met by trying keys."""
+    return FINGERPRINT + sha256(public_key).hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def sign(signing_seed: bytes, data: bytes) -> bytes:

@@ -22,7 +22,7 @@ from ledgerstone.errors import (
 from ledgerstone.group_config import GROUP_KEYS, parse_group_settings
 from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
-from ledgerstone.metadata.topic_names import check_topic_name
+from ledgerstone.metadata.topic_names import check_is_not_evidence, check_topic_name
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -149,6 +149,7 @@ def _check_resource(image: MetadataImage, key: ConfigResource) -> None:
             check_topic_name(key.name)
             if key.name not in image.topics:
                 raise UnknownTopicOrPartition(f"there is no topic {key.name!r}")
+            check_is_not_evidence(key.name, "keeps its settings")
         case ResourceType.BROKER:
             if key.name and key.name not in [str(broker_id) for broker_id in image.brokers]:
                 raise InvalidRequest(f"no broker has the id {key.name!r}")

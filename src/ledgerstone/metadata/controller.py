@@ -70,8 +70,11 @@ class Controller:
     ) -> Decision[AllocateProducerIdsResponse]:
         return broker_life.allocate_producer_ids(self._image, request)
 
-    def create_topics(self, request: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
-        return create_topics(self._image, self._config, request, self._dice)
+    def create_topics(
+        self, request: CreateTopicsRequest, *, by_broker: bool = False
+    ) -> Decision[CreateTopicsResponse]:
+        """`by_broker`: asked for by the broker itself, which may make the journal of erasures."""
+        return create_topics(self._image, self._config, request, self._dice, by_broker=by_broker)
 
     def auto_create_topics(self, names: Sequence[str]) -> Decision[CreateTopicsResponse]:
         """Topics somebody used without creating them; whether that is allowed was asked before."""

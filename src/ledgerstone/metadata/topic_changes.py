@@ -24,6 +24,7 @@ from ledgerstone.metadata.assignments import (
 from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.image import MetadataImage, TopicImage
 from ledgerstone.metadata.placement import place_replicas
+from ledgerstone.metadata.topic_names import check_is_not_evidence
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -89,6 +90,7 @@ def _topic_to_delete(
         raise UnknownTopicOrPartition(f"there is no topic {label}")
     if found.topic_id in doomed:
         raise InvalidRequest(f"topic {label} is named by its name and by its id")
+    check_is_not_evidence(found.name, "cannot be deleted")
     return found
 
 
@@ -118,6 +120,7 @@ def _new_partitions(
     topic = image.topics.get(wanted.name)
     if topic is None:
         raise UnknownTopicOrPartition(f"there is no topic {wanted.name!r}")
+    check_is_not_evidence(topic.name, "gets no more partitions")
     present = len(topic.partitions)
     if wanted.count <= present:
         raise InvalidPartitions(

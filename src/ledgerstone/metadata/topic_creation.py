@@ -28,7 +28,12 @@ from ledgerstone.metadata.config_entries import topic_entries
 from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.image import MetadataImage, ResourceType
 from ledgerstone.metadata.placement import place_replicas
-from ledgerstone.metadata.topic_names import CLUSTER_METADATA, check_topic_name, collision_key
+from ledgerstone.metadata.topic_names import (
+    CLUSTER_METADATA,
+    check_is_not_evidence,
+    check_topic_name,
+    collision_key,
+)
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsAssignment,
@@ -44,9 +49,15 @@ from ledgerstone.uuid_text import ZERO_UUID, random_uuid
 
 
 def create_topics(
-    image: MetadataImage, config: BrokerConfig, request: CreateTopicsRequest, dice: Dice
+    image: MetadataImage,
+    config: BrokerConfig,
+    request: CreateTopicsRequest,
+    dice: Dice,
+    *,
+    by_broker: bool = False,
 ) -> Decision[CreateTopicsResponse]:
-    creation = _Creation(image, config, dice)
+    """`by_broker`: the broker makes a topic of its own, which nobody else may make."""
+    creation = _Creation(image, config, dice, by_broker=by_broker)
     response = CreateTopicsResponse()
     total = sum(_partition_count(topic, config) for topic in request.topics)
     for topic, is_repeated in _each_name_once(request.topics):
@@ -91,9 +102,12 @@ def _partition_count(topic: CreateTopicsRequestTopic, config: BrokerConfig) -> i
 class _Creation:
     """One request's work: what it has made so far counts for the topics that follow."""
 
-    __slots__ = ("_config", "_dice", "_image", "_names", "records")
+    __slots__ = ("_by_broker", "_config", "_dice", "_image", "_names", "records")
 
-    def __init__(self, image: MetadataImage, config: BrokerConfig, dice: Dice) -> None:
+    def __init__(
+        self, image: MetadataImage, config: BrokerConfig, dice: Dice, *, by_broker: bool
+    ) -> None:
+        self._by_broker = by_broker
         self._image = image
         self._config = config
         self._dice = dice
@@ -131,6 +145,9 @@ class _Creation:
         if name == CLUSTER_METADATA:
             raise InvalidRequest(f"{name} is the cluster's own log and no topic")
         check_topic_name(name)
+        if not self._by_broker:
+            # Also under a name that would keep the broker from making it.
+            check_is_not_evidence(collision_key(name), "cannot be created")
         if name in self._image.topics:
             raise TopicAlreadyExists(f"topic {name!r} exists already")
         other = self._names.get(collision_key(name))

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from ledgerstone.broker_config import BrokerConfig
-from ledgerstone.errors import InvalidTopic
+from ledgerstone.errors import InvalidTopic, PolicyViolation
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
@@ -34,6 +34,16 @@ def check_topic_name(name: str) -> None:
     if _LEGAL.fullmatch(name) is None:
         raise InvalidTopic(
             f"topic name {name!r}: only ASCII letters, digits, '.', '_' and '-' are allowed"
+        )
+
+
+def check_is_not_evidence(name: str, what: str) -> None:
+    """PolicyViolation for the journal of erasures: what it holds proves deletes, so no client may
+    change what becomes of it. `what` is refused, as in "cannot be deleted"."""
+    if name == ERASURES:
+        raise PolicyViolation(
+            f"{name} {what}: {ERASURES} is the journal of erasures and their receipts, and the "
+            "broker alone keeps it"
         )
 
 

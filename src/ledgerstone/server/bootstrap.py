@@ -32,7 +32,7 @@ from ledgerstone.server.erasing import Erasing
 from ledgerstone.server.groups import Groups
 from ledgerstone.server.housekeeping import Housekeeping
 from ledgerstone.server.http import Api, HttpRequest, HttpServer, Page, Site
-from ledgerstone.server.http_api import handle
+from ledgerstone.server.http_api import handle, reads_only
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.monitor import routes
 from ledgerstone.server.runtime import Runtime
@@ -192,6 +192,7 @@ async def start_broker(
             site=None if make_site is None else make_site(broker, runtime.wake),
             is_readonly=config.ledgerstone_http_readonly,
             host_names=(*config.ledgerstone_http_hosts, *(each.host for each in advertised)),
+            reads_only=reads_only,
         )
         host, port = await http.start(http_socket)
         http_address = f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.erasure import changes
-from ledgerstone.erasure.audit_headers import iso_time
+from ledgerstone.erasure.audit_headers import check_text, iso_time
 from ledgerstone.erasure.erasure import Erasure, Evidence, ReplicaScan, Stage
 from ledgerstone.erasure.facts import Facts, SearchOutcome
-from ledgerstone.erasure.forecast import Forecast, forecast
-from ledgerstone.erasure.journal import ERASURES_TOPIC
+from ledgerstone.erasure.forecast import Forecast, forecast, why_not_in_time
+from ledgerstone.erasure.key_print import journal_key_of
 from ledgerstone.erasure.life import next_step
 from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.secrets_file import SECRETS_FILE, Secrets, load, load_or_create
@@ -55,6 +55,11 @@ class Outlook(NamedTuple):
     until_ms: int | None
     forecast: Forecast
 
+    @property
+    def reason(self) -> str:
+        """Why it may be late."""
+        return self.forecast.because or self.waits_for or "the work itself takes too long"
+
 
 @dataclass(slots=True)
 class _Sweep:
@@ -80,6 +85,8 @@ class Erasing:
     secrets: Secrets | None = None
     trouble: str | None = None  # why nothing can be done for any erasure
     outlooks: dict[str, Outlook] = field(default_factory=dict)
+    # Since when each was seen to wait for what has no end that is known; wall time.
+    blocked_since: dict[str, int] = field(default_factory=dict)
     # Since start: what searches and scans found, what is under way, what went wrong.
     searches: dict[str, SearchOutcome] = field(default_factory=dict)
     replica_scans: dict[str, ReplicaScan] = field(default_factory=dict)
@@ -101,30 +108,43 @@ class Erasing:
     def load(self, broker: "Broker") -> None:
         """At start. A journal that cannot be read stops erasures, not the broker."""
         try:
-            self.journal.load(broker)
-            self._load_secrets(broker)
+            self._load(broker)
         except DISK_REFUSED as error:
             self._stopped(f"{error}")
         if self.journal.unfinished:
             self.look_now()
 
-    def _load_secrets(self, broker: "Broker") -> None:
-        if not len(self.journal.book):
-            return
+    def _load(self, broker: "Broker") -> None:
         path = self.keys_path(broker)
-        secrets = load(broker.log_dir.fs, path)
+        secrets, refusal = None, f"{path} is missing; bring it back from a copy"
+        try:
+            secrets = load(broker.log_dir.fs, path)
+        except DISK_REFUSED as error:
+            refusal = str(error)
+        chain_key = None if secrets is None else journal_key_of(secrets.salt)
+        is_ours = self.journal.load(broker, chain_key)
+        if not is_ours:
+            self.journal = ErasureJournal()
+            self.journal.load(broker, None)
+        if self.journal.is_empty:
+            return
         if secrets is None:
-            raise LogStorageError(f"{path} is missing; bring it back from a copy")
+            raise LogStorageError(refusal)
         from ledgerstone.erasure.sealing import public_key_of
 
-        name = public_key_of(secrets.signing_seed).hex()
-        if self.journal.secrets_name not in (None, name):
+        public_key = public_key_of(secrets.signing_seed)
+        if not is_ours or self.journal.secrets_name not in (None, public_key.hex()):
             # With another salt no key is found again: every scan would be clean, and a lie.
             raise LogStorageError(
-                f"{path} is not the one the erasures were made with: its public key is {name}, "
-                f"theirs {self.journal.secrets_name}"
+                f"{path} is not the one the erasures were made with: its public key is "
+                f"{public_key.hex()}, theirs {self.journal.secrets_name}"
             )
         self.secrets = secrets
+        try:
+            self.journal.settle(broker, public_key)
+        except DISK_REFUSED as error:
+            # What was found is known, and is written down with the next record.
+            _LOG.error("erasures held up reason=%s", error)
 
     def _stopped(self, reason: str) -> None:
         self.trouble = reason
@@ -134,11 +154,6 @@ class Erasing:
         return self.keys_file or join(broker.log_dir.path, SECRETS_FILE)
 
     def metadata_changed(self, broker: "Broker", delta: Delta) -> None:
-        if any(topic.name == ERASURES_TOPIC for topic in delta.topics_deleted):
-            _LOG.warning("erasures forgotten reason=%s was deleted", ERASURES_TOPIC)
-            self.journal = ErasureJournal()
-            self.outlooks.clear()
-            self._sweep = None
         self.something_happened()
 
     # -- what users ask -----------------------------------------------------------------------
@@ -158,7 +173,16 @@ class Erasing:
             for each in requests
         ]
         self.keep(broker, made)
+        look = Look(broker, self._sights, self.asked)
+        for each in made:
+            # At once, so that who asks hears whether it can be done in time.
+            self._step(broker, look, each.id, now_ms)
         return made
+
+    def why_not_in_time(self, broker: "Broker", erasure: Erasure) -> str | None:
+        """For who has just asked for it."""
+        facts = self._facts(broker, Look(broker, self._sights, self.asked), erasure)
+        return why_not_in_time(erasure, facts, now_ms=broker.clock.now_ms())
 
     def cancel(self, broker: "Broker", erasure: Erasure, by: str) -> Erasure:
         self._check_works()
@@ -174,6 +198,14 @@ class Erasing:
         self.keep(broker, [successor])
         return successor
 
+    def acknowledge_breaks(self, broker: "Broker", by: str) -> None:
+        self._check_works()
+        check_text("by", by)
+        if not any(each.is_open for each in self.journal.breaks):
+            raise InvalidRequest("the journal has no break that is not acknowledged")
+        self.journal.acknowledge(broker, by)
+        _LOG.warning("journal of erasures acknowledged by=%s", by)
+
     def _check_works(self) -> None:
         if self.trouble is not None:
             raise LogStorageError(f"no erasures: {self.trouble}")
@@ -182,6 +214,9 @@ class Erasing:
         if self.secrets is None:
             path, now_ms = self.keys_path(broker), broker.clock.now_ms()
             self.secrets = load_or_create(broker.log_dir.fs, path, dice=broker.dice, now_ms=now_ms)
+        if self.journal.chain is None:
+            # Nothing was there to load: this is the first erasure.
+            self.journal.load(broker, journal_key_of(self.secrets.salt))
         if self.journal.secrets_name is None:
             from ledgerstone.erasure.sealing import public_key_of
 
@@ -264,7 +299,9 @@ class Erasing:
             # First all that can be written down, so that the rest is done for as many as possible.
             look.forget()
             return False
-        whole = make_round(sweep.pairs, now_ms=now_ms)
+        # One that was looked at in an earlier turn may have been cancelled since.
+        still_open = [pair for pair in sweep.pairs if self._is_open(pair[0].id)]
+        whole = make_round(still_open, now_ms=now_ms)
         self._take_shared(broker, whole)
         if not self._is_stale:
             self._schedule(broker, whole, took_ms=sweep.took_ms)
@@ -280,8 +317,12 @@ class Erasing:
         facts = self._facts(broker, look, erasure)
         step = next_step(erasure, facts, now_ms=now_ms)
         expected = forecast(erasure, facts, now_ms=now_ms)
-        self.outlooks[erasure.id] = Outlook(*steps.what_for(step), expected)
-        self._alarm(erasure, expected)
+        if expected.blocked_by is None:
+            self.blocked_since.pop(erasure.id, None)
+        else:
+            self.blocked_since.setdefault(erasure.id, now_ms)
+        outlook = self.outlooks[erasure.id] = Outlook(*steps.what_for(step), expected)
+        self._alarm(erasure, outlook)
         return erasure, step
 
     def _take_shared(self, broker: "Broker", made: Round) -> None:
@@ -336,6 +377,7 @@ class Erasing:
             node_ids=(broker.config.node_id,),
             in_flight=in_flight,
             trouble=trouble,
+            blocked_since_ms=self.blocked_since.get(erasure.id),
             sealed_copies_left=sealed,
             delete_retention_ms=retention_ms,
             file_delete_delay_ms=delay_ms,
@@ -373,10 +415,12 @@ class Erasing:
         self.in_flight.pop(erasure.id, None)
         self._sights.forget(erasure.topic, erasure.tombstones)
         self._alarmed.pop(erasure.id, None)
+        self.blocked_since.pop(erasure.id, None)
         self.outlooks.pop(erasure.id, None)
 
-    def _alarm(self, erasure: Erasure, expected: Forecast) -> None:
+    def _alarm(self, erasure: Erasure, outlook: Outlook) -> None:
         """Once when a deadline is about to be missed, once when it was."""
+        expected = outlook.forecast
         if not expected.will_miss or erasure.deadline_ms is None:
             self._alarmed.pop(erasure.id, None)
             return
@@ -388,5 +432,5 @@ class Erasing:
             logging.ERROR if expected.is_overdue else logging.WARNING,
             "erasure %s id=%s topic=%s stage=%s deadline=%s reason=%s",
             level, erasure.id, erasure.topic, erasure.stage.value, iso_time(erasure.deadline_ms),
-            expected.because or "the work itself takes too long",
+            outlook.reason,
         )  # fmt: skip

@@ -2,24 +2,41 @@
 
 The book changes by replay alone, after the records are durable. Beside the erasures the topic holds
 one record that names the secrets they were printed under, since with others no key would be found
-again and every scan would seem clean. Contract: erasure/README.md, "Journal".
+again and every scan would seem clean, and one that lists its own breaks. A record that is damaged
+or not the broker's is named and left out; the others go on. Contract: erasure/README.md, "Journal"
+and "Chain".
 """
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.erasure.erasure import Erasure
 from ledgerstone.erasure.journal import ERASURES_TOPIC, ErasureBook, JournalRecord, record_of
-from ledgerstone.errors import CorruptRecord, LogStorageError
+from ledgerstone.erasure.journal_breaks import (
+    BREAKS_KEY,
+    Break,
+    acknowledged,
+    decode_breaks,
+    encode_breaks,
+    with_found,
+)
+from ledgerstone.erasure.journal_chain import CHAIN_HEADER, Chain, Link, Mark, header_in
+from ledgerstone.erasure.journal_mark import MARK_FILE, MarkFile
+from ledgerstone.errors import CorruptRecord, KafkaError, LogStorageError
+from ledgerstone.fs import join
+from ledgerstone.metadata.image import ConfigResource, ResourceType
+from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
-from ledgerstone.records.batch import iter_headers
-from ledgerstone.records.builder import build_batch
+from ledgerstone.protocol.messages.metadata_records import ConfigRecord
+from ledgerstone.records.batch import iter_headers, verify_crc
+from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
@@ -30,6 +47,7 @@ from ledgerstone.types import TopicPartition
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
 
+_LOG: Final = logging.getLogger(__name__)
 JOURNAL: Final = TopicPartition(ERASURES_TOPIC, 0)
 _SECRETS_KEY: Final = b"secrets"
 _SECRETS_VERSION: Final = 1
@@ -55,6 +73,16 @@ class SealedAt(NamedTuple):
     superseded_at: int | None
 
 
+class _Read(NamedTuple):
+    """A record of the log, or why there is none at an offset."""
+
+    offset: int
+    key: bytes | None = None
+    value: bytes | None = None
+    link: bytes | None = None
+    problem: str | None = None
+
+
 @dataclass(slots=True)
 class ErasureJournal:
     book: ErasureBook = field(default_factory=ErasureBook)
@@ -62,13 +90,81 @@ class ErasureJournal:
     secrets_name: str | None = None
     sealed: dict[str, SealedAt] = field(default_factory=dict)
     unfinished: dict[str, None] = field(default_factory=dict)  # ids, the oldest first
+    breaks: list[Break] = field(default_factory=list)
+    chain: Chain | None = None  # None until the secrets are known
+    mark_trouble: str | None = None  # why it is not remembered how far the journal has gone
+    _mark_file: MarkFile | None = None
+    # Found by this start, and not written down yet; and what a foreign record stands in front of.
+    _has_news: bool = False
+    _to_write_again: dict[str, None] = field(default_factory=dict)
 
-    def load(self, broker: "Broker") -> None:
-        """At start; does nothing before the topic exists."""
-        if ERASURES_TOPIC not in broker.image.topics:
-            return
-        for offset, key, value in _records(broker.partitions.get(JOURNAL).log):
-            self._replay(offset, key, value)
+    # -- life cycle ---------------------------------------------------------------------------
+
+    def load(self, broker: "Broker", chain_key: bytes | None) -> bool:
+        """At start. Without the key the links are not looked at. False where there are links and
+        none is of this key: then the secrets are others, and nothing was read."""
+        mark = self._marks(broker).read()
+        chain = None if chain_key is None else Chain(chain_key, mark)
+        problems: list[str] = []
+        has_links = False
+        if ERASURES_TOPIC in broker.image.topics:
+            _restore_configs(broker)
+            for each in _records(broker.partitions.get(JOURNAL).log):
+                has_links |= each.link is not None
+                problem = self._load_one(each, chain)
+                if problem is not None:
+                    problems.append(f"offset {each.offset}: {problem}")
+        if chain is not None:
+            if has_links and not chain.linked:
+                return False
+            problems += chain.problems_at_end()
+            chain.go_on_after(mark)
+        self.chain = chain
+        self._found(broker, problems)
+        return True
+
+    def _load_one(self, each: _Read, chain: Chain | None) -> str | None:
+        """What is wrong with it."""
+        if each.problem is not None or each.key is None:
+            return each.problem or "it has no key"
+        problem = None
+        if chain is not None:
+            taken = chain.take(each.key, each.value, each.link)
+            if not taken.counts:
+                self._to_write_again[each.key.decode("ascii", "replace")] = None
+                return taken.problem
+            problem = taken.problem
+        try:
+            self._replay(each.offset, each.key, each.value)
+        except CorruptRecord as error:
+            return str(error)
+        return problem
+
+    def _found(self, broker: "Broker", problems: Sequence[str]) -> None:
+        known = [each.reason for each in self.breaks]
+        self.breaks = with_found(self.breaks, problems, now_ms=broker.clock.now_ms())
+        for each in self.breaks[len(known) :]:
+            self._has_news = True
+            _LOG.error("journal of erasures broken partition=%s reason=%s", JOURNAL, each.reason)
+
+    @property
+    def is_empty(self) -> bool:
+        has_marks = self._mark_file is not None and self._mark_file.mark is not None
+        return not (len(self.book) or self.secrets_name or self.breaks or has_marks)
+
+    def settle(self, broker: "Broker", public_key: bytes) -> None:
+        """After a load: what was found is written down, an older journal gets its chain, and a
+        foreign record does not take the place of the one it stands in front of."""
+        assert self.chain is not None
+        again = [self.book.get(each) for each in self._to_write_again]
+        self._to_write_again.clear()
+        if not self.chain.linked or self.secrets_name is None:
+            self.name_secrets(broker, public_key)
+        if again or self._has_news:
+            self.append(broker, [each for each in again if each is not None])
+        # What a killed process has appended may be read before it is on disk.
+        broker.partitions.get(JOURNAL).log.flush()
+        self._remember(broker)
 
     def append(self, broker: "Broker", erasures: Sequence[Erasure]) -> None:
         """Durable, then true."""
@@ -77,6 +173,13 @@ class ErasureJournal:
     def name_secrets(self, broker: "Broker", public_key: bytes) -> None:
         content = {"version": _SECRETS_VERSION, "public_key": public_key.hex()}
         self._append(broker, [JournalRecord(_SECRETS_KEY, json.dumps(content).encode())])
+
+    def acknowledge(self, broker: "Broker", by: str) -> None:
+        """Somebody knows of the breaks; they stay in the journal."""
+        now_ms = broker.clock.now_ms()
+        content = encode_breaks(acknowledged(self.breaks, by=by, now_ms=now_ms))
+        self._has_news = False
+        self._append(broker, [JournalRecord(BREAKS_KEY, content)])
 
     def get(self, erasure_id: str) -> Erasure:
         """One that is known to be there."""
@@ -91,7 +194,9 @@ class ErasureJournal:
             topic = CreateTopicsRequestTopic(
                 name=ERASURES_TOPIC, num_partitions=1, replication_factor=-1, configs=configs
             )
-            decision = broker.controller.create_topics(CreateTopicsRequest(topics=[topic]))
+            decision = broker.controller.create_topics(
+                CreateTopicsRequest(topics=[topic]), by_broker=True
+            )
             refusal = decision.response.topics[0]
             if refusal.error_code:
                 text = f"{ERASURES_TOPIC} cannot be created: {refusal.error_message}"
@@ -103,21 +208,59 @@ class ErasureJournal:
 
     def _append(self, broker: "Broker", records: Sequence[JournalRecord]) -> None:
         partition = self.partition(broker)
+        assert self.chain is not None, "the journal without its chain"
+        if self._has_news:
+            records = [*records, JournalRecord(BREAKS_KEY, encode_breaks(self.breaks))]
         now_ms = broker.clock.now_ms()
+        linked = list(zip(records, self.chain.links_for(records), strict=True))
         placed: list[tuple[int, JournalRecord]] = []
-        for chunk in _chunks(records):
-            batch = build_batch([(now_ms, key, value, ()) for key, value in chunk])
-            result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR)
-            broker.appended(JOURNAL, len(batch))
-            placed += zip(range(result.first_offset, result.last_offset + 1), chunk, strict=True)
-        # Crash here: what was appended is replayed by the next start, or was never there.
-        partition.log.flush()
-        for offset, (key, value) in placed:
-            self._replay(offset, key, value)
+        try:
+            for chunk in _chunks(linked):
+                batch = build_batch([_parts(now_ms, *each) for each in chunk])
+                result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR)
+                broker.appended(JOURNAL, len(batch))
+                offsets = range(result.first_offset, result.last_offset + 1)
+                for offset, (record, link) in zip(offsets, chunk, strict=True):
+                    # In the log from here on, so no other record may get its number.
+                    self.chain.take(*record, link.encode())
+                    placed.append((offset, record))
+        finally:
+            # Also where a later batch was refused.
+            # Crash here: what was appended is replayed by the next start, or was never there.
+            partition.log.flush()
+            for offset, (key, value) in placed:
+                self._replay(offset, key, value)
+        self._has_news = False
+        self._remember(broker)
+
+    def _remember(self, broker: "Broker") -> None:
+        """After the journal is synced, so that it is never behind what is remembered of it."""
+        chain, marks = self.chain, self._marks(broker)
+        assert chain is not None
+        if marks.mark is not None and marks.mark.sequence >= chain.sequence:
+            return
+        try:
+            # Crash before: the journal is ahead of its mark, which is no harm.
+            marks.write(Mark(chain.sequence, chain.previous))
+        except OSError as error:
+            # Nothing is lost; a loss would be noticed later. The next record tries again.
+            self.mark_trouble = f"{marks.path} cannot be written: {error}"
+            _LOG.error("journal of erasures not marked reason=%s", self.mark_trouble)
+        else:
+            self.mark_trouble = None
+
+    def _marks(self, broker: "Broker") -> MarkFile:
+        if self._mark_file is None:
+            log_dir = broker.log_dir
+            self._mark_file = MarkFile(log_dir.fs, join(log_dir.path, MARK_FILE))
+        return self._mark_file
 
     def _replay(self, offset: int, key: bytes, value: bytes | None) -> None:
         if key == _SECRETS_KEY:
             self.secrets_name = _name_in(value)
+            return
+        if key == BREAKS_KEY:
+            self.breaks = [] if value is None else decode_breaks(value)
             return
         self.book.replay(key, value)
         erasure_id = key.decode()
@@ -136,31 +279,71 @@ def _name_in(value: bytes | None) -> str | None:
     if value is None:
         return None
     try:
-        return str(json.loads(value)["public_key"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptRecord(f"{ERASURES_TOPIC}: the name of the secrets: {error}") from error
+        name = json.loads(value)["public_key"]
+        if bytes.fromhex(name).hex() != name:
+            raise ValueError("it is not spelled as we do")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptRecord(f"{len(value)} bytes that name no secrets: {error}") from error
+    return str(name)
 
 
-def _chunks(records: Iterable[JournalRecord]) -> Iterator[list[JournalRecord]]:
-    chunk: list[JournalRecord] = []
+def _restore_configs(broker: "Broker") -> None:
+    """No client may weaken them; older brokers let them, and what is on disk may be older."""
+    resource = ConfigResource(ResourceType.TOPIC, ERASURES_TOPIC)
+    present = broker.image.config_of(resource)
+    weakened = [name for name, text in _CONFIGS.items() if present.get(name) != text]
+    if not weakened:
+        return
+    _LOG.error(
+        "journal of erasures had other settings, they are set back topic=%s settings=%s",
+        ERASURES_TOPIC, ",".join(f"{name}={present.get(name)}" for name in weakened),
+    )  # fmt: skip
+    records: list[MetadataRecord] = [
+        ConfigRecord(
+            resource_type=ResourceType.TOPIC,
+            resource_name=ERASURES_TOPIC,
+            name=name,
+            value=_CONFIGS[name],
+        )
+        for name in weakened
+    ]
+    broker.commit_metadata(records)
+
+
+_Linked = tuple[JournalRecord, Link]
+
+
+def _parts(now_ms: int, record: JournalRecord, link: Link) -> RecordParts:
+    return now_ms, record.key, record.value, ((CHAIN_HEADER, link.encode()),)
+
+
+def _chunks(records: Iterable[_Linked]) -> Iterator[list[_Linked]]:
+    chunk: list[_Linked] = []
     size = 0
-    for record in records:
+    for record, link in records:
         if chunk and size + len(record.value) > _BATCH_BYTES:
             yield chunk
             chunk, size = [], 0
-        chunk.append(record)
+        chunk.append((record, link))
         size += len(record.value)
     if chunk:
         yield chunk
 
 
-def _records(log: PartitionLog) -> Iterator[tuple[int, bytes, bytes | None]]:
+def _records(log: PartitionLog) -> Iterator[_Read]:
+    """Every record; a batch that cannot be read is told by its offset, and the next is read."""
     offset = log.log_start_offset
     while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
         batches = piece.read()
         for position, header in iter_headers(batches):
-            if not header.is_control:
-                for record in iter_records(batches, position):
-                    if record.key is not None:
-                        yield record.offset, record.key, record.value
             offset = header.next_offset
+            if header.is_control:
+                continue
+            try:
+                verify_crc(batches, position, header)
+                records = list(iter_records(batches, position))
+            except KafkaError as error:
+                yield _Read(header.base_offset, problem=f"the batch cannot be read: {error}")
+                continue
+            for record in records:
+                yield _Read(record.offset, record.key, record.value, header_in(record.headers))

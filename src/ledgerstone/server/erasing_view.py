@@ -4,11 +4,13 @@ Nothing here knows a key: an erasure is shown by its id and the keyed hash that 
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, Outcome, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings
+from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.metrics import Sample
 
@@ -50,6 +52,8 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
         "will_miss": bool(expected and expected.will_miss),
         "is_overdue": is_overdue(broker, erasure),
         "because": expected.because if expected else "",
+        "blocked_by": expected.blocked_by if expected else None,
+        "blocked_since_ms": broker.erasing.blocked_since.get(erasure.id),
         "met_deadline": erasure.met_deadline,
         "tombstones": [each._asdict() for each in erasure.tombstones],
         "recreated": [each._asdict() for each in erasure.recreated],
@@ -77,16 +81,60 @@ def complaints(broker: Broker) -> Iterator[str]:
     erasing = broker.erasing
     if erasing.trouble is not None:
         yield f"erasures: {erasing.trouble}"
+    if erasing.journal.mark_trouble is not None:
+        yield f"erasures: {erasing.journal.mark_trouble}"
+    yield from _breaks(broker)
     unfinished = [erasing.journal.get(each) for each in erasing.journal.unfinished]
     overdue = [each for each in unfinished if is_overdue(broker, each)]
     for each in overdue[:_SHOWN_COMPLAINTS]:
         assert each.deadline_ms is not None
         outlook = erasing.outlooks.get(each.id)
-        why = outlook.forecast.because or outlook.waits_for if outlook else None
+        why = outlook.reason if outlook else "it goes on"
         due = iso_time(each.deadline_ms)
-        yield f"{each.id}: {status_of(broker, each)}, was due {due}: {why or 'it goes on'}"
+        yield f"{each.id}: {status_of(broker, each)}, was due {due}: {why}"
     if len(overdue) > _SHOWN_COMPLAINTS:
         yield f"erasures: {len(overdue) - _SHOWN_COMPLAINTS} more are overdue"
+    yield from _blocked(broker, [each for each in unfinished if not is_overdue(broker, each)])
+
+
+def _blocked(broker: Broker, erasures: list[Erasure]) -> Iterator[str]:
+    """Those that waiting does not help. One that only takes longer than was asked for is counted
+    in the metrics: whoever asked was told."""
+    outlooks = broker.erasing.outlooks
+    found = []
+    for each in erasures:
+        outlook = outlooks.get(each.id)
+        if outlook is not None and outlook.forecast.will_miss and outlook.forecast.blocked_by:
+            found.append((each, outlook.forecast.blocked_by))
+    for each, reason in found[:_SHOWN_COMPLAINTS]:
+        assert each.deadline_ms is not None
+        due = iso_time(each.deadline_ms)
+        yield f"{each.id}: {status_of(broker, each)}, at risk, is due {due}: {reason}"
+    if len(found) > _SHOWN_COMPLAINTS:
+        yield f"erasures: {len(found) - _SHOWN_COMPLAINTS} more are at risk"
+
+
+def _breaks(broker: Broker) -> Iterator[str]:
+    found = [each for each in broker.erasing.journal.breaks if each.is_open]
+    for each in found[:_SHOWN_COMPLAINTS]:
+        yield f"the journal of erasures, {ERASURES_TOPIC}: {each.reason}"
+    if found:
+        yield (
+            f"the journal of erasures: {len(found)} of such, evidence may be missing; "
+            "`ledgerstone erasures journal --acknowledge` once you know why"
+        )
+
+
+def journal_json(broker: Broker) -> dict[str, Any]:
+    """How far the journal has gone, and what was ever wrong with it."""
+    journal = broker.erasing.journal
+    return {
+        "now_ms": broker.clock.now_ms(),
+        "sequence": None if journal.chain is None else journal.chain.sequence,
+        "erasures": len(journal.book),
+        "trouble": broker.erasing.trouble or journal.mark_trouble,
+        "breaks": [asdict(each) for each in journal.breaks],
+    }
 
 
 def samples(broker: Broker) -> Iterator[Sample]:
@@ -103,10 +151,14 @@ def samples(broker: Broker) -> Iterator[Sample]:
          "Erasures past their deadline that are not done."),
         ("at_risk", _count(each.forecast.will_miss for each in erasing.outlooks.values()),
          "Erasures that miss their deadline as things are, overdue ones included."),
+        ("blocked", len(erasing.blocked_since),
+         "Erasures that wait for something that does not end by waiting."),
         ("residue_found", _count(status_of(broker, each) == RESIDUE_FOUND for each in erasures),
          "Erasures that get no receipt because the key was found again."),
         ("stopped", int(erasing.trouble is not None),
          "1 while no erasure can go on, as without the secrets file."),
+        ("journal_breaks", _count(each.is_open for each in erasing.journal.breaks),
+         "What was found wrong with the journal of erasures and nobody has acknowledged."),
     ):  # fmt: skip
         yield Sample(f"ledgerstone_erasures_{name}", "gauge", text, value)
     deadlines = [each.deadline_ms for each in erasures if not each.is_over]

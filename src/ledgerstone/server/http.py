@@ -2,8 +2,9 @@
 
 Small on purpose: one request per connection, everything bounded. Answers come from functions that
 were handed in; nothing here knows a broker. What changes something is taken only where the port is
-bound to this machine and not called read-only, from a program (a web page cannot send JSON here
-without being asked first) or from a form that the site vouches for. Whoever asks for anything must
+not called read-only: from a program that carries the token, which no web page has; or, where the
+port is bound to this machine, from any program (a web page cannot send JSON here without being
+asked first) or a form that the site vouches for. Whoever asks for anything without the token must
 call this port by a name of its own, so that a foreign page cannot reach it through another.
 """
 
@@ -98,6 +99,9 @@ class Site(Protocol):
     def is_question(self, path: str) -> bool:
         """Whether a form sent there only asks: who may read may send it."""
 
+    def has_token(self, request: HttpRequest) -> bool:
+        """Whether it carries the token that was shown to whoever started the broker."""
+
     def check_form(self, request: HttpRequest) -> None:
         """Before the body of a form is read; BadRequest for whoever may not send one."""
 
@@ -113,6 +117,7 @@ class HttpServer:
         site: Site | None = None,
         is_readonly: bool = False,
         host_names: Sequence[str] = (),
+        reads_only: Callable[[str], bool] = lambda path: False,
     ) -> None:
         """`host_names` are those that people and monitors may call this port by, beside addresses;
         `*` is any."""
@@ -122,6 +127,8 @@ class HttpServer:
         self._is_readonly = is_readonly
         self._host_names = frozenset(name.lower() for name in host_names)
         self._throttle = Throttle()
+        # Of a path: whether a POST to it changes nothing.
+        self._reads_only = reads_only
         self._server: asyncio.Server | None = None
         self._connection_count = 0
         self._is_local = False
@@ -281,6 +288,9 @@ class HttpServer:
         if host is None and request.method in ("GET", "HEAD"):
             # No browser leaves it out; some health checks do.
             return
+        if self._site is not None and self._site.has_token(request):
+            # No page has it, so no page sent this.
+            return
         name = _name_in(host or "")
         if name == "localhost" or name in self._host_names or "*" in self._host_names:
             return
@@ -291,12 +301,17 @@ class HttpServer:
             raise BadRequest(403, reason)
 
     def _check_may_change(self, request: HttpRequest) -> None:
-        if self._is_readonly:
+        if self._is_readonly and not self._reads_only(request.path):
             raise BadRequest(403, "nothing is changed through this port: ledgerstone.http.readonly")
-        if not self._is_local:
-            reason = "changes are taken only where ledgerstone.http.listener is a loopback address"
-            raise BadRequest(403, reason)
         content_type = _content_type(request)
+        if self._site is not None and content_type == _JSON and self._site.has_token(request):
+            return
+        if not self._is_local:
+            reason = (
+                "ledgerstone.http.listener is no loopback address: this takes a program with the "
+                "token, Authorization: Bearer …, that the broker wrote to its ready file"
+            )
+            raise BadRequest(403, reason)
         if content_type == _FORM and self._site is not None:
             self._site.check_form(request)
         elif content_type != _JSON:

@@ -31,6 +31,15 @@ LONGEST_ADVANCE_MS: Final = 100 * 366 * 86_400_000
 _HISTORY_LIMIT: Final = 1000
 
 
+def reads_only(path: str) -> bool:
+    """Whether a POST to the path changes nothing: a body keeps keys out of addresses."""
+    match path.removeprefix(PREFIX).split("/"):
+        case ["topics", _, "where"]:
+            return path.startswith(PREFIX)
+        case _:
+            return False
+
+
 def handle(broker: Broker, request: HttpRequest) -> Page | None:
     """None for a path that is not the API's."""
     if not request.path.startswith(PREFIX):

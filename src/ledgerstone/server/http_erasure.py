@@ -4,12 +4,15 @@
     GET  /api/v1/searches/N                      what it found
     POST /api/v1/topics/T/erasures {"key": … or "keys": […], "reason", "requested_by",
          "within_ms" or "deadline_ms", "after_ms", "verifiers"}
-    GET  /api/v1/erasures[?overdue][?topic=T][?stage=S]   the newest first
+    GET  /api/v1/erasures[?overdue][?open][?topic=T][?stage=S][?after=ID][?limit=N]
+         the newest first, at most 1000; `next` is what to ask `after` for the rest
     GET  /api/v1/erasures/ID
     POST /api/v1/erasures/ID/cancel {"by": …}
     GET  /api/v1/erasures/ID/receipt             the very bytes that were signed
     POST /api/v1/erasures/ID/evidence {"verifier", "output", "verdict", "evidence"}
     GET  /api/v1/erasures-public-key             what receipts of this broker are signed with
+    GET  /api/v1/erasures-journal                how far the journal is, and its breaks
+    POST /api/v1/erasures-journal/acknowledge {"by": …}   the breaks are known
 
 Keys come in base64 and in bodies alone, since paths are logged; no answer repeats one.
 """
@@ -26,13 +29,13 @@ from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing_scans import files_of, missing_partition
-from ledgerstone.server.erasing_view import erasure_json, is_overdue
+from ledgerstone.server.erasing_view import erasure_json, is_overdue, journal_json
 from ledgerstone.server.http import HttpRequest, Page
 from ledgerstone.server.http_json import Refused, body_of
 from ledgerstone.types import TopicPartition
 
 MAX_KEYS: Final = 1_000
-_LISTED: Final = 1_000
+MAX_LISTED: Final = 1_000
 Calls = Mapping[str, Callable[[], object]]
 T = TypeVar("T")
 
@@ -48,6 +51,10 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
             return {"POST": lambda: _erase(broker, topic, request)}
         case ["erasures"]:
             return {"GET": lambda: _list(broker, request)}
+        case ["erasures-journal"]:
+            return {"GET": lambda: journal_json(broker)}
+        case ["erasures-journal", "acknowledge"]:
+            return {"POST": lambda: _acknowledge(broker, request)}
         case ["erasures-public-key"]:
             return {"GET": lambda: _public_key(broker)}
         case ["erasures", erasure_id]:
@@ -126,6 +133,8 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
     made = _answering(lambda: broker.erasing.request(broker, requests))
     return {
         "now_ms": broker.clock.now_ms(),
+        # All have the same topic and deadline.
+        "warning": broker.erasing.why_not_in_time(broker, made[0]),
         "erasures": [erasure_json(broker, each) for each in made],
     }
 
@@ -155,13 +164,34 @@ def _list(broker: Broker, request: HttpRequest) -> object:
         for each in reversed(list(broker.erasing.journal.book))
         if query.get("topic") in (None, each.topic)
         and stage in (None, each.stage.value)
+        and ("open" not in query or not each.is_over)
         and ("overdue" not in query or is_overdue(broker, each))
     ]
+    total, found = len(found), _after(found, query.get("after"))
+    shown = found[: _limit(query)]
     return {
         "now_ms": broker.clock.now_ms(),
-        "total": len(found),
-        "erasures": [erasure_json(broker, each) for each in found[:_LISTED]],
+        "total": total,
+        "erasures": [erasure_json(broker, each) for each in shown],
+        # What to ask `after` for the rest; null where there is none.
+        "next": shown[-1].id if shown and len(shown) < len(found) else None,
     }
+
+
+def _after(erasures: list[Erasure], erasure_id: str | None) -> list[Erasure]:
+    if erasure_id is None:
+        return erasures
+    for index, each in enumerate(erasures):
+        if each.id == erasure_id:
+            return erasures[index + 1 :]
+    raise Refused(404, f"there is no erasure {erasure_id[:40]} among these")
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    text = query.get("limit", str(MAX_LISTED))
+    if not (text.isascii() and text.isdecimal()) or not 0 <= int(text[:9]) <= MAX_LISTED:
+        raise Refused(400, f"limit must be a number up to {MAX_LISTED}")
+    return int(text)
 
 
 def _one(broker: Broker, erasure_id: str) -> object:
@@ -195,6 +225,12 @@ def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     )
     taken = _answering(lambda: broker.erasing.give_evidence(broker, erasure, evidence))
     return erasure_json(broker, taken)
+
+
+def _acknowledge(broker: Broker, request: HttpRequest) -> object:
+    by = _text(body_of(request), "by")
+    _answering(lambda: broker.erasing.acknowledge_breaks(broker, by))
+    return journal_json(broker)
 
 
 def _public_key(broker: Broker) -> object:

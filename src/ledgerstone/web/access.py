@@ -34,6 +34,11 @@ class Access:
     def is_token(self, text: str) -> bool:
         return _same(text, self.token)
 
+    def is_bearer(self, headers: Mapping[str, str]) -> bool:
+        """Whether a program carries the token itself; a browser never does by itself."""
+        scheme, _, text = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self.is_token(text.strip())
+
     def cookie(self, port: int) -> str:
         """The header that lets its holder in until the browser is closed."""
         return f"{_cookie_name(port)}={self._session}; Path=/; HttpOnly; SameSite=Strict"

@@ -79,6 +79,9 @@ class PageSite:
     def is_question(self, path: str) -> bool:
         return matched(QUESTION, path) is not None
 
+    def has_token(self, request: HttpRequest) -> bool:
+        return self._access.is_bearer(request.headers)
+
     def check_form(self, request: HttpRequest) -> None:
         is_known = self._access.is_known(request.headers, self._port)
         if self.is_question(request.path):

@@ -4,9 +4,9 @@ import pytest
 
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.facts import Facts
-from ledgerstone.erasure.forecast import WORK_MS, forecast
+from ledgerstone.erasure.forecast import WORK_MS, Forecast, forecast, why_not_in_time
 from ledgerstone.types import INT64_MAX
-from tests.unit.erasure.making import DAY_MS, T0, at_stage, partition, requested
+from tests.unit.erasure.making import DAY_MS, T0, at_stage, partition, requested, scan
 
 DELAY_MS = 60_000
 STAMPED = {"first_dirty_offset": 10}
@@ -134,6 +134,77 @@ def test_short_deadline_has_a_tenth_of_it_as_lead() -> None:
     assert late.because == "the scan worker died"
 
 
+@pytest.mark.parametrize(("waited_ms", "alarms"), [(3_599_999, False), (3_600_000, True)])
+def test_what_has_lasted_for_an_hour_alarms_weeks_before_the_deadline(
+    waited_ms: int, alarms: bool
+) -> None:
+    shut = partition(waits_for="producer 7 has a transaction open")
+    now_ms = T0 + DAY_MS
+    facts = Facts(partitions={0: shut}, delete_retention_ms=0, blocked_since_ms=now_ms - waited_ms)
+
+    found = forecast(at_stage(Stage.TOMBSTONED), facts, now_ms=now_ms)
+
+    assert found.will_miss is alarms
+    assert found.blocked_by == "customers-0: producer 7 has a transaction open"
+
+
+def test_residue_is_what_blocks_also_while_the_next_scan_runs() -> None:
+    erasure = at_stage(Stage.UNLINKED)
+    dirty = scan(
+        started_ms=erasure.stage_ms, residue=2, residue_places=("notes.txt at 7", "b at 1")
+    )
+    facts = Facts(scans=[dirty], in_flight="a scan of every file is under way")
+
+    found = forecast(erasure, facts, now_ms=T0 + 31 * DAY_MS)
+
+    assert found.is_overdue
+    assert found.because == "node 1: 2 times the key outside of records: notes.txt at 7; b at 1"
+    assert found.blocked_by == found.because
+
+
+def test_hold_that_ends_after_the_deadline_blocks_and_one_that_ends_before_does_not() -> None:
+    def held_until(opens_at_ms: int) -> Forecast:
+        held = partition(**STAMPED, horizon_ms=T0, waits_for="group b", opens_at_ms=opens_at_ms)
+        return forecast(at_stage(Stage.STAMPED), Facts(partitions={0: held}), now_ms=T0)
+
+    late, early = held_until(T0 + 31 * DAY_MS), held_until(T0 + 20 * DAY_MS)
+
+    assert (late.will_miss, late.blocked_by) == (True, "customers-0: group b")
+    assert (early.will_miss, early.blocked_by) == (False, None)
+
+
+def test_who_asks_for_too_much_is_told_by_how_much_and_what_would_help() -> None:
+    erasure = requested(deadline_ms=T0 + 3_600_000)
+    facts = Facts(delete_retention_ms=DAY_MS)
+
+    said = why_not_in_time(erasure, facts, now_ms=T0) or ""
+
+    assert "the deadline 2027-01-15T09:00:00.000Z cannot be met" in said
+    assert "not before 2027-01-16T08:02:00.000Z" in said
+    assert "delete.retention.ms=86400000 counts from the first pass" in said
+    assert f"set delete.retention.ms of customers to at most {3_600_000 - 120_000}" in said
+    assert "give it at least 1442 minutes" in said
+    # Which is true.
+    helped = Facts(delete_retention_ms=3_600_000 - 120_000)
+    assert why_not_in_time(erasure, helped, now_ms=T0) is None
+    later = requested(deadline_ms=T0 + 1442 * 60_000)
+    assert why_not_in_time(later, facts, now_ms=T0) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "retention_ms", "part"),
+    [
+        ({"deadline_ms": T0 + 1000}, 0, "To meet it, give it at least 2 minutes"),
+        ({"deadline_ms": T0 + DAY_MS, "after_ms": DAY_MS - 1}, 0, "it is scheduled for"),
+        ({"deadline_ms": T0 + DAY_MS}, INT64_MAX, "it will be done never"),
+    ],
+)
+def test_other_reasons_are_told_too(given: dict[str, int], retention_ms: int, part: str) -> None:
+    facts = Facts(delete_retention_ms=retention_ms)
+
+    assert part in (why_not_in_time(requested(**given), facts, now_ms=T0) or "")
+
+
 def test_past_deadline_is_overdue() -> None:
     found = forecast(requested(), Facts(), now_ms=T0 + 31 * DAY_MS)
 
@@ -154,7 +225,7 @@ def test_erasure_without_a_deadline_never_alarms() -> None:
 def test_proven_erasure_has_nothing_left_to_miss(stage: Stage) -> None:
     found = forecast(at_stage(stage), Facts(), now_ms=T0 + 99 * DAY_MS)
 
-    assert found == (None, False, False, "")
+    assert found == (None, False, False, "", None)
 
 
 def test_deadline_is_met_by_the_proof_not_by_the_receipt() -> None:

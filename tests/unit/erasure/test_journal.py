@@ -121,6 +121,21 @@ def test_damaged_field_is_refused(change: dict[str, Any]) -> None:
         decode(json.dumps({**content, **change}).encode())
 
 
+@pytest.mark.parametrize("name", sorted(json.loads(encode(full()))))
+@pytest.mark.parametrize("odd", [None, True, 7, -1.5, "x", "", [], [[]], [None], {}, {"a": 1}])
+def test_field_of_another_type_is_refused_or_what_it_says(name: str, odd: object) -> None:
+    content = {**json.loads(encode(full())), name: odd}
+
+    try:
+        erasure = decode(json.dumps(content).encode())
+    except CorruptRecord:
+        return
+
+    # It is one that could have been written.
+    assert decode(encode(erasure)) == erasure
+    assert json.loads(encode(erasure))[name] == odd
+
+
 @pytest.mark.parametrize("value", [b"[]", b"null", b"7", b"[" * 100_000, b"\xff"])
 def test_value_that_is_no_object_is_refused(value: bytes) -> None:
     with pytest.raises(CorruptRecord):

@@ -1,6 +1,7 @@
 """Receipts: what they say, that no changed byte passes, and how they read."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -246,3 +247,67 @@ def test_missed_deadline_is_shown() -> None:
     made = receipt(at_stage(Stage.VERIFIED, requested(deadline_ms=T0 + 1)))
 
     assert ", MISSED" in render(parse(made))
+
+
+# -- odd kinds ------------------------------------------------------------------------------------
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    0,
+    7,
+    -1.5,
+    "",
+    "x",
+    [],
+    [None],
+    [[]],
+    [{}],
+    {},
+    {"a": 1},
+)
+
+
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every field, however deep."""
+    if path:
+        yield path
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    for name, each in value.items() if isinstance(value, dict) else ():
+        yield from paths_of(each, (*path, name))
+
+
+def with_odd(path: tuple[Any, ...], odd: object) -> bytes:
+    content = json.loads(receipt())
+    place = content
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = odd
+    # What was changed is signed all the same, except where it is the signature itself.
+    return signed(**content) if path != ("signature",) else canonical(content)
+
+
+@pytest.mark.parametrize("path", list(paths_of(json.loads(receipt()))), ids=str)
+def test_field_of_an_odd_kind_is_refused_in_words_or_can_be_shown(path: tuple[Any, ...]) -> None:
+    for odd in ODD:
+        found = verify(with_odd(path, odd), public_key=PUBLIC_KEY, key=KEY, salt=SALT)
+
+        if found.ok:
+            assert render(parse(with_odd(path, odd)))
+        else:
+            assert found.reasons[0]
+
+
+@pytest.mark.parametrize("odd", [False, 0.0])
+def test_count_that_only_equals_zero_is_no_count(odd: object) -> None:
+    found = verify(with_odd(("replicas", 0, "records"), odd))
+
+    assert "replicas[0].records is" in found.reasons[0]
+
+
+def test_only_a_key_from_elsewhere_makes_a_receipt_trusted() -> None:
+    assert verify(receipt()).is_trusted is False
+    assert verify(receipt(), public_key=PUBLIC_KEY).is_trusted is True
+    assert verify(receipt(), public_key=bytes(32)).ok is False

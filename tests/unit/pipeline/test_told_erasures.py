@@ -34,6 +34,25 @@ def test_only_what_lies_behind_the_snapshot_and_was_not_told_is_left(
     assert untold_to(known, (), 1, 0) == (("ER-1", 1, 9),)
 
 
+def test_every_page_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    pages = [
+        {"erasures": TOLD[:1], "total": 3, "next": "ER-1"},
+        {"erasures": TOLD[1:], "total": 3, "next": None},
+    ]
+
+    def get_json(host: str, port: int, path: str) -> Any:
+        asked.append(path)
+        return pages[len(asked) - 1]
+
+    monkeypatch.setattr(erasures, "http_addresses", lambda client: [("h", 1)])
+    monkeypatch.setattr(erasures, "get_json", get_json)
+    known = erasures_of(None, "t")  # type: ignore[arg-type]
+
+    assert [each.erasure_id for each in known] == ["ER-1", "ER-1", "ER-2"]
+    assert asked == ["/api/v1/erasures?topic=t", "/api/v1/erasures?topic=t&after=ER-1"]
+
+
 def test_more_erasures_than_a_broker_tells_may_be_anywhere_behind_the_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,12 +9,13 @@ import pytest
 from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.verifiers import Word
+from ledgerstone.server import erasing
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing_journal import ErasureJournal
 from ledgerstone.server.erasing_scans import ScanFailed
 from ledgerstone.server.monitor import readiness, samples
 from ledgerstone.sim.filesystem import SimulatedCrash
-from tests.unit.server.asks import create_topic, delete_topic, exposition
+from tests.unit.server.asks import create_topic, exposition
 from tests.unit.server.erasing_kit import (
     DAY_MS,
     HOUR_MS,
@@ -264,18 +265,6 @@ def test_sealed_keys_leave_the_journal_before_the_scan() -> None:
     assert not machine.files_with(b'"sealed_key":"')
 
 
-def test_deleted_journal_forgets_its_erasures() -> None:
-    machine, erasure_id = started(Stage.STAMPED)
-
-    delete_topic(machine.connect(), "__erasures")
-    machine.advance(10_000)
-    again = machine.erase(b"bob")
-    done = machine.run(again)
-
-    assert machine.page("GET", f"erasures/{erasure_id}").status == 404
-    assert done.stage is Stage.RECEIPTED
-
-
 def test_full_disk_is_a_passing_trouble() -> None:
     machine, erasure_id = started(Stage.SEARCHED)
 
@@ -283,6 +272,27 @@ def test_full_disk_is_a_passing_trouble() -> None:
 
     assert "a tombstone could not be written" in waits_for
     check_done(machine, erasure_id)
+
+
+def test_erasure_that_is_cancelled_between_two_turns_of_a_look_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"1"))
+    keys = [b"k%d" % number for number in range(erasing.SLICE + 50)]
+    ids = machine.erase_all(keys, after_ms=DAY_MS)
+    machine.settle()
+    monkeypatch.setattr(erasing, "_TURN_MS", 0)
+    machine.broker.clock_moved()
+
+    machine.tick()
+    machine.call("POST", f"erasures/{ids[0]}/cancel", by="clerk")
+    for _ in range(4):
+        machine.tick()
+    monkeypatch.undo()
+
+    assert machine.erasure(ids[0]).stage is Stage.CANCELLED
+    assert machine.run(ids[1]).stage is Stage.NOT_FOUND
 
 
 # -- alarms ---------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ class Echo:
     def is_question(self, path: str) -> bool:
         return path == "/question"
 
+    def has_token(self, request: HttpRequest) -> bool:
+        return request.headers.get("authorization") == "Bearer yes"
+
     def check_form(self, request: HttpRequest) -> None:
         if request.headers.get("cookie") != "yes":
             raise BadRequest(403, "no cookie")
@@ -119,7 +122,12 @@ def on_port(
 
             routes = {"/metrics": lambda: Page(200, "figures")}
             server = HttpServer(
-                routes, api, site=site, is_readonly=is_readonly, host_names=host_names
+                routes,
+                api,
+                site=site,
+                is_readonly=is_readonly,
+                host_names=host_names,
+                reads_only="/api/where".__eq__,
             )
             port = (await server.start(socket.create_server((host, 0))))[1]
             await play(Port(site, port, server))
@@ -266,6 +274,51 @@ def test_nothing_is_changed_where_other_machines_may_connect() -> None:
         assert port.site.is_local is False
 
     on_port(play, host="0.0.0.0")
+
+
+TOKEN = "Authorization: Bearer yes"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_program_with_the_token_may_change_things_from_anywhere(host: str) -> None:
+    async def play(port: Port) -> None:
+        post = ("POST /api/x HTTP/1.1", "Host: broker.example")
+        assert (await port.ask(*post, JSON, TOKEN, body=b"{}")).endswith("api")
+        for lines in (
+            (JSON,),
+            (JSON, "Authorization: Bearer no"),
+            # A form of somebody's page cannot carry the token; whatever does is no form of ours.
+            (FORM, TOKEN),
+            (FORM, "Cookie: yes"),
+        ):
+            refused = await port.ask(*post, *lines, body=b"{}")
+            assert refused.startswith("HTTP/1.1 403 "), lines
+
+    on_port(play, host=host)
+
+
+def test_refusal_off_this_machine_says_what_is_needed() -> None:
+    async def play(port: Port) -> None:
+        refused = await port.ask("POST /api/x HTTP/1.1", LOCAL, JSON, body=b"{}")
+        assert "Authorization: Bearer" in refused
+
+    on_port(play, host="0.0.0.0")
+
+
+def test_search_is_reading_also_through_a_readonly_port() -> None:
+    async def play(port: Port) -> None:
+        assert (await port.ask("POST /api/where HTTP/1.1", LOCAL, JSON, body=b"{}")).endswith("api")
+
+    on_port(play, is_readonly=True)
+
+
+def test_search_of_another_machine_takes_the_token() -> None:
+    async def play(port: Port) -> None:
+        post = ("POST /api/where HTTP/1.1", LOCAL, JSON)
+        assert (await port.ask(*post, TOKEN, body=b"{}")).endswith("api")
+        assert (await port.ask(*post, body=b"{}")).startswith("HTTP/1.1 403 ")
+
+    on_port(play, host="0.0.0.0", is_readonly=True)
 
 
 def test_job_of_a_page_runs_in_a_thread_and_its_failure_comes_back() -> None:

@@ -15,6 +15,8 @@ from ledgerstone.spark.tombstones import get_json, http_addresses
 # Erasures that are more than a broker tells: in any partition, and taken out of nothing.
 UNTOLD: Final = ""
 ANY_PARTITION: Final = -1
+# More erasures than a broker keeps: whoever goes on after that never ends.
+_MOST_PAGES: Final = 10_000
 
 
 class ErasureTombstone(NamedTuple):
@@ -26,9 +28,25 @@ class ErasureTombstone(NamedTuple):
 def erasures_of(client: Client, topic: str) -> list[ErasureTombstone]:
     found: dict[ErasureTombstone, None] = {}
     for host, port in http_addresses(client):
-        answer = get_json(host, port, f"/api/v1/erasures?topic={quote(topic, safe='')}")
-        found |= dict.fromkeys(_tombstones(answer or {}, topic))
+        found |= dict.fromkeys(_tombstones(_all_pages(host, port, topic), topic))
     return sorted(found)
+
+
+def _all_pages(host: str, port: int, topic: str) -> Mapping[str, Any]:
+    """What a broker tells in pages, as one answer. An older broker tells the first alone."""
+    first = path = f"/api/v1/erasures?topic={quote(topic, safe='')}"
+    pages: list[Mapping[str, Any]] = []
+    while len(pages) < _MOST_PAGES:
+        page = get_json(host, port, path) or {}
+        pages.append(page)
+        last = page.get("next")
+        if not isinstance(last, str):
+            break
+        path = f"{first}&after={quote(last, safe='')}"
+    if len(pages) == 1:
+        return pages[0]
+    told = [each for page in pages for each in page.get("erasures", [])]
+    return {**pages[-1], "erasures": told}
 
 
 def untold_to(

@@ -29,7 +29,7 @@ from ledgerstone.errors import (
     UnsupportedCompressionType,
 )
 from ledgerstone.metadata.decision import reason_of
-from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
+from ledgerstone.metadata.topic_names import ERASURES, INTERNAL_TOPICS
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionData,
@@ -168,8 +168,8 @@ def _append_to(
     if acks not in _ACKS:
         raise InvalidRequiredAcks(f"acks={acks}, must be -1, 0 or 1")
     topic = topic_partition.topic
-    if topic in INTERNAL_TOPICS and request.client_id != "__admin_client":
-        raise InvalidTopic(f"{topic} is internal")
+    if topic in INTERNAL_TOPICS:
+        _check_may_write(topic, request.client_id)
     if request.api_version < _FIRST_VERSION_WITH_ZSTD:
         _check_codec(records)
     partition = broker.partitions.get(topic_partition)
@@ -181,6 +181,15 @@ def _append_to(
         if result.tombstone_count or result.near is not None:
             _notice_deletes(broker, partition, result, records)
     return result, acks == -1 and partition.log.high_watermark <= result.last_offset
+
+
+def _check_may_write(topic: str, client_id: str | None) -> None:
+    """Kafka lets its own tools write to internal topics, known by their client id. Anybody can give
+    that id, so what is evidence is the broker's alone."""
+    if topic == ERASURES:
+        raise InvalidTopic(f"{topic} is the journal of erasures: the broker alone writes to it")
+    if client_id != "__admin_client":
+        raise InvalidTopic(f"{topic} is internal")
 
 
 def _notice_deletes(

@@ -1,0 +1,100 @@
+"""A file with a key on each line, and where the ids of their erasures are written down. Shell.
+
+What is asked for is deleted for good, so a line that may not mean what it says is refused before
+anything is asked: an empty one would ask for the empty key.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from ledgerstone.cli.output import bytes_field
+
+PAIRS_FILE: Final = "erasures.jsonl"
+_UTF8_MARK: Final = b"\xef\xbb\xbf"
+_UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_HINT: Final = "--keys-from"
+_SHOWN: Final = 5
+
+
+def read_keys(path: Path) -> list[bytes]:
+    """The keys in their order, each once. Lines end with LF or CRLF; a mark of UTF-8 is no key."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint=_HINT) from error
+    if data.startswith(_UTF16_MARKS):
+        raise typer.BadParameter(f"{path} is UTF-16; save it as UTF-8", param_hint=_HINT)
+    lines = data.removeprefix(_UTF8_MARK).split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    keys = [line.removesuffix(b"\r") for line in lines]
+    if not keys:
+        raise typer.BadParameter(f"{path} has no line", param_hint=_HINT)
+    _refuse_blank(path, keys)
+    return _each_once(path, keys)
+
+
+def _refuse_blank(path: Path, keys: Sequence[bytes]) -> None:
+    blank = [str(number) for number, key in enumerate(keys, start=1) if not key.strip()]
+    if blank:
+        more = " and more" if len(blank) > _SHOWN else ""
+        raise typer.BadParameter(
+            f"{path}: no key on line {', '.join(blank[:_SHOWN])}{more}; nothing was asked for. A "
+            "key of blanks is given with --key-hex",
+            param_hint=_HINT,
+        )
+
+
+def _each_once(path: Path, keys: Sequence[bytes]) -> list[bytes]:
+    first: dict[bytes, int] = {}
+    for number, key in enumerate(keys, start=1):
+        if key in first:
+            typer.echo(f"{path}: line {number} is line {first[key]} again", err=True)
+        first.setdefault(key, number)
+        if key != key.strip():
+            typer.echo(f"{path}: the blanks around line {number} are part of its key", err=True)
+    return list(first)
+
+
+# -- where receipts go ----------------------------------------------------------------------------
+
+
+def check_target(target: Path, *, is_directory: bool) -> None:
+    """Before anything is asked for: a receipt that cannot be written is found out too late."""
+    try:
+        if is_directory:
+            target.mkdir(parents=True, exist_ok=True)
+        directory = target if is_directory else target.parent
+        if not is_directory and target.exists():
+            with target.open("ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=directory):
+                pass
+    except OSError as error:
+        text = f"no receipt can be written to {target}: {error}; nothing was asked for"
+        raise typer.BadParameter(text, param_hint="--receipt") from error
+
+
+class Pairs:
+    """Which erasure is for which key: a line each, on disk as soon as the broker has answered.
+
+    The file holds keys in clear, so it is its owner's alone."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / PAIRS_FILE
+
+    def add(self, erasures: Sequence[dict[str, Any]], keys: Sequence[bytes]) -> None:
+        lines = [
+            json.dumps({"id": each["id"], "topic": each["topic"], **bytes_field("key", key)})
+            for each, key in zip(erasures, keys, strict=True)
+        ]
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,113 @@
+"""What kind of value each field of a receipt holds. Grade P.
+
+A signature says who wrote something, not that it makes sense: whoever checks or shows a receipt may
+rely on these kinds. A field that is not listed here is left to others.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+# A kind is a type, a tuple of kinds of which one must do, [kind] for a list of it, {str: kind} for
+# any names, or a mapping from the names that must be there to their kinds.
+_MAYBE_TEXT: Final = (str, type(None))
+_SPAN: Final = {
+    "topic": str,
+    "partition": int,
+    "first_offset": int,
+    "last_offset": int,
+    "records": int,
+    "tombstones": int,
+}
+KINDS: Final[Mapping[str, Any]] = {
+    "version": int,
+    "id": str,
+    "cluster_id": str,
+    "topic": str,
+    "topic_id": str,
+    "key": {"hmac_sha256": str},
+    "reason": str,
+    "requested_by": str,
+    "requested_at": str,
+    "deadline": _MAYBE_TEXT,
+    "met_deadline": (bool, type(None)),
+    "issued_at": str,
+    "stages": {str: str},
+    "tombstones": [{"partition": int, "offset": int, "at": str}],
+    "replicas": [
+        {
+            "node_id": int,
+            "scan_started_at": str,
+            "scan_ended_at": str,
+            "files": int,
+            "bytes": int,
+            "digest": str,
+            "records": int,
+            "residue": int,
+            "mentions": int,
+            "mentions_are": str,
+        }
+    ],
+    "recreated": [_SPAN],
+    "other_topics": [_SPAN],
+    "downstream": [{"verifier": str, "output": str, "verdict": str, "evidence": str, "at": str}],
+    "not_covered": [str],
+    "statement": str,
+    "public_key": str,
+    "signature": str,
+}
+
+
+def odd_fields(content: Mapping[str, Any]) -> list[str]:
+    """What is of another kind than it should be, each in words; empty where all is well."""
+    return [
+        text
+        for name, kind in KINDS.items()
+        if name in content
+        for text in _odd(content[name], kind, name)
+    ]
+
+
+def _odd(value: object, kind: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - a kind, see above
+    if isinstance(kind, type):
+        # A bool is an int to Python, not to a reader.
+        if type(value) is not kind:
+            yield f"{path} is {_name(value)}, not {_named(kind)}"
+    elif isinstance(kind, tuple):
+        if type(value) not in kind:
+            yield f"{path} is {_name(value)}, not {' or '.join(map(_named, kind))}"
+    elif isinstance(kind, list):
+        if not isinstance(value, list):
+            yield f"{path} is {_name(value)}, not a list"
+            return
+        for index, each in enumerate(value):
+            yield from _odd(each, kind[0], f"{path}[{index}]")
+    elif not isinstance(value, dict):
+        yield f"{path} is {_name(value)}, not an object"
+    elif str in kind:
+        for name, each in value.items():
+            yield from _odd(each, kind[str], f"{path}.{name[:40]}")
+    else:
+        for name, each in kind.items():
+            if name not in value:
+                yield f"{path}.{name} is missing"
+            else:
+                yield from _odd(value[name], each, f"{path}.{name}")
+
+
+_NAMES: Final = {
+    str: "a text",
+    int: "a whole number",
+    float: "a fraction",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+def _name(value: object) -> str:
+    return _named(type(value))
+
+
+def _named(kind: type) -> str:
+    return _NAMES.get(kind, kind.__name__)
