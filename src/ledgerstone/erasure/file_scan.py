@@ -10,9 +10,9 @@ import numpy as np
 from crc32c import crc32c
 
 from ledgerstone.erasure import classify as labels
-from ledgerstone.erasure.classify import NO_ROW, Labels, classify
+from ledgerstone.erasure.classify import NO_ROW, Labels, classify, hits_in_arena
 from ledgerstone.erasure.log_windows import Window, WindowReader
-from ledgerstone.erasure.print_table import NO_GROUP, NO_HITS, Int64s, PrintTable, RawHits
+from ledgerstone.erasure.print_table import NO_GROUP, Int64s, PrintTable, RawHits
 from ledgerstone.erasure.scan_plan import SHOWN_PLACES, FoundAt
 from ledgerstone.erasure.tally import MENTION, RECORD, RESIDUE, Tally
 from ledgerstone.fs import File
@@ -54,9 +54,7 @@ class FileScan:
         if len(hits):
             first = int(columns.batches.position[0])
             stored = hits.where((hits.position >= first) & (hits.position < columns.consumed))
-        unpacked = NO_HITS
-        if len(columns.arena):
-            unpacked = self.table.find_raw(columns.arena).moved(columns.split)
+        unpacked = hits_in_arena(columns, self.table)
         if len(rows) == 0 and len(stored) == 0 and len(unpacked) == 0:
             return
         found = classify(columns, groups, stored, unpacked)

@@ -1,6 +1,7 @@
 """Erasures on a broker in process: the ordinary way, strays, lives after death, obstacles."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -36,13 +37,13 @@ def tombstones(machine: ErasingMachine, erasure_id: str) -> list[tuple[int, int]
     return [(each.partition, each.offset) for each in machine.erasure(erasure_id).tombstones]
 
 
-def receipt_of(machine: ErasingMachine, erasure_id: str) -> dict[str, object]:
+def receipt_of(machine: ErasingMachine, erasure_id: str) -> dict[str, Any]:
     page = machine.page("GET", f"erasures/{erasure_id}/receipt")
     secrets = machine.broker.erasing.secrets
     assert page.status == 200, page.body
     assert secrets is not None
     assert verify(page.body.encode(), key=KEY, salt=secrets.salt).ok
-    content: dict[str, object] = json.loads(page.body)
+    content: dict[str, Any] = json.loads(page.body)
     return content
 
 
@@ -393,3 +394,15 @@ def test_tombstone_that_does_not_fit_at_all_is_told() -> None:
     waits_for = machine.call("GET", f"erasures/{erasure_id}")["waits_for"]
     assert machine.erasure(erasure_id).stage is Stage.SEARCHED
     assert "max.message.bytes is 1200" in waits_for
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_receipt_counts_the_mention_that_an_emptied_batch_lies_behind(codec: Codec) -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"x"), (b"bob", b"friend of " + KEY), codec=codec)
+
+    erasure_id = machine.erase()
+    machine.run(erasure_id, days=3)
+
+    (replica,) = receipt_of(machine, erasure_id)["replicas"]
+    assert (replica["mentions"], replica["residue"]) == (1, 0)
