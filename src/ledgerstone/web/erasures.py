@@ -14,7 +14,7 @@ from ledgerstone.web.router import NotShown, Rendered
 
 SHOWN: Final = 100
 # Not on the way of every erasure: shown where one has been there.
-_BESIDE: Final = (Stage.SCHEDULED, Stage.CANCELLED, Stage.NOT_FOUND)
+_BESIDE: Final = (Stage.SCHEDULED, Stage.CANCELLED, Stage.ABANDONED, Stage.NOT_FOUND)
 
 
 def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Rendered:
