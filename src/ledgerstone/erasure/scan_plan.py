@@ -30,10 +30,10 @@ MAX_RAW_BYTES: Final = 4 << 20
 SHOWN_PLACES: Final = 20
 DEFAULT_MAX_PLACES: Final = 10_000
 # Files with residue that are told one by one; a key that is in more of them needs other help.
-SHOWN_RESIDUE_FILES: Final = 200
+SHOWN_RESIDUE_FILES: Final = 100
 NO_POSITION: Final = -1
 # Files that were not searched as they should be, and partitions, that are told one by one.
-SHOWN_TROUBLES: Final = 200
+SHOWN_TROUBLES: Final = 100
 SHOWN_PARTITIONS: Final = 64
 # Of lists in texts for people.
 _SHOWN_FILES: Final = 3
