@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import lz4.frame
-import snappy
 import zstandard
+from cramjam import snappy
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 CONTROL = 0x20
@@ -136,10 +136,10 @@ def _opened(codec: int, stored: bytes) -> bytes:
 def _opened_snappy(stored: bytes) -> bytes:
     """As snappy-java writes it: a head of 16 bytes, then blocks with their sizes."""
     if not stored.startswith(b"\x82SNAPPY\x00"):
-        return bytes(snappy.uncompress(stored))
+        return bytes(snappy.decompress_raw(stored))
     opened, at = b"", 16
     while at < len(stored):
         (size,) = struct.unpack_from(">i", stored, at)
-        opened += snappy.uncompress(stored[at + 4 : at + 4 + size])
+        opened += bytes(snappy.decompress_raw(stored[at + 4 : at + 4 + size]))
         at += 4 + size
     return opened
