@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ledgerstone.erasure import log_windows
 from ledgerstone.records.batch import Codec, read_header
-from ledgerstone.records.builder import build_batch, empty_batch, seal_batch
+from ledgerstone.records.builder import RecordParts, build_batch, empty_batch, seal_batch
 from ledgerstone.records.control import end_txn_marker
 from tests.kit.scanned import LOG, PARTITION, disk_with, scanned
 from tests.oracles.plain_scan import PlainCounts, batches_of, plain_scan
@@ -149,7 +149,48 @@ def test_mention_before_an_empty_last_batch_is_one_mention(codec: Codec) -> None
     assert plain_scan(_erased(codec), KEY) == PlainCounts(0, 1, 0)
 
 
-@settings(max_examples=300)
+_PLACES: dict[str, list[RecordParts]] = {
+    "key": [(1, b"<" + KEY + b">", b"v", ())],
+    "value": [(1, b"bob", b"of " + KEY + b" and " + KEY, ())],
+    "header key": [(1, b"bob", None, [(KEY.decode(), b"v")])],
+    "header value": [(1, None, b"v", [("h", KEY)])],
+    "own key": [(1, KEY, b"of " + KEY, ()), (1, b"bob", KEY, ())],
+}
+_MARKER = end_txn_marker(
+    commit=True, base_offset=9, timestamp=5, producer_id=7, producer_epoch=0, coordinator_epoch=0
+)
+_LATER = read_header(build_batch([(1, b"carol", b"v", ())], base_offset=9, codec=Codec.GZIP))
+_TAILS = {
+    "nothing": b"",
+    "an emptied batch": empty_batch(_LATER),
+    "two emptied batches": empty_batch(_LATER) * 2,
+    "one that keeps its codec": bytes(
+        seal_batch(read_header(empty_batch(_LATER))._replace(attributes=int(Codec.GZIP)), b"")
+    ),
+    "a marker": bytes(_MARKER),
+    "an emptied marker": empty_batch(read_header(_MARKER)),
+}
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+@pytest.mark.parametrize("tail", list(_TAILS))
+@pytest.mark.parametrize("place", list(_PLACES))
+@pytest.mark.parametrize("is_emptied_between", [False, True])
+def test_every_codec_place_and_tail(
+    codec: Codec, tail: str, place: str, is_emptied_between: bool
+) -> None:
+    batch = bytes(build_batch(_PLACES[place], codec=codec))
+    between = _TAILS["an emptied batch"] if is_emptied_between else b""
+    log = batch + between + batch + _TAILS[tail]
+    hits = {"value": 2}.get(place, 1)
+
+    found = found_by_us(log, KEY)
+
+    assert found == plain_scan(log, KEY)
+    assert found == PlainCounts(2 if place == "own key" else 0, 2 * hits, 0)
+
+
+@settings(max_examples=200)
 @given(
     log=logs(),
     choice=slices,

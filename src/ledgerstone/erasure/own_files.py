@@ -107,6 +107,7 @@ def field_of_dir(name: str) -> Field | None:
 
 _CHECKPOINT: Final = re.compile(rb"0\n([0-9]{1,10})\n((?:\S+ [0-9]{1,10} [0-9]{1,19}\n)*)")
 _EPOCHS: Final = re.compile(rb"0\n([0-9]{1,10})\n((?:[0-9]{1,10} [0-9]{1,19}\n)*)")
+_JAVA_DATE: Final = re.compile(rb"(?:[A-Z][a-z]{2} ){2}[0-9]{2} [0-9:]{8} [A-Z]{1,5} [0-9]{4}")
 _PARTITION_METADATA: Final = re.compile(rb"version: ?0\ntopic_id: ?([A-Za-z0-9_-]{22})\n?")
 
 
@@ -139,9 +140,13 @@ def _partition_metadata(data: bytes, log_bytes: int) -> list[Field]:
 
 def _meta_properties(data: bytes, log_bytes: int) -> list[Field]:
     properties = parse_properties(data)
-    if format_properties(properties) != data:
+    lines = data.split(b"\n")
+    told = [line for line in lines if line and not line.startswith(b"#")]
+    # Kafka writes them in any order, and a date above.
+    if sorted(told) != format_properties(properties).split(b"\n")[1:-1] or lines[-1]:
         raise Foreign("properties in another form")
-    fields = []
+    comments = [line[1:] for line in lines if line.startswith(b"#")]
+    fields = [Field(TEXTS, each) for each in comments if not _JAVA_DATE.fullmatch(each)]
     for name, value in properties.items():
         if name in ("cluster.id", "directory.id"):
             fields.append(Field(IDENTITIES, _utf8(value)))

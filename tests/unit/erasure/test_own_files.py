@@ -115,6 +115,14 @@ def test_words_and_numbers_of_the_broker_are_nobodys_key(key: str) -> None:
     assert (found.records, found.mentions, found.residue, found.names) == (0, 0, 0, ())
 
 
+@pytest.mark.parametrize("key", ["version", "node.id", "Nov 16", "17948"])
+def test_properties_as_kafka_writes_them_are_read_too(key: str) -> None:
+    kafka = b"#\n#Mon Nov 16 22:20:46 UTC 2026\nversion=1\nnode.id=17948\ncluster.id=alice\n"
+
+    assert found_in({"meta.properties": kafka}, key).residue == 0
+    assert found_in({"meta.properties": kafka}, "alice").names[0].what == IDENTITIES
+
+
 def test_number_of_eight_bytes_in_an_index_is_nobodys_key() -> None:
     assert found_in(OWN, NOW_MS.to_bytes(8, "big")).residue == 0
 
@@ -174,7 +182,8 @@ def test_id_that_holds_the_key_is_told() -> None:
         (".kafka_cleanshutdown", lambda text: json.dumps({"version": text}).encode()),
         ("meta.properties", lambda text: format_properties({"node.id": text})),
         ("meta.properties", lambda text: format_properties({text: "1"})),
-        ("meta.properties", lambda text: b"# a comment\n" + format_properties({"a": text})),
+        ("meta.properties", lambda text: b"! a comment\n" + format_properties({"a": text})),
+        ("meta.properties", lambda text: b"#of " + text.encode() + b"\nversion=1\n"),
     ],
 )
 def test_every_text_in_an_own_file_is_searched(name: str, make: object, key: str) -> None:
