@@ -353,3 +353,56 @@ def test_scanning_worker_that_was_killed_is_replaced(tmp_path: Path) -> None:
 
         assert workers
         assert json.loads(receipt)["topic"] == "topic"
+
+
+def test_what_stands_in_the_way_is_accepted_or_the_erasure_abandoned(
+    virtual: BrokerProcess, tmp_path: Path
+) -> None:
+    create(virtual, "blocked")
+    keys = ["carol@example.org", "dave@example.org"]
+    records = [Record(b"in Ulm", key.encode()) for key in keys]
+    Confluent(virtual.bootstrap).produce("blocked", records)
+    (virtual.data / "notes.txt").write_text(" ".join(keys))
+    ids = []
+    for key in keys:
+        said = ledgerstone(virtual, "erase", "blocked", key, "--wait", expect=4).stdout
+        ids.append(next(word for word in said.split() if word.startswith("ER-")))
+        assert "0/notes.txt" in said
+
+    shown = ledgerstone(virtual, "erasures", "show", ids[0]).stdout
+    ledgerstone(
+        virtual, "erasures", "accept", ids[0], "--file", "0/notes.txt", "--reason", "a court file",
+        "--by-user", "operator",
+    )  # fmt: skip
+    receipt = json.loads(await_receipt(virtual, ids[0]))
+    given_up = ledgerstone(virtual, "erasures", "abandon", ids[1], "--reason", "asked twice").stdout
+    paper = tmp_path / "receipt.json"
+    ledgerstone(virtual, "receipt", ids[0], "--out", str(paper))
+    keys_file = str(virtual.data / "erasure.keys")
+    checked = ledgerstone(None, "verify-receipt", str(paper), "--keys-file", keys_file).stdout
+
+    assert "found    1 times in 0/notes.txt" in shown
+    assert [each["by"] for each in receipt["exceptions"]] == ["operator"]
+    assert "abandoned" in given_up
+    assert "Accepted by the operator" in checked
+    assert "VIRTUAL" in checked
+    ledgerstone(virtual, "receipt", ids[1], expect=1)
+    (virtual.data / "notes.txt").unlink()
+
+
+def test_key_that_is_nowhere_gets_a_statement_that_verifies(
+    virtual: BrokerProcess, tmp_path: Path
+) -> None:
+    create(virtual, "without")
+    paper = tmp_path / "receipt.json"
+
+    ledgerstone(
+        virtual, "erase", "without", "erin@example.org", "--wait", "--receipt", str(paper), expect=3
+    )
+    keys_file = str(virtual.data / "erasure.keys")
+    checked = ledgerstone(
+        None, "verify-receipt", str(paper), "--keys-file", keys_file, "--key", "erin@example.org"
+    ).stdout
+
+    assert "Key not found, erasure" in checked
+    assert "0 records of the key" in checked

@@ -90,6 +90,7 @@ def told(stage: Stage = Stage.STAMPED, **more: Any) -> dict[str, Any]:
         "will_miss": False,
         "expected_done_ms": 9,
         "because": "",
+        "blocked_by": None,
         "waits_for": None,
         "waits_until_ms": None,
     }
@@ -102,7 +103,7 @@ def told(stage: Stage = Stage.STAMPED, **more: Any) -> dict[str, Any]:
         (told(), None),
         (told(will_miss=True), AT_RISK),
         (told(will_miss=True, is_overdue=True), OVERDUE),
-        (told(expected_done_ms=None, because="a hold"), BLOCKED),
+        (told(expected_done_ms=None, blocked_by="a hold"), BLOCKED),
         (told(Stage.UNLINKED, status="residue found"), BLOCKED),
         (told(Stage.VERIFIED, status="residue found", expected_done_ms=None), BLOCKED),
         (told(Stage.VERIFIED, expected_done_ms=None), None),

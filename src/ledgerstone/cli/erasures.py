@@ -23,7 +23,7 @@ from ledgerstone.cli.output import (
 )
 
 app = typer.Typer(
-    help="List erasures; cancel one that is scheduled.",
+    help="List erasures; cancel one that is scheduled; help one that cannot end.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -117,6 +117,72 @@ def show(
     else:
         for each in erasure["stages"]:
             write_line(f"{show_time(each['at_ms'])}  {each['stage']}")
+        for line in _found(erasure):
+            write_line(printable(line))
+        write_line(f"{erasure['id']} {printable(verdict(erasure))}")
+    flush()
+
+
+def _found(erasure: dict[str, Any]) -> Iterator[str]:
+    """What stands in the way, file by file, as `accept --file` takes it."""
+    found = erasure["found"] or {"residue_files": (), "troubles": ()}
+    for each in found["residue_files"]:
+        yield f"found    {each['hits']} times in {each['file']}"
+    for each in found["troubles"]:
+        yield f"trouble  {each['file']}: {each['why']}"
+    for each in erasure["exceptions"]:
+        yield f"accepted {each['file']}, by {each['by']}: {each['reason']}"
+
+
+@app.command("accept")
+def accept(
+    erasure_id: Annotated[str, typer.Argument(metavar="ID")],
+    file: Annotated[
+        str, typer.Option("--file", help="As `erasures show` names it; what is there may stay.")
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it stands in the receipt.")],
+    by_user: Annotated[
+        str | None, typer.Option("--by-user", help="Who accepts; the user of this system.")
+    ] = None,
+    as_json: JsonOption = False,
+    token: TokenOption = None,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Accept what the last scan found in one file: the receipt lists it as an exception."""
+    _say(erasure_id, "accept", {"file": file, "reason": reason}, by_user, as_json, token, bootstrap)
+
+
+@app.command("abandon")
+def abandon(
+    erasure_id: Annotated[str, typer.Argument(metavar="ID")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is kept with the erasure.")],
+    by_user: Annotated[
+        str | None, typer.Option("--by-user", help="Who gives it up; the user of this system.")
+    ] = None,
+    as_json: JsonOption = False,
+    token: TokenOption = None,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Give up an erasure that can no longer be cancelled: it ends without a receipt."""
+    _say(erasure_id, "abandon", {"reason": reason}, by_user, as_json, token, bootstrap)
+
+
+def _say(
+    erasure_id: str,
+    what: str,
+    content: dict[str, Any],
+    by_user: str | None,
+    as_json: bool,
+    token: str | None,
+    bootstrap: str,
+) -> None:
+    with connect(bootstrap) as client:
+        api = apis_of(client, token)[0]
+    by = getpass.getuser() if by_user is None else by_user
+    erasure = api.post(f"erasures/{erasure_id}/{what}", {"by": by, **content})
+    if as_json:
+        write_json(erasure)
+    else:
         write_line(f"{erasure['id']} {printable(verdict(erasure))}")
     flush()
 
@@ -132,15 +198,7 @@ def cancel(
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Cancel an erasure; possible until its tombstones are about to be written."""
-    with connect(bootstrap) as client:
-        api = apis_of(client, token)[0]
-    by = getpass.getuser() if by_user is None else by_user
-    erasure = api.post(f"erasures/{erasure_id}/cancel", {"by": by})
-    if as_json:
-        write_json(erasure)
-    else:
-        write_line(f"{erasure['id']} {printable(verdict(erasure))}")
-    flush()
+    _say(erasure_id, "cancel", {}, by_user, as_json, token, bootstrap)
 
 
 @app.command("journal")

@@ -4,7 +4,7 @@ Each function takes an `Erasure` and returns its successor, for the journal. A t
 not in the table is our own mistake, an InvariantViolation, except where a user asked for it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,11 +12,14 @@ from ledgerstone.erasure.audit_headers import MIN_TELLING_KEY_BYTES, check_text
 from ledgerstone.erasure.erasure import (
     NEEDS_KEY,
     TRANSITIONS,
+    Acceptance,
     Erasure,
     Evidence,
+    FileTrouble,
     PartitionEnd,
     RecordSpan,
     ReplicaScan,
+    SearchedFiles,
     Stage,
     Tombstone,
 )
@@ -24,7 +27,11 @@ from ledgerstone.erasure.key_print import hmac_of
 from ledgerstone.errors import InvalidRequest, InvariantViolation
 
 MAX_EVIDENCE: Final = 256
+MAX_EXCEPTIONS: Final = 100
+# Of spans of records that are kept; their records are counted all the same.
+MAX_SPANS: Final = 1000
 MAX_EVIDENCE_BYTES: Final = 4096
+_MAX_TROUBLE: Final = 500
 
 
 def due(erasure: Erasure, *, now_ms: int) -> Erasure:
@@ -42,8 +49,24 @@ def searched(
     return _moved(found, Stage.SEARCHED, now_ms)
 
 
-def not_found(erasure: Erasure, *, note: str, now_ms: int) -> Erasure:
-    return _moved(replace(erasure, note=note), Stage.NOT_FOUND, now_ms)
+def not_found(
+    erasure: Erasure,
+    *,
+    note: str,
+    now_ms: int,
+    looked_at: SearchedFiles | None = None,
+    ends: Iterable[PartitionEnd] = (),
+) -> Erasure:
+    """`looked_at` is what proves it; without it nothing is signed."""
+    kept = replace(erasure, note=note, searched=looked_at, searched_ends=tuple(sorted(ends)))
+    return _moved(kept, Stage.NOT_FOUND, now_ms)
+
+
+def with_statement(erasure: Erasure, receipt: str) -> Erasure:
+    """The signed word that a key is nowhere."""
+    if erasure.stage is not Stage.NOT_FOUND:
+        raise InvariantViolation(f"{erasure.id} is {erasure.stage.value}, not not_found")
+    return replace(erasure, receipt=receipt)
 
 
 def tombstoned(erasure: Erasure, tombstones: Iterable[Tombstone], *, now_ms: int) -> Erasure:
@@ -82,17 +105,48 @@ def verified(
     elsewhere: Iterable[RecordSpan],
     now_ms: int,
 ) -> Erasure:
-    """What the scans found of other lives and other topics is told apart once and kept so."""
+    """What the scans found of other lives and other topics is told apart once and kept so.
+
+    Each scan comes with the counts of what it found."""
     ordered = sorted(scans, key=lambda scan: scan.node_id)
-    if not ordered or any(scan.residue or scan.trouble for scan in ordered):
+    if not ordered or not all(_is_clean(scan, erasure.exceptions) for scan in ordered):
         raise InvariantViolation(f"{erasure.id}: {len(ordered)} scans, not all complete and clean")
     proven = replace(
         erasure,
-        scans=tuple(replace(scan, records=()) for scan in ordered),
-        recreated=tuple(sorted(dict.fromkeys(recreated))),
-        elsewhere=tuple(sorted(dict.fromkeys(elsewhere))),
+        scans=tuple(replace(scan, records=(), hidden_topics=()) for scan in ordered),
+        recreated=tuple(sorted(dict.fromkeys(recreated))[:MAX_SPANS]),
+        elsewhere=tuple(sorted(dict.fromkeys(elsewhere))[:MAX_SPANS]),
     )
     return _moved(proven, Stage.VERIFIED, now_ms)
+
+
+def _is_clean(scan: ReplicaScan, exceptions: Sequence[Acceptance]) -> bool:
+    return (
+        scan.counts is not None
+        and scan.counts.older == 0
+        and scan.trouble is None
+        and not unaccepted_troubles(scan, exceptions)
+        and scan.residue == accepted_hits(scan, exceptions)
+    )
+
+
+def accepted_hits(scan: ReplicaScan, exceptions: Sequence[Acceptance]) -> int:
+    """Residue in files that an operator accepted. More than was accepted is not accepted at all:
+    it is something else by then."""
+    allowed = {each.file: each.hits for each in exceptions}
+    return sum(each.hits for each in scan.residue_files if each.hits <= allowed.get(each.file, -1))
+
+
+def unaccepted_troubles(
+    scan: ReplicaScan, exceptions: Sequence[Acceptance]
+) -> tuple[FileTrouble, ...]:
+    accepted = [each.file for each in exceptions if each.trouble]
+    return tuple(each for each in scan.troubles if each.file not in accepted)
+
+
+def to_scan_again(erasure: Erasure, *, now_ms: int) -> Erasure:
+    """Its scan is from before records and names were counted: it cannot be signed."""
+    return _moved(replace(erasure, scans=()), Stage.UNLINKED, now_ms)
 
 
 def receipted(erasure: Erasure, receipt: str, *, now_ms: int) -> Erasure:
@@ -107,10 +161,59 @@ def cancelled(erasure: Erasure, *, by: str, salt: bytes, now_ms: int) -> Erasure
     check_text("cancelled by", by)
     _check_keeps_secret("cancelled by", by, erasure, salt)
     if Stage.CANCELLED not in TRANSITIONS[erasure.stage]:
+        hint = "; it can be abandoned" if Stage.ABANDONED in TRANSITIONS[erasure.stage] else ""
         raise InvalidRequest(
-            f"{erasure.id} is {erasure.stage.value} and can no longer be cancelled"
+            f"{erasure.id} is {erasure.stage.value} and can no longer be cancelled{hint}"
         )
     return _moved(replace(erasure, note=f"cancelled by {by}"), Stage.CANCELLED, now_ms)
+
+
+def abandoned(erasure: Erasure, *, by: str, reason: str, salt: bytes, now_ms: int) -> Erasure:
+    """Given up where cancelling no longer helps: what was written stays, and nothing is proven."""
+    check_text("abandoned by", by)
+    check_text("reason", reason)
+    for what, text in (("abandoned by", by), ("reason", reason)):
+        _check_keeps_secret(what, text, erasure, salt)
+    if not reason.strip():
+        raise InvalidRequest(f"{erasure.id}: a reason is needed to abandon it")
+    if Stage.ABANDONED not in TRANSITIONS[erasure.stage]:
+        hint = "; it can be cancelled" if Stage.CANCELLED in TRANSITIONS[erasure.stage] else ""
+        raise InvalidRequest(f"{erasure.id} is {erasure.stage.value}, nothing to abandon{hint}")
+    note = f"abandoned in stage {erasure.stage.value} by {by}: {reason}"
+    return _moved(replace(erasure, note=note), Stage.ABANDONED, now_ms)
+
+
+def with_exception(
+    erasure: Erasure,
+    scan: ReplicaScan | None,
+    *,
+    file: str,
+    reason: str,
+    by: str,
+    salt: bytes,
+    now_ms: int,
+) -> Erasure:
+    """An operator accepts what the last scan found in one file; the receipt tells it."""
+    if erasure.stage is not Stage.UNLINKED or scan is None:
+        raise InvalidRequest(
+            f"{erasure.id} is {erasure.stage.value}: no scan has found anything to accept yet"
+        )
+    for what, text in (("reason", reason), ("accepted by", by)):
+        check_text(what, text)
+        _check_keeps_secret(what, text, erasure, salt)
+    if not reason.strip() or not by.strip():
+        raise InvalidRequest(f"{erasure.id}: an exception needs a reason and a name")
+    hits = next((each.hits for each in scan.residue_files if each.file == file), 0)
+    trouble = next((each.why for each in scan.troubles if each.file == file), "")
+    if not hits and not trouble:
+        raise InvalidRequest(f"{erasure.id}: the last scan found nothing to accept in {file[:200]}")
+    known = {each.file: each for each in erasure.exceptions}
+    known[file] = Acceptance(
+        file=file, hits=hits, trouble=trouble[:_MAX_TROUBLE], reason=reason, by=by, at_ms=now_ms
+    )
+    if len(known) > MAX_EXCEPTIONS:
+        raise InvalidRequest(f"{erasure.id} has {MAX_EXCEPTIONS} exceptions, the most it may")
+    return replace(erasure, exceptions=tuple(known[name] for name in sorted(known)))
 
 
 def with_evidence(erasure: Erasure, evidence: Evidence, *, salt: bytes) -> Erasure:

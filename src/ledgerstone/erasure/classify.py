@@ -1,8 +1,8 @@
 """What a hit in plain bytes is: a mention in a record, or residue. Grade P.
 
 Hits inside a record of the key itself belong to that record and are dropped here; the record is
-counted as one. So are hits in compressed bytes that the decompressed ones explain, and hits across
-two payloads that lie side by side only in memory. Contract: README.md, "Search and scan".
+counted as one. So are hits in compressed bytes that the decompressed ones explain. Contract:
+README.md, "Search and scan".
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerstone.erasure.print_table import Int64s, RawHits
+from ledgerstone.erasure.print_table import NO_HITS, Int64s, PrintTable, RawHits
 from ledgerstone.records.batch import HEADER_SIZE
 from ledgerstone.records.kernels import Batches, Columns
 
@@ -33,24 +33,21 @@ class Labels:
 def classify(columns: Columns, row_groups: Int64s, stored: RawHits, unpacked: RawHits) -> Labels:
     """First the hits in the walked buffer, then those in the arena (at virtual positions).
 
-    Hits in the buffer begin inside the piece's batches."""
+    Hits in the buffer begin inside the piece's batches, hits in the arena lie in one payload."""
     hits = RawHits(
         np.concatenate([stored.position, unpacked.position]),
         np.concatenate([stored.length, unpacked.length]),
         np.concatenate([stored.group, unpacked.group]),
     )
     is_stored = np.arange(len(hits)) < len(stored)
-    batches = columns.batches
-    batch = _batches_of(batches, hits, is_stored, columns.split)
+    is_unpacked = columns.is_unpacked
+    batch = _batches_of(columns.batches, hits, is_stored, is_unpacked)
     row = _rows_of(columns, hits)
     is_inside = row != NO_ROW
     is_own = is_inside & (row_groups[row] == hits.group) if len(columns) else is_inside
     kind = np.where(is_inside, MENTION, RESIDUE).astype(np.int8)
     kind[is_own] = DROPPED
-    end = hits.position + hits.length
-    # An arena is payload after payload; on disk they are not neighbours.
-    kind[~is_stored & (end > batches.payload_end[batch])] = DROPPED
-    is_packed = is_stored & _is_in_packed_payload(batches, batch, hits, columns.split)
+    is_packed = is_stored & is_unpacked[batch] & _is_in_payload(columns.batches, batch, hits)
     explained = _pairs(batch[~is_stored], hits.group[~is_stored])
     owners = np.flatnonzero(row_groups >= 0)
     explained = np.union1d(explained, _pairs(columns.batch_index[owners], row_groups[owners]))
@@ -58,11 +55,39 @@ def classify(columns: Columns, row_groups: Int64s, stored: RawHits, unpacked: Ra
     return Labels(kind, batch, row)
 
 
+def hits_in_arena(columns: Columns, table: PrintTable) -> RawHits:
+    """Keys in the decompressed payloads, at virtual positions; none across two of them.
+
+    An arena is payload after payload, but on disk they are not neighbours. A string that is there
+    only because they lie side by side may hide one that is there in truth, since of hits that
+    overlap the first counts: then each payload is looked at alone."""
+    if len(columns.arena) == 0:
+        return NO_HITS
+    found = table.find_raw(columns.arena).moved(columns.split)
+    if len(found) == 0:
+        return found
+    packed = np.flatnonzero(columns.is_unpacked)
+    starts, ends = columns.batches.payload_start[packed], columns.batches.payload_end[packed]
+    at = np.searchsorted(starts, found.position, side="right") - 1
+    if (found.position + found.length <= ends[at]).all():
+        return found
+    view = memoryview(columns.arena).cast("B")
+    alone = [
+        table.find_raw(view[start - columns.split : end - columns.split]).moved(start)
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    return RawHits(
+        np.concatenate([each.position for each in alone]),
+        np.concatenate([each.length for each in alone]),
+        np.concatenate([each.group for each in alone]),
+    )
+
+
 def _batches_of(
-    batches: Batches, hits: RawHits, is_stored: NDArray[np.bool_], split: int
+    batches: Batches, hits: RawHits, is_stored: NDArray[np.bool_], is_unpacked: NDArray[np.bool_]
 ) -> Int64s:
     batch = np.searchsorted(batches.position, hits.position, side="right") - 1
-    packed = np.flatnonzero(batches.payload_start >= split)
+    packed = np.flatnonzero(is_unpacked)
     if len(packed):
         at = np.searchsorted(batches.payload_start[packed], hits.position, side="right") - 1
         batch = np.where(is_stored, batch, packed[np.maximum(at, 0)])
@@ -88,14 +113,12 @@ def _rows_of(columns: Columns, hits: RawHits) -> Int64s:
     return np.where((at < count) & is_inside, order[found], NO_ROW).astype(np.int64)
 
 
-def _is_in_packed_payload(
-    batches: Batches, batch: Int64s, hits: RawHits, split: int
-) -> NDArray[np.bool_]:
+def _is_in_payload(batches: Batches, batch: Int64s, hits: RawHits) -> NDArray[np.bool_]:
+    """As the payload lies in the file, behind the batch's header."""
     start = batches.position[batch]
-    is_packed = batches.payload_start[batch] >= split
     begins_after_header = hits.position >= start + HEADER_SIZE
     ends_inside = hits.position + hits.length <= start + batches.size[batch]
-    return np.asarray(is_packed & begins_after_header & ends_inside)
+    return np.asarray(begins_after_header & ends_inside)
 
 
 def _pairs(batch: NDArray[np.integer], group: NDArray[np.integer]) -> Int64s:

@@ -30,21 +30,25 @@ class Stage(enum.Enum):
     VERIFIED = "verified"  # every replica was scanned, and the key is on none
     RECEIPTED = "receipted"
     CANCELLED = "cancelled"
+    ABANDONED = "abandoned"  # given up after a tombstone may have been written: nothing is proven
     NOT_FOUND = "not_found"
 
 
 TRANSITIONS: Final[Mapping[Stage, tuple[Stage, ...]]] = {
     Stage.SCHEDULED: (Stage.REQUESTED, Stage.CANCELLED),
     Stage.REQUESTED: (Stage.SEARCHED, Stage.NOT_FOUND, Stage.CANCELLED),
-    # No way back from here: a tombstone may be in a log although no record says so yet.
-    Stage.SEARCHED: (Stage.TOMBSTONED,),
-    Stage.TOMBSTONED: (Stage.STAMPED,),
-    Stage.STAMPED: (Stage.REMOVED,),
-    Stage.REMOVED: (Stage.UNLINKED,),
-    Stage.UNLINKED: (Stage.VERIFIED,),
-    Stage.VERIFIED: (Stage.RECEIPTED,),
+    # No way back from here: a tombstone may be in a log although no record says so yet. What is
+    # given up now leaves it there, and is never called cancelled.
+    Stage.SEARCHED: (Stage.TOMBSTONED, Stage.ABANDONED),
+    Stage.TOMBSTONED: (Stage.STAMPED, Stage.ABANDONED),
+    Stage.STAMPED: (Stage.REMOVED, Stage.ABANDONED),
+    Stage.REMOVED: (Stage.UNLINKED, Stage.ABANDONED),
+    Stage.UNLINKED: (Stage.VERIFIED, Stage.ABANDONED),
+    # Back only where the scan was one of an older broker, that did not count all there is to sign.
+    Stage.VERIFIED: (Stage.RECEIPTED, Stage.ABANDONED, Stage.UNLINKED),
     Stage.RECEIPTED: (),
     Stage.CANCELLED: (),
+    Stage.ABANDONED: (),
     Stage.NOT_FOUND: (),
 }
 # In these the key is still needed in clear, so it is there, sealed.
@@ -81,6 +85,53 @@ class RecordSpan(NamedTuple):
         )
 
 
+class FileHits(NamedTuple):
+    file: str
+    hits: int
+
+
+class FileTrouble(NamedTuple):
+    """A file that a scan could not read, or not as records."""
+
+    file: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.why}"
+
+
+class NameHits(NamedTuple):
+    """Hits in what users name, by kind of name."""
+
+    what: str
+    hits: int
+
+
+class KindCount(NamedTuple):
+    """Files of one kind."""
+
+    kind: str
+    files: int
+    scanned_bytes: int
+
+
+class PartitionScan(NamedTuple):
+    """The files of one partition of the erasure's topic, as they were scanned."""
+
+    partition: int
+    files: int
+    scanned_bytes: int
+    digest: str
+
+
+class RecordCounts(NamedTuple):
+    """Records of the key that a scan found, as often as files hold them."""
+
+    older: int = 0  # of the life that is erased
+    recreated: int = 0
+    elsewhere: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaScan:
     """What a scan of every file of one node says about this key."""
@@ -91,11 +142,20 @@ class ReplicaScan:
     files: int
     scanned_bytes: int
     digest: str
-    trouble: str | None = None  # why the scan did not see everything
+    trouble: str | None = None  # why the scan did not see everything, where no one file is to blame
+    troubles: tuple[FileTrouble, ...] = ()  # files that were not seen as they should be
     records: tuple[RecordSpan, ...] = ()
+    # Topics whose names hold the key, and how to show them.
+    hidden_topics: tuple[tuple[str, str], ...] = ()
+    counts: RecordCounts | None = None  # of `records`, once they are told apart
     mentions: int = 0  # inside records of other keys
+    names: tuple[NameHits, ...] = ()  # in names of topics, groups and such
     residue: int = 0  # anywhere else
     residue_places: tuple[str, ...] = ()  # the first few: file and position
+    residue_files: tuple[FileHits, ...] = ()
+    kinds: tuple[KindCount, ...] = ()
+    partitions: tuple[PartitionScan, ...] = ()  # the first of the topic's
+    partition_count: int = 0  # all of them
 
 
 class Outcome(enum.Enum):
@@ -113,6 +173,29 @@ class Evidence:
     outcome: Outcome
     evidence: str
     given_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """An operator's word that what a scan found in one file may stay there."""
+
+    file: str  # as the scan names it
+    hits: int  # as many as had been found; more of them are not accepted
+    trouble: str  # why the file could not be searched as it should; "" where it was
+    reason: str
+    by: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedFiles:
+    """What a search has looked at, and how many records of the key it found there."""
+
+    records: int
+    files: int
+    scanned_bytes: int
+    started_ms: int
+    ended_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +222,9 @@ class Erasure:
     recreated: tuple[RecordSpan, ...] = ()  # a later life of the key; not covered
     elsewhere: tuple[RecordSpan, ...] = ()  # records with the same key in other topics
     evidence: tuple[Evidence, ...] = ()
+    exceptions: tuple[Acceptance, ...] = ()
+    searched: SearchedFiles | None = None  # kept of a search that found nothing
+    on_virtual_clock: bool = False  # some of its times are those of a clock that was moved
     note: str = ""  # why it ended without a receipt
     receipt: str | None = None
 

@@ -5,14 +5,16 @@ that can be found out again. What the scans found is sorted here into lives of t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ledgerstone.erasure.erasure import (
     Erasure,
     PartitionEnd,
+    RecordCounts,
     RecordSpan,
     ReplicaScan,
+    SearchedFiles,
     Stage,
     Tombstone,
 )
@@ -28,6 +30,7 @@ class SearchOutcome:
     # Tombstones with this very erasure's id: written before a crash, not written down after it.
     own_tombstones: tuple[Tombstone, ...] = ()
     ended_ms: int = 0
+    looked_at: SearchedFiles | None = None
     trouble: str | None = None  # why it may have missed something; then it is repeated
 
 
@@ -79,15 +82,22 @@ class Findings(NamedTuple):
 
 def sort_findings(erasure: Erasure, scans: Sequence[ReplicaScan], facts: Facts) -> Findings:
     findings = Findings([], [], [])
+    shown = {name: other for scan in scans for name, other in scan.hidden_topics}
     for span in (span for scan in scans for span in scan.records):
         if span.topic != erasure.topic or not facts.topic_exists:
             # A topic that came back under the old name is another topic.
-            findings.elsewhere.append(span)
+            findings.elsewhere.append(span._replace(topic=shown.get(span.topic, span.topic)))
         elif span.first_offset < first_later_offset(erasure, span.partition):
             findings.older.append(span)
         else:
             findings.recreated.append(span)
     return findings
+
+
+def with_counts(erasure: Erasure, scan: ReplicaScan, facts: Facts) -> ReplicaScan:
+    found = sort_findings(erasure, [scan], facts)
+    counts = RecordCounts(*(sum(span.records for span in spans) for spans in found))
+    return replace(scan, counts=counts)
 
 
 def first_later_offset(erasure: Erasure, partition: int) -> int:

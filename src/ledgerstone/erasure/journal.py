@@ -12,12 +12,20 @@ from typing import Any, Final, NamedTuple
 
 from ledgerstone.erasure.erasure import (
     NEEDS_KEY,
+    Acceptance,
     Erasure,
     Evidence,
+    FileHits,
+    FileTrouble,
+    KindCount,
+    NameHits,
     Outcome,
     PartitionEnd,
+    PartitionScan,
+    RecordCounts,
     RecordSpan,
     ReplicaScan,
+    SearchedFiles,
     Stage,
     Tombstone,
     is_id,
@@ -29,10 +37,12 @@ from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
 
 ERASURES_TOPIC: Final = "__erasures"
 VERSION: Final = 1
+# Under it the journal names the secrets that its prints were made with.
+SECRETS_KEY: Final = b"secrets"
 # Fields that would be made of the letters of a text as well.
 _LISTS: Final = (
     "awaited_verifiers", "stage_times", "searched_ends", "target_partitions", "tombstones",
-    "scans", "recreated", "elsewhere", "evidence",
+    "scans", "recreated", "elsewhere", "evidence", "exceptions",
 )  # fmt: skip
 
 
@@ -145,15 +155,31 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
             Evidence(**{**each, "outcome": Outcome(each["outcome"])})
             for each in content["evidence"]
         ),
+        # Records of before there were such things lack them.
+        exceptions=tuple(Acceptance(**each) for each in content.get("exceptions", ())),
+        searched=_searched_from(content.get("searched")),
+        on_virtual_clock=content.get("on_virtual_clock", False),
     )
 
 
+def _searched_from(content: Mapping[str, Any] | None) -> SearchedFiles | None:
+    return None if content is None else SearchedFiles(**content)
+
+
 def _scan_from(content: Mapping[str, Any]) -> ReplicaScan:
+    counts = content.get("counts")
     return ReplicaScan(
         **{
             **content,
             "records": tuple(RecordSpan(*each) for each in content["records"]),
             "residue_places": tuple(content["residue_places"]),
+            "hidden_topics": (),
+            "troubles": tuple(FileTrouble(*each) for each in content.get("troubles", ())),
+            "counts": None if counts is None else RecordCounts(*counts),
+            "names": tuple(NameHits(*each) for each in content.get("names", ())),
+            "residue_files": tuple(FileHits(*each) for each in content.get("residue_files", ())),
+            "kinds": tuple(KindCount(*each) for each in content.get("kinds", ())),
+            "partitions": tuple(PartitionScan(*each) for each in content.get("partitions", ())),
         }
     )
 

@@ -5,20 +5,14 @@ after the journal is synced: whatever a crash leaves, the mark is never ahead of
 journal that ends before its mark has lost something. Contract: README.md, "Chain".
 """
 
-import struct
-import zlib
 from typing import Final
 
 from ledgerstone.erasure.journal_chain import Mark
+from ledgerstone.erasure.mark_slot import SLOT_BYTES, decoded, encoded
 from ledgerstone.fs import Filesystem, parent_of
 from ledgerstone.storage.checkpoints import read_if_exists
 
-MARK_FILE: Final = "erasure.mark"
-SLOT_BYTES: Final = 64
 _SLOTS: Final = 2
-_MAGIC: Final = b"LSMARK1\n"
-_FIELDS: Final = struct.Struct(">8sQ32s")
-_CRC: Final = struct.Struct(">I")
 
 
 class MarkFile:
@@ -36,7 +30,7 @@ class MarkFile:
     def read(self) -> Mark | None:
         data = read_if_exists(self._fs, self.path) or b""
         for slot in range(_SLOTS):
-            found = _decoded(data[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES])
+            found = decoded(data[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES])
             if found is not None and (self.mark is None or found.sequence > self.mark.sequence):
                 self.mark = found
                 self._slot = 1 - slot
@@ -46,7 +40,7 @@ class MarkFile:
         """Synced when it returns. What it marks must be on disk before."""
         file = self._fs.open(self.path, create=True)
         try:
-            file.pwrite(_encoded(mark), self._slot * SLOT_BYTES)
+            file.pwrite(encoded(mark), self._slot * SLOT_BYTES)
             file.fsync()
         finally:
             file.close()
@@ -57,17 +51,3 @@ class MarkFile:
         # Crash before: the other slot has what was remembered last.
         self.mark = mark
         self._slot = 1 - self._slot
-
-
-def _encoded(mark: Mark) -> bytes:
-    fields = _FIELDS.pack(_MAGIC, mark.sequence, mark.code)
-    return (fields + _CRC.pack(zlib.crc32(fields))).ljust(SLOT_BYTES, b"\0")
-
-
-def _decoded(slot: bytes) -> Mark | None:
-    if len(slot) != SLOT_BYTES:
-        return None
-    fields = slot[: _FIELDS.size]
-    magic, sequence, code = _FIELDS.unpack(fields)
-    (crc,) = _CRC.unpack_from(slot, _FIELDS.size)
-    return Mark(sequence, code) if magic == _MAGIC and crc == zlib.crc32(fields) else None

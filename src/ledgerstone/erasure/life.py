@@ -17,6 +17,7 @@ from ledgerstone.erasure.facts import (
     has_passed_once,
     is_removed,
     sort_findings,
+    with_counts,
 )
 from ledgerstone.erasure.steps import (
     Advance,
@@ -56,8 +57,8 @@ def next_step(erasure: Erasure, facts: Facts, *, now_ms: int) -> Step:
         case Stage.UNLINKED:
             return _unlinked(erasure, facts, now_ms)
         case Stage.VERIFIED:
-            return _verified(erasure, facts)
-        case Stage.RECEIPTED | Stage.CANCELLED | Stage.NOT_FOUND:
+            return _verified(erasure, facts, now_ms)
+        case Stage.RECEIPTED | Stage.CANCELLED | Stage.ABANDONED | Stage.NOT_FOUND:
             return Nothing()
         case never:
             assert_never(never)
@@ -80,7 +81,15 @@ def _requested(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
         return _search(facts, now_ms)
     if not facts.search.found:
         note = f"no partition of {erasure.topic} holds the key; nothing was written"
-        return Advance(changes.not_found(erasure, note=note, now_ms=now_ms))
+        return Advance(
+            changes.not_found(
+                erasure,
+                note=note,
+                now_ms=now_ms,
+                looked_at=facts.search.looked_at,
+                ends=facts.search.ends,
+            )
+        )
     holders = [span.partition for span in facts.search.found]
     return Advance(
         changes.searched(
@@ -199,7 +208,7 @@ def _unlinked(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     return Advance(
         changes.verified(
             erasure,
-            current,
+            [with_counts(erasure, scan, facts) for scan in current],
             recreated=findings.recreated,
             elsewhere=findings.elsewhere,
             now_ms=now_ms,
@@ -211,11 +220,17 @@ def _objection(erasure: Erasure, scan: ReplicaScan, facts: Facts) -> str | None:
     """Why this scan proves nothing; the first reason."""
     if scan.trouble is not None:
         return f"the scan is incomplete: {scan.trouble}"
+    troubles = changes.unaccepted_troubles(scan, erasure.exceptions)
+    if troubles:
+        return f"the scan is incomplete: {_listed([str(each) for each in troubles])}"
     older = sort_findings(erasure, [scan], facts).older
     if older:
         return f"records of the key are still there: {_listed([str(each) for each in older])}"
-    if scan.residue:
-        return f"{scan.residue} times the key outside of records: {_listed(scan.residue_places)}"
+    accepted = changes.accepted_hits(scan, erasure.exceptions)
+    if scan.residue > accepted:
+        besides = f", {accepted} of them accepted" if accepted else ""
+        places = _listed(scan.residue_places)
+        return f"{scan.residue} times the key outside of records{besides}: {places}"
     return None
 
 
@@ -244,7 +259,9 @@ def _scan_again(scans: Sequence[ReplicaScan], dirty: dict[int, str | None], now_
     return Scan(tuple(again)) if again else _first_to_end(waits)
 
 
-def _verified(erasure: Erasure, facts: Facts) -> Step:
+def _verified(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
+    if any(scan.counts is None for scan in erasure.scans):
+        return Advance(changes.to_scan_again(erasure, now_ms=now_ms))
     for each in erasure.evidence:
         if each.outcome is Outcome.RESIDUE:
             text = f"verifier {each.verifier} found the key in {each.output}: {each.evidence}"

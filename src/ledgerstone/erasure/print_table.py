@@ -54,7 +54,7 @@ class _OneLength:
 class PrintTable:
     """Immutable once made."""
 
-    __slots__ = ("_groups", "_high", "_lengths", "_low", "_raw", "_seed", "members")
+    __slots__ = ("_groups", "_high", "_lengths", "_low", "_raw", "_raw_groups", "_seed", "members")
 
     def __init__(self, keys: KeyPrints) -> None:
         # Of each group the indexes of its prints.
@@ -69,6 +69,7 @@ class PrintTable:
         self._low, self._high = np.ascontiguousarray(words[self._groups].T)
         self._lengths = np.unique(np.array([each.length for each in firsts], np.int32))
         self._raw = _raw_searches(firsts, keys)
+        self._raw_groups = {group for each in self._raw for group in each.groups.tolist()}
 
     def _form_groups(self, prints: Sequence[KeyPrint]) -> list[KeyPrint]:
         numbers: dict[tuple[int, int, int], int] = {}
@@ -102,10 +103,13 @@ class PrintTable:
             self._seed,
             arena=columns.arena,
         )
+        found[rows] = self._groups_with(low, high)
+        return found
+
+    def _groups_with(self, low: NDArray[np.uint64], high: NDArray[np.uint64]) -> Int64s:
         at = np.minimum(np.searchsorted(self._low, low), len(self._low) - 1)
         same = (self._low[at] == low) & (self._high[at] == high)
-        found[rows[same]] = self._groups[at[same]]
-        return found
+        return np.where(same, self._groups[at], NO_GROUP).astype(np.int64)
 
     def find_raw(self, buffer: Buffer, *, ends_after: int = 0, end: int | None = None) -> RawHits:
         """Keys in the buffer whose last byte lies in [ends_after, end)."""
@@ -119,6 +123,31 @@ class PrintTable:
         if not parts:
             return NO_HITS
         return RawHits(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def find_in_fields(self, contents: Sequence[bytes]) -> list[tuple[int, int]]:
+        """(field, group) of each hit inside a field; keys too short for that, as a whole field."""
+        sizes = np.array([len(each) for each in contents], np.int32)
+        ends = np.cumsum(sizes, dtype=np.int64)
+        starts, joined = ends - sizes, b"".join(contents)
+        hits = self.find_raw(joined)
+        field = np.searchsorted(starts, hits.position, side="right") - 1
+        found = list(zip(field.tolist(), hits.group.tolist(), strict=True))
+        if len(hits) and (hits.position + hits.length > ends[field]).any():
+            # What is there only because two fields lie side by side may hide what is in one.
+            found = [
+                (index, group)
+                for index, content in enumerate(contents)
+                for group in self.find_raw(content).group.tolist()
+            ]
+        whole = np.flatnonzero(_is_any_of(sizes, self._lengths) & (sizes > 0))
+        if len(self._raw_groups) == len(self.members) or len(whole) == 0:
+            return found
+        groups = self._groups_with(*hash_keys(joined, starts[whole], sizes[whole], self._seed))
+        return found + [
+            (index, group)
+            for index, group in zip(whole.tolist(), groups.tolist(), strict=True)
+            if group != NO_GROUP and group not in self._raw_groups
+        ]
 
 
 def _is_any_of(lengths: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArray[np.bool_]:

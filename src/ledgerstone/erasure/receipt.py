@@ -1,8 +1,9 @@
 """The receipt: evidence of an erasure, signed, without personal data. Grade P.
 
-Owns the fields, the one form of bytes a receipt may have, and the check. The form is canonical
-JSON: ASCII, sorted keys, two spaces of indentation, one newline at the end; the signature (Ed25519)
-is over the same form without the field `signature`. Contract: README.md, "Receipts".
+Owns the one form of bytes a receipt may have, and the check; `receipt_issue` makes them. The form
+is canonical JSON: ASCII, sorted keys, two spaces of indentation, one newline at the end; the
+signature (Ed25519) is over the same form without the field `signature`. Contract: README.md,
+"Receipts".
 """
 
 import hmac
@@ -10,36 +11,29 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.erasure.audit_headers import iso_time
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, RecordSpan, Stage
+from ledgerstone.erasure.changes import MAX_SPANS
 from ledgerstone.erasure.key_print import hmac_of
 from ledgerstone.erasure.receipt_shape import odd_fields
-from ledgerstone.erasure.scan_plan import why_not_raw
-from ledgerstone.erasure.sealing import is_signed_by, public_key_of, sign
-from ledgerstone.errors import InvariantViolation
-from ledgerstone.uuid_text import uuid_to_text
+from ledgerstone.erasure.receipt_words import (
+    FIELDS_1,
+    FIELDS_2,
+    KIND_ERASURE,
+    KIND_NOT_FOUND,
+    REPLICA_FIELDS_2,
+    SYSTEM_CLOCK,
+    VIRTUAL_CLOCK,
+)
+from ledgerstone.erasure.sealing import is_signed_by
 
-VERSION: Final = 1
+VERSION: Final = 2
 MAX_BYTES: Final = 4 << 20
-STATEMENT: Final = (
-    "This is evidence of technical deletion from the files named here at the times named here. "
-    "It is not legal advice."
+_FIELDS: Final = {1: FIELDS_1, 2: FIELDS_2}
+# What a receipt of the first version did not say, or said without having counted it.
+_VERSION_1: Final = (
+    "version 1: its records: 0 was concluded and not counted, mentions in compressed batches may "
+    "be missing, names of files and directories were not searched, and it does not say whether "
+    "the clock was a virtual one"
 )
-MENTIONS_ARE: Final = (
-    "places where the key's bytes occur inside records of other keys; such records are not the "
-    "erased ones and were left as they are"
-)
-NOT_COVERED: Final = (
-    "copies outside the log directories: backups, snapshots of disks, mirrors, exports",
-    "blocks that the operating system or the drive has freed but not overwritten",
-    "the memory of running processes and of consumers that read the records before",
-)
-_FIELDS: Final = (
-    "version", "id", "cluster_id", "topic", "topic_id", "key", "reason", "requested_by",
-    "requested_at", "deadline", "met_deadline", "issued_at", "stages", "tombstones", "replicas",
-    "recreated", "other_topics", "downstream", "not_covered", "statement", "public_key",
-    "signature",
-)  # fmt: skip
 
 
 class ReceiptRefused(ValueError):
@@ -54,112 +48,8 @@ class Verdict(NamedTuple):
     is_trusted: bool = False
 
 
-# -- issuing ------------------------------------------------------------------------------------
-
-
-def issue(
-    erasure: Erasure,
-    *,
-    cluster_id: str,
-    signing_seed: bytes,
-    now_ms: int,
-    not_covered: Sequence[str] = (),
-) -> bytes:
-    """The receipt of a verified erasure. The same facts give the same bytes."""
-    if erasure.stage is not Stage.VERIFIED:
-        raise InvariantViolation(f"{erasure.id} is {erasure.stage.value}, not verified: no receipt")
-    content = {
-        **_request_fields(erasure),
-        "version": VERSION,
-        "cluster_id": cluster_id,
-        "issued_at": iso_time(now_ms),
-        "stages": {stage.value: iso_time(at_ms) for stage, at_ms in erasure.stage_times},
-        "tombstones": [
-            {"partition": each.partition, "offset": each.offset, "at": iso_time(each.written_ms)}
-            for each in erasure.tombstones
-        ],
-        "replicas": list(_replicas(erasure)),
-        "recreated": [_span_json(each) for each in erasure.recreated],
-        "other_topics": [_span_json(each) for each in erasure.elsewhere],
-        "downstream": [_evidence_json(each) for each in erasure.evidence],
-        "not_covered": [*NOT_COVERED, *_not_covered(erasure), *not_covered],
-        "statement": STATEMENT,
-        "public_key": public_key_of(signing_seed).hex(),
-    }
-    return canonical({**content, "signature": sign(signing_seed, canonical(content)).hex()})
-
-
 def canonical(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True, indent=2, allow_nan=False).encode("ascii") + b"\n"
-
-
-def _request_fields(erasure: Erasure) -> dict[str, Any]:
-    deadline_ms = erasure.deadline_ms
-    return {
-        "id": erasure.id,
-        "topic": erasure.topic,
-        "topic_id": uuid_to_text(erasure.topic_id),
-        # Not its length: among few keys that alone may name one.
-        "key": {"hmac_sha256": erasure.key_print.hmac.hex()},
-        "reason": erasure.reason,
-        "requested_by": erasure.requested_by,
-        "requested_at": iso_time(erasure.requested_ms),
-        "deadline": None if deadline_ms is None else iso_time(deadline_ms),
-        "met_deadline": erasure.met_deadline,
-    }
-
-
-def _replicas(erasure: Erasure) -> Iterator[dict[str, Any]]:
-    for scan in erasure.scans:
-        yield {
-            "node_id": scan.node_id,
-            "scan_started_at": iso_time(scan.started_ms),
-            "scan_ended_at": iso_time(scan.ended_ms),
-            "files": scan.files,
-            "bytes": scan.scanned_bytes,
-            "digest": scan.digest,
-            "records": 0,
-            "residue": scan.residue,
-            "mentions": scan.mentions,
-            "mentions_are": MENTIONS_ARE,
-        }
-
-
-def _not_covered(erasure: Erasure) -> Iterator[str]:
-    unsearched = why_not_raw(erasure.key_print)
-    if unsearched is not None:
-        yield (
-            "the key's bytes outside of keys of records; it was looked for as the key of records "
-            f"only, since {unsearched}"
-        )
-    if erasure.recreated:
-        yield "records of the key written after the erasure, listed under recreated"
-    if erasure.elsewhere:
-        yield "records with the same key in other topics, listed under other_topics"
-    for each in erasure.evidence:
-        if each.outcome is Outcome.UNKNOWN:
-            yield f"{each.output}: verifier {each.verifier} could not tell"
-    if erasure.evidence:
-        yield "downstream systems other than those listed under downstream"
-    else:
-        yield "downstream systems: no verifier gave evidence"
-
-
-def _span_json(span: RecordSpan) -> dict[str, Any]:
-    return span._asdict()
-
-
-def _evidence_json(evidence: Evidence) -> dict[str, Any]:
-    return {
-        "verifier": evidence.verifier,
-        "output": evidence.output,
-        "verdict": evidence.outcome.value,
-        "evidence": evidence.evidence,
-        "at": iso_time(evidence.given_ms),
-    }
-
-
-# -- checking -----------------------------------------------------------------------------------
 
 
 def verify(
@@ -177,14 +67,14 @@ def verify(
     try:
         content = parse(data)
         _check_signature(content, public_key)
-        _check_statements(content)
         _check_kinds(content)
+        _check_statements(content)
         note = _check_key(content, key, salt)
     except ReceiptRefused as refusal:
         return Verdict(False, (str(refusal),))
     signer = "the public key given" if public_key is not None else "the public key inside it"
-    signed = f"signed with {signer}, {content['public_key']}"
-    return Verdict(True, (), (signed, note), is_trusted=public_key is not None)
+    notes = (f"signed with {signer}, {content['public_key']}", note, *_version_notes(content))
+    return Verdict(True, (), notes, is_trusted=public_key is not None)
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -200,9 +90,10 @@ def parse(data: bytes) -> dict[str, Any]:
         raise ReceiptRefused(f"not JSON: {type(error).__name__}") from None
     if not is_canonical:
         raise ReceiptRefused("the bytes are not the canonical form: something was changed")
-    if content.get("version") != VERSION:
-        raise ReceiptRefused(f"version {content.get('version')!r}, only {VERSION} is known")
-    odd = sorted(name for name in {*_FIELDS} ^ {*content})
+    version = content.get("version")
+    if type(version) is not int or version not in _FIELDS:
+        raise ReceiptRefused(f"version {str(version)[:20]!r}, only 1 to {VERSION} are known")
+    odd = sorted(name for name in {*_FIELDS[version]} ^ {*content})
     if odd:
         raise ReceiptRefused(f"fields that are missing or unknown: {', '.join(odd)[:200]}")
     return content
@@ -217,15 +108,83 @@ def _check_signature(content: Mapping[str, Any], public_key: bytes | None) -> No
         raise ReceiptRefused("the signature does not fit: something was changed")
 
 
+def _version_notes(content: Mapping[str, Any]) -> Iterator[str]:
+    if content["version"] == 1:
+        yield _VERSION_1
+    elif content["clock"] == VIRTUAL_CLOCK:
+        yield "made on a virtual clock: its times were set by hand"
+
+
 def _check_statements(content: Mapping[str, Any]) -> None:
     """A signature says who; these say that what was signed is a proof at all."""
-    replicas = content["replicas"]
+    if content["version"] == 1:
+        _check_clean(content["replicas"], ("records", "residue"))
+    elif content["clock"] not in (SYSTEM_CLOCK, VIRTUAL_CLOCK):
+        raise ReceiptRefused("it does not say by which clock it was made")
+    elif content["kind"] == KIND_NOT_FOUND:
+        _check_not_found(content)
+    elif content["kind"] == KIND_ERASURE:
+        _check_erasure(content)
+    else:
+        raise ReceiptRefused("it is neither of an erasure nor of a key that was not found")
+
+
+def _check_clean(replicas: object, names: Sequence[str]) -> None:
     if not isinstance(replicas, list) or not replicas:
         raise ReceiptRefused("no replica was scanned")
     for each in replicas:
-        counts = (each.get("records"), each.get("residue")) if isinstance(each, dict) else ()
-        if counts != (0, 0):
-            raise ReceiptRefused(f"a replica is not clean: {counts}")
+        counts = tuple(each.get(name) for name in names) if isinstance(each, dict) else ()
+        if len(counts) != len(names) or any(type(count) is not int or count for count in counts):
+            raise ReceiptRefused(f"a replica is not clean: {str(counts)[:80]}")
+
+
+def _check_erasure(content: Mapping[str, Any]) -> None:
+    replicas, exceptions = content["replicas"], content["exceptions"]
+    _check_clean(replicas, ("records",))
+    accepted = _total(exceptions, "hits")
+    for each in replicas:
+        if {*each} != {*REPLICA_FIELDS_2}:
+            raise ReceiptRefused("a replica with fields that are missing or unknown")
+        if any(_whole(each[name]) is None for name in ("residue", "accepted", "mentions")):
+            raise ReceiptRefused("a replica without counts")
+        if each["residue"] != each["accepted"]:
+            raise ReceiptRefused(f"a replica is not clean: {each['residue']} times residue")
+        for count, listed in (
+            ("recreated_records", "recreated"),
+            ("other_topic_records", "other_topics"),
+        ):
+            _check_listed(each[count], content[listed], len(replicas))
+    if accepted != sum(each["accepted"] for each in replicas):
+        raise ReceiptRefused("what was accepted is not what is listed under exceptions")
+
+
+def _check_listed(count: object, listed: object, replicas: int) -> None:
+    """Every record that was counted is in a span that is listed, unless there are too many."""
+    whole, total = _whole(count), _total(listed, "records")
+    is_whole_list = isinstance(listed, list) and len(listed) < MAX_SPANS
+    if whole is None or (whole != total and replicas == 1 and is_whole_list):
+        raise ReceiptRefused("records of the key were found that are not listed")
+
+
+def _check_not_found(content: Mapping[str, Any]) -> None:
+    searched = content["searched"]
+    if not isinstance(searched, dict) or searched.get("records") != 0:
+        raise ReceiptRefused("nothing was searched, or the key was found")
+    if content["tombstones"] or content["replicas"]:
+        raise ReceiptRefused("a key that was not found has neither tombstones nor scans")
+
+
+def _total(listed: object, name: str) -> int:
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise ReceiptRefused("a list is missing")
+    counts = [_whole(each.get(name)) for each in listed]
+    if None in counts:
+        raise ReceiptRefused(f"a list without {name}")
+    return sum(count for count in counts if count is not None)
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _check_kinds(content: Mapping[str, Any]) -> None:

@@ -7,8 +7,8 @@ rely on these kinds. A field that is not listed here is left to others.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-# A kind is a type, a tuple of kinds of which one must do, [kind] for a list of it, {str: kind} for
-# any names, or a mapping from the names that must be there to their kinds.
+# A kind is a type, a tuple of types of which one must do, (kind, null), [kind] for a list of it,
+# {str: kind} for any names, or a mapping from the names that must be there to their kinds.
 _MAYBE_TEXT: Final = (str, type(None))
 _SPAN: Final = {
     "topic": str,
@@ -17,6 +17,18 @@ _SPAN: Final = {
     "last_offset": int,
     "records": int,
     "tombstones": int,
+}
+_REPLICA: Final = {
+    "node_id": int,
+    "scan_started_at": str,
+    "scan_ended_at": str,
+    "files": int,
+    "bytes": int,
+    "digest": str,
+    "records": int,
+    "residue": int,
+    "mentions": int,
+    "mentions_are": str,
 }
 KINDS: Final[Mapping[str, Any]] = {
     "version": int,
@@ -33,20 +45,7 @@ KINDS: Final[Mapping[str, Any]] = {
     "issued_at": str,
     "stages": {str: str},
     "tombstones": [{"partition": int, "offset": int, "at": str}],
-    "replicas": [
-        {
-            "node_id": int,
-            "scan_started_at": str,
-            "scan_ended_at": str,
-            "files": int,
-            "bytes": int,
-            "digest": str,
-            "records": int,
-            "residue": int,
-            "mentions": int,
-            "mentions_are": str,
-        }
-    ],
+    "replicas": [_REPLICA],
     "recreated": [_SPAN],
     "other_topics": [_SPAN],
     "downstream": [{"verifier": str, "output": str, "verdict": str, "evidence": str, "at": str}],
@@ -56,12 +55,54 @@ KINDS: Final[Mapping[str, Any]] = {
     "signature": str,
 }
 
+KINDS_2: Final[Mapping[str, Any]] = {
+    **KINDS,
+    "kind": str,
+    "clock": str,
+    "searched": (
+        {
+            "started_at": str,
+            "ended_at": str,
+            "files": int,
+            "bytes": int,
+            "records": int,
+            "partitions": int,
+        },
+        type(None),
+    ),
+    "replicas": [
+        {
+            **_REPLICA,
+            "kinds": [{"kind": str, "files": int, "bytes": int}],
+            "partitions": [{"partition": int, "files": int, "bytes": int, "digest": str}],
+            "partitions_in_all": int,
+            "records_are": str,
+            "recreated_records": int,
+            "other_topic_records": int,
+            "names": [{"what": str, "hits": int}],
+            "names_are": str,
+            "accepted": int,
+        }
+    ],
+    "exceptions": [
+        {
+            "file": str,
+            "hits": int,
+            "accepted_hits": int,
+            "trouble": str,
+            "reason": str,
+            "by": str,
+            "at": str,
+        }
+    ],
+}
+
 
 def odd_fields(content: Mapping[str, Any]) -> list[str]:
     """What is of another kind than it should be, each in words; empty where all is well."""
     return [
         text
-        for name, kind in KINDS.items()
+        for name, kind in (KINDS if content["version"] == 1 else KINDS_2).items()
         if name in content
         for text in _odd(content[name], kind, name)
     ]
@@ -72,6 +113,9 @@ def _odd(value: object, kind: Any, path: str) -> Iterator[str]:  # noqa: ANN401 
         # A bool is an int to Python, not to a reader.
         if type(value) is not kind:
             yield f"{path} is {_name(value)}, not {_named(kind)}"
+    elif isinstance(kind, tuple) and not isinstance(kind[0], type):
+        if value is not None:
+            yield from _odd(value, kind[0], path)
     elif isinstance(kind, tuple):
         if type(value) not in kind:
             yield f"{path} is {_name(value)}, not {' or '.join(map(_named, kind))}"

@@ -6,9 +6,11 @@ What was signed is the JSON; this text is made from it and proves nothing by its
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ledgerstone.erasure.receipt_words import KIND_NOT_FOUND, VIRTUAL_CLOCK
+
 _STAGES = (
     "scheduled", "requested", "searched", "tombstoned", "stamped", "removed", "unlinked",
-    "verified",
+    "verified", "not_found",
 )  # fmt: skip
 
 
@@ -20,7 +22,8 @@ def render(content: Mapping[str, Any]) -> str:
 
 
 def _head(content: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Erasure {content['id']}"
+    is_found = content.get("kind") != KIND_NOT_FOUND
+    yield f"{'Erasure' if is_found else 'Key not found, erasure'} {content['id']}"
     yield f"  topic         {content['topic']} ({content['topic_id']})"
     yield f"  cluster       {content['cluster_id']}"
     yield f"  key           HMAC-SHA256 {content['key']['hmac_sha256']}"
@@ -30,6 +33,8 @@ def _head(content: Mapping[str, Any]) -> Iterator[str]:
         met = "met" if content["met_deadline"] else "MISSED"
         yield f"  deadline      {content['deadline']}, {met}"
     yield f"  issued        {content['issued_at']}"
+    if content.get("clock") == VIRTUAL_CLOCK:
+        yield "  clock         VIRTUAL: the times here were set by hand"
 
 
 def _course(content: Mapping[str, Any]) -> Iterator[str]:
@@ -38,23 +43,30 @@ def _course(content: Mapping[str, Any]) -> Iterator[str]:
     for stage in _STAGES:
         if stage in content["stages"]:
             yield f"  {stage:<13} {content['stages'][stage]}"
-    yield ""
-    yield "Tombstones"
+    if content["tombstones"]:
+        yield ""
+        yield "Tombstones"
     for each in content["tombstones"]:
         yield f"  partition {each['partition']}, offset {each['offset']}, {each['at']}"
 
 
 def _proof(content: Mapping[str, Any]) -> Iterator[str]:
-    yield ""
-    yield "Scans"
+    yield from _search(content.get("searched"))
+    if content["replicas"]:
+        yield ""
+        yield "Scans"
     for each in content["replicas"]:
         yield (
             f"  node {each['node_id']}: {each['files']} files, {each['bytes']} bytes, "
             f"{each['records']} records, {each['residue']} residue, {each['mentions']} mentions"
         )
         yield f"    {each['scan_started_at']} to {each['scan_ended_at']}, digest {each['digest']}"
+        yield from _details(each)
     if any(each["mentions"] for each in content["replicas"]):
         yield f"  mentions are {content['replicas'][0]['mentions_are']}"
+    if any(each.get("names") for each in content["replicas"]):
+        yield f"  names are {content['replicas'][0]['names_are']}"
+    yield from _exceptions(content.get("exceptions", ()))
     yield from _spans("Written after the erasure", content["recreated"])
     yield from _spans("The same key in other topics", content["other_topics"])
     if content["downstream"]:
@@ -63,6 +75,53 @@ def _proof(content: Mapping[str, Any]) -> Iterator[str]:
     for each in content["downstream"]:
         word = f"{_line(each['verifier'])}, {_line(each['output'])}: {each['verdict']}"
         yield f"  {word} ({_line(each['evidence'])}), {each['at']}"
+
+
+def _search(searched: Mapping[str, Any] | None) -> Iterator[str]:
+    if searched is None:
+        return
+    yield ""
+    yield "Search"
+    yield (
+        f"  {searched['partitions']} partitions, {searched['files']} files, "
+        f"{searched['bytes']} bytes, {searched['records']} records of the key"
+    )
+    yield f"  {searched['started_at']} to {searched['ended_at']}"
+
+
+def _details(replica: Mapping[str, Any]) -> Iterator[str]:
+    """What receipts tell since version 2."""
+    if "kinds" not in replica:
+        return
+    kinds = (f"{each['files']} {each['kind']}, {each['bytes']} bytes" for each in replica["kinds"])
+    for line in kinds:
+        yield f"    {line}"
+    for each in replica["partitions"]:
+        yield (
+            f"    partition {each['partition']}: {each['files']} files, {each['bytes']} bytes, "
+            f"digest {each['digest']}"
+        )
+    more = replica["partitions_in_all"] - len(replica["partitions"])
+    if more > 0:
+        yield f"    and {more} more partitions of the topic"
+    yield (
+        f"    {replica['recreated_records']} records written later, "
+        f"{replica['other_topic_records']} in other topics"
+    )
+    for each in replica["names"]:
+        yield f"    {each['hits']} in {each['what']}"
+
+
+def _exceptions(exceptions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if exceptions:
+        yield ""
+        yield "Accepted by the operator"
+    for each in exceptions:
+        trouble = f", not searched whole ({_line(each['trouble'])})" if each["trouble"] else ""
+        yield (
+            f"  {_line(each['file'])}: {each['hits']} times the key{trouble}; by "
+            f"{_line(each['by'])}, {each['at']}: {_line(each['reason'])}"
+        )
 
 
 def _spans(title: str, spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:

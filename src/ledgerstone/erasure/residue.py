@@ -6,18 +6,26 @@ directory is scanned again. A file that grows is scanned up to the size seen fir
 is younger than the scan. Contract: the section "Search and scan" of README.md.
 """
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.erasure.erasure import FileTrouble
 from ledgerstone.erasure.file_scan import FileScan
 from ledgerstone.erasure.log_windows import WindowReader
+from ledgerstone.erasure.manifest import digest_of, kinds_of, partitions_of
+from ledgerstone.erasure.path_names import PathNames
 from ledgerstone.erasure.print_table import PrintTable
 from ledgerstone.erasure.scan_plan import Damage, FileDigest, ResiduePlan, ScanReport
-from ledgerstone.erasure.tally import NOWHERE, Tally, findings_of
+from ledgerstone.erasure.tally import NOWHERE, findings_of
 from ledgerstone.fs import Filesystem, join, name_of, parent_of
-from ledgerstone.storage.filenames import Kind, parse_file_name, parse_partition_dir
+from ledgerstone.storage.filenames import (
+    FOLLOWS,
+    Kind,
+    file_name,
+    parse_file_name,
+    parse_partition_dir,
+)
 
 # How often a directory is looked at whose logs change under the scan.
 MAX_ROUNDS: Final = 3
@@ -46,16 +54,19 @@ class _Scan:
     progress: Callable[[int], None]
     table: PrintTable = field(init=False)
     reader: WindowReader = field(init=False)
+    names: PathNames = field(init=False)
     # All by path, so that a second look at a file replaces the first.
     done: dict[str, FileScan] = field(default_factory=dict)
     damaged: dict[str, list[Damage]] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
+    directories: dict[str, None] = field(default_factory=dict)  # as of the last listing
     grown: dict[str, None] = field(default_factory=dict)
     vanished: dict[str, None] = field(default_factory=dict)
     scanned_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.table = PrintTable(self.plan.keys)
+        self.names = PathNames(self.table)
         self.reader = WindowReader(
             lead_bytes=max(self.table.longest_raw_bytes - 1, 0),
             before_read=self.before_read,
@@ -84,6 +95,7 @@ class _Scan:
     def _list_all(self) -> dict[str, str]:
         """Path in the report to path on the disk, sorted."""
         found: dict[str, str] = {}
+        self.directories.clear()
         for number, log_dir in enumerate(self.plan.log_dirs):
             self._list(str(number), log_dir, 0, found)
         return found
@@ -102,21 +114,24 @@ class _Scan:
             inner, inner_path = join(name, entry), join(path, entry)
             if not self.fs.is_dir(inner_path):
                 found[inner] = inner_path
-            elif depth < _MAX_DEPTH:
+                continue
+            self.directories[inner] = None
+            if depth < _MAX_DEPTH:
                 self._list(inner, inner_path, depth + 1, found)
             else:
                 self.unreadable[inner] = f"more than {_MAX_DEPTH} directories deep"
 
     def _scan_file(self, path: str, disk_path: str) -> None:
         self._forget(path)
-        parsed = parse_file_name(name_of(path))
         partition = parse_partition_dir(name_of(parent_of(path)))
         scan = FileScan(
             table=self.table,
             reader=self.reader,
-            path=path,
+            path=self.names.shown(path),
+            name=name_of(path),
             topic_partition=NOWHERE if partition is None else partition.topic_partition,
-            is_log=parsed is not None and parsed.kind is Kind.LOG,
+            is_log=_is_log(path),
+            log_bytes=self._log_bytes(disk_path),
         )
         self.reader.damaged = []
         try:
@@ -142,6 +157,17 @@ class _Scan:
         self.scanned_bytes += scan.size_bytes
         self.progress(self.scanned_bytes)
 
+    def _log_bytes(self, disk_path: str) -> int:
+        """The size of the log that an index lies beside; 0 where there is none."""
+        parsed = parse_file_name(name_of(disk_path))
+        if parsed is None or parsed.kind is not Kind.INDEX:
+            return 0
+        log = file_name(parsed.offset, Kind.LOG, parsed.suffix, parsed.number)
+        try:
+            return self.fs.size_of(join(parent_of(disk_path), log))
+        except OSError:
+            return 0
+
     def _forget(self, path: str) -> None:
         self.done.pop(path, None)
         self.damaged.pop(path, None)
@@ -150,23 +176,32 @@ class _Scan:
         self.vanished.pop(path, None)
 
     def _report(self, restless: list[str]) -> ScanReport:
-        tally, files, digest = Tally(), [], hashlib.sha256()
-        for path, scan in sorted(self.done.items()):
+        tally = self.names.look(self.plan.log_dirs, self.directories, self.done)
+        for _, scan in sorted(self.done.items()):
             tally.add(scan.tally)
-            files.append(FileDigest(path, scan.size_bytes, scan.crc))
-            line = f"{path}\0{scan.size_bytes}\0{scan.crc:08x}\n"
-            digest.update(line.encode("utf-8", "surrogateescape"))
+        files = [
+            FileDigest(path, scan.size_bytes, scan.crc) for path, scan in sorted(self.done.items())
+        ]
         return ScanReport(
             prints=tuple(findings_of(tally, self.table.members, self.plan.keys)),
             files=tuple(files),
             scanned_bytes=sum(each.size_bytes for each in files),
-            digest=digest.hexdigest(),
-            vanished=tuple(sorted(self.vanished)),
-            grown=tuple(sorted(self.grown)),
+            digest=digest_of(files),
+            vanished=self._shown(self.vanished),
+            grown=self._shown(self.grown),
             damaged=tuple(each for _, found in sorted(self.damaged.items()) for each in found),
-            unreadable=tuple(f"{path}: {why}" for path, why in sorted(self.unreadable.items())),
-            restless=tuple(restless),
+            unreadable=tuple(
+                FileTrouble(self.names.shown(path), why)
+                for path, why in sorted(self.unreadable.items())
+            ),
+            restless=self._shown(restless),
+            hidden_topics=self.names.hidden(tp.topic for _, tp in tally.spreads),
+            kinds=kinds_of(files),
+            partitions=partitions_of(files),
         )
+
+    def _shown(self, paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.names.shown(path) for path in sorted(paths))
 
 
 def _without_rest(before: dict[str, str], now: dict[str, str]) -> list[str]:
@@ -178,7 +213,7 @@ def _without_rest(before: dict[str, str], now: dict[str, str]) -> list[str]:
 
 def _is_log(path: str) -> bool:
     parsed = parse_file_name(name_of(path))
-    return parsed is not None and parsed.kind is Kind.LOG
+    return parsed is not None and parsed.kind is Kind.LOG and parsed.suffix != FOLLOWS
 
 
 def _reason(error: OSError) -> str:

@@ -9,7 +9,14 @@ import json
 from dataclasses import asdict
 from typing import Any, Final
 
-from ledgerstone.erasure.erasure import RecordSpan
+from ledgerstone.erasure.erasure import (
+    FileHits,
+    FileTrouble,
+    KindCount,
+    NameHits,
+    PartitionScan,
+    RecordSpan,
+)
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.scan_plan import (
     Damage,
@@ -117,14 +124,22 @@ def report_of(message: Message) -> SearchReport | ScanReport:
         return SearchReport(**content)
     content["prints"] = tuple(_findings_of(each) for each in content["prints"])
     content["files"] = tuple(FileDigest(*each) for each in content["files"])
-    for name in ("grown", "unreadable", "restless"):
+    for name in ("grown", "restless"):
         content[name] = tuple(content[name])
+    content["unreadable"] = tuple(FileTrouble(*each) for each in content["unreadable"])
+    content["kinds"] = tuple(KindCount(*each) for each in content["kinds"])
+    content["partitions"] = {
+        topic: tuple(PartitionScan(*each) for each in found)
+        for topic, found in content["partitions"].items()
+    }
     return ScanReport(**content)
 
 
 def _findings_of(content: Message) -> PrintFindings:
     found = dict(content)
     found["spans"] = tuple(RecordSpan(*each) for each in content["spans"])
-    for name in ("record_places", "mention_places", "residue_places"):
+    found["names"] = tuple(NameHits(*each) for each in content["names"])
+    found["residue_files"] = tuple(FileHits(*each) for each in content["residue_files"])
+    for name in ("record_places", "mention_places", "name_places", "residue_places"):
         found[name] = tuple(FoundAt(*each) for each in content[name])
     return PrintFindings(**found)

@@ -6,11 +6,19 @@ secret: a plan travels through a pipe, and never into a command line, a log or a
 Contract: the section "Search and scan" of README.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ledgerstone.erasure.erasure import RecordSpan, ReplicaScan
+from ledgerstone.erasure.erasure import (
+    FileHits,
+    FileTrouble,
+    KindCount,
+    NameHits,
+    PartitionScan,
+    RecordSpan,
+    ReplicaScan,
+)
 from ledgerstone.erasure.key_print import MIN_RAW_BYTES, KeyPrint, PrintKey
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
@@ -21,6 +29,12 @@ MAX_RAW_BYTES: Final = 4 << 20
 # Of a class and a key; the counts are exact all the same.
 SHOWN_PLACES: Final = 20
 DEFAULT_MAX_PLACES: Final = 10_000
+# Files with residue that are told one by one; a key that is in more of them needs other help.
+SHOWN_RESIDUE_FILES: Final = 100
+NO_POSITION: Final = -1
+# Files that were not searched as they should be, and partitions, that are told one by one.
+SHOWN_TROUBLES: Final = 100
+SHOWN_PARTITIONS: Final = 64
 # Of lists in texts for people.
 _SHOWN_FILES: Final = 3
 
@@ -119,6 +133,7 @@ class SearchReport:
     places: tuple[Place, ...]
     is_truncated: bool
     scanned_bytes: int
+    files: int = 0
     damaged: tuple[Damage, ...] = ()
     # Files that went while the search ran; what they held may be in others by now.
     vanished: tuple[str, ...] = ()
@@ -136,23 +151,31 @@ class FoundAt(NamedTuple):
     """Where a hit of a scan is: the position is the batch's where the batch is compressed."""
 
     file: str
-    position: int
+    position: int  # NO_POSITION: in the name of the file, or in a field that was decoded
     offset: int | None = None  # of the record it lies in
+    field: str = ""  # what it was found in, where that is no plain bytes
 
     def __str__(self) -> str:
+        if self.position == NO_POSITION:
+            return f"{self.file}, {self.field}"
         return f"{self.file} at {self.position}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintFindings:
-    """What a scan found of one key. Records, mentions and residue exclude each other."""
+    """What a scan found of one key. Records, mentions, names and residue exclude each other.
+
+    No path in it holds a key that was looked for: such a part is shown as `…`."""
 
     spans: tuple[RecordSpan, ...] = ()
     records: int = 0  # records whose key is the key, in whatever topic
     mentions: int = 0  # in records of other keys: in a key, a value or a header
+    names: tuple[NameHits, ...] = ()  # in names of topics, groups and such
     residue: int = 0  # anywhere else
+    residue_files: tuple[FileHits, ...] = ()  # the first SHOWN_RESIDUE_FILES
     record_places: tuple[FoundAt, ...] = ()
     mention_places: tuple[FoundAt, ...] = ()
+    name_places: tuple[FoundAt, ...] = ()
     residue_places: tuple[FoundAt, ...] = ()
     raw_unsearched: str | None = None  # why its bytes were looked for only as keys of records
 
@@ -174,8 +197,11 @@ class ScanReport:
     vanished: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()  # scanned up to the size first seen
     damaged: tuple[Damage, ...] = ()  # searched as bytes, not as records
-    unreadable: tuple[str, ...] = ()  # with the reason
+    unreadable: tuple[FileTrouble, ...] = ()
     restless: tuple[str, ...] = ()  # directories whose logs changed again and again
+    hidden_topics: Mapping[str, str] = field(default_factory=dict)  # how to show their names
+    kinds: tuple[KindCount, ...] = ()  # `files`, counted
+    partitions: Mapping[str, tuple[PartitionScan, ...]] = field(default_factory=dict)  # by topic
 
     @property
     def trouble(self) -> str | None:
@@ -189,9 +215,14 @@ class ScanReport:
         )
 
     def of_replica(
-        self, print_index: int, *, node_id: int, started_ms: int, ended_ms: int
+        self, print_index: int, *, topic: str, node_id: int, started_ms: int, ended_ms: int
     ) -> ReplicaScan:
         found = self.prints[print_index]
+        troubles = self._file_troubles()
+        told = troubles[:SHOWN_TROUBLES]
+        trouble = _first_trouble({"changed all the while": self.restless})
+        if len(troubles) > SHOWN_TROUBLES:
+            trouble = self.trouble
         return ReplicaScan(
             node_id=node_id,
             started_ms=started_ms,
@@ -199,12 +230,30 @@ class ScanReport:
             files=len(self.files),
             scanned_bytes=self.scanned_bytes,
             digest=self.digest,
-            trouble=self.trouble,
+            trouble=trouble,
+            troubles=tuple(told),
             records=found.spans,
+            hidden_topics=tuple(
+                (name, self.hidden_topics[name])
+                for name in dict.fromkeys(span.topic for span in found.spans)
+                if name in self.hidden_topics
+            ),
             mentions=found.mentions,
+            names=found.names,
             residue=found.residue,
             residue_places=tuple(str(place) for place in found.residue_places),
+            residue_files=found.residue_files,
+            kinds=self.kinds,
+            partitions=self.partitions.get(topic, ())[:SHOWN_PARTITIONS],
+            partition_count=len(self.partitions.get(topic, ())),
         )
+
+    def _file_troubles(self) -> list[FileTrouble]:
+        """Of each file the first."""
+        found = {each.file: each.why for each in self.unreadable}
+        for damage in self.damaged:
+            found.setdefault(damage.file, f"at {damage.position}: {damage.reason}")
+        return [FileTrouble(file, why) for file, why in sorted(found.items())]
 
 
 def why_not_raw(key_print: KeyPrint) -> str | None:

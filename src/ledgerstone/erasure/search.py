@@ -59,6 +59,7 @@ class _Search:
     last_places: dict[tuple[int, TopicPartition], list[Place]] = field(default_factory=dict)
     vanished: list[str] = field(default_factory=list)
     scanned_bytes: int = 0
+    files: int = 0
     is_truncated: bool = False
 
     def __post_init__(self) -> None:
@@ -84,6 +85,7 @@ class _Search:
             places=tuple(sorted(kept, key=_in_order)),
             is_truncated=self.is_truncated,
             scanned_bytes=self.scanned_bytes,
+            files=self.files,
             damaged=tuple(self.reader.damaged),
             vanished=tuple(self.vanished),
         )
@@ -107,6 +109,7 @@ class _Search:
         except FileNotFoundError:
             self.vanished.append(shown)
             return
+        self.files += 1
         try:
             size = file.size() if size is None else size
             for window in self.reader.windows(file, shown, size, is_log=True):

@@ -3,13 +3,14 @@
 One tally for each file, so that a file that is scanned again replaces what it said before.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.erasure.erasure import RecordSpan
+from ledgerstone.erasure.erasure import FileHits, NameHits, RecordSpan
 from ledgerstone.erasure.scan_plan import (
     SHOWN_PLACES,
+    SHOWN_RESIDUE_FILES,
     FoundAt,
     KeyPrints,
     PrintFindings,
@@ -20,6 +21,7 @@ from ledgerstone.types import TopicPartition
 RECORD: Final = "record"
 MENTION: Final = "mention"
 RESIDUE: Final = "residue"
+NAME: Final = "name"
 
 # A record in a file that lies in no partition's directory.
 NOWHERE: Final = TopicPartition("", -1)
@@ -58,8 +60,11 @@ class Tally:
     counts: dict[tuple[str, int], int] = field(default_factory=dict)  # by kind and group
     places: dict[tuple[str, int], list[FoundAt]] = field(default_factory=dict)
     spreads: dict[tuple[int, TopicPartition], Spread] = field(default_factory=dict)
+    names: dict[tuple[int, str], int] = field(default_factory=dict)  # by group and kind of name
+    residue_files: dict[tuple[int, str], int] = field(default_factory=dict)
 
-    def count(self, kind: str, group: int, places: Iterable[FoundAt], hits: int) -> None:
+    def count(self, kind: str, group: int, places: Sequence[FoundAt], hits: int) -> None:
+        """All `hits` are in the file of the first place."""
         self.counts[kind, group] = self.counts.get((kind, group), 0) + hits
         shown = self.places.setdefault((kind, group), [])
         for place in places:
@@ -67,12 +72,27 @@ class Tally:
                 break
             shown.append(place)
 
+        if kind == RESIDUE:
+            for place in places:
+                self._in_file(group, place.file, hits)
+                break
+
+    def count_name(self, group: int, place: FoundAt) -> None:
+        self.count(NAME, group, [place], 1)
+        self.names[group, place.field] = self.names.get((group, place.field), 0) + 1
+
+    def _in_file(self, group: int, file: str, hits: int) -> None:
+        self.residue_files[group, file] = self.residue_files.get((group, file), 0) + hits
+
     def spread(self, group: int, tp: TopicPartition) -> Spread:
         return self.spreads.setdefault((group, tp), Spread())
 
     def add(self, other: "Tally") -> None:
+        """Of another file."""
         for (kind, group), hits in other.counts.items():
             self.count(kind, group, other.places[kind, group], hits)
+        for (group, what), hits in other.names.items():
+            self.names[group, what] = self.names.get((group, what), 0) + hits
         for (group, tp), each in other.spreads.items():
             self.spread(group, tp).add(
                 each.records, each.tombstones, each.first_offset, each.last_offset
@@ -85,6 +105,12 @@ def findings_of(tally: Tally, members: list[list[int]], keys: KeyPrints) -> list
     spans: dict[int, list[RecordSpan]] = {}
     for (group, tp), spread in sorted(tally.spreads.items()):
         spans.setdefault(group, []).append(spread.span_in(tp))
+    names: dict[int, list[NameHits]] = {}
+    for (group, what), hits in sorted(tally.names.items()):
+        names.setdefault(group, []).append(NameHits(what, hits))
+    files: dict[int, list[FileHits]] = {}
+    for (group, file), hits in sorted(tally.residue_files.items()):
+        files.setdefault(group, []).append(FileHits(file, hits))
     found = []
     for index, key_print in enumerate(keys.prints):
         group = groups[index]
@@ -93,9 +119,12 @@ def findings_of(tally: Tally, members: list[list[int]], keys: KeyPrints) -> list
                 spans=tuple(spans.get(group, ())),
                 records=tally.counts.get((RECORD, group), 0),
                 mentions=tally.counts.get((MENTION, group), 0),
+                names=tuple(names.get(group, ())),
                 residue=tally.counts.get((RESIDUE, group), 0),
+                residue_files=tuple(files.get(group, ())[:SHOWN_RESIDUE_FILES]),
                 record_places=tuple(tally.places.get((RECORD, group), ())),
                 mention_places=tuple(tally.places.get((MENTION, group), ())),
+                name_places=tuple(tally.places.get((NAME, group), ())),
                 residue_places=tuple(tally.places.get((RESIDUE, group), ())),
                 raw_unsearched=why_not_raw(key_print),
             )

@@ -8,7 +8,7 @@ journal has the stages, the logs have the rest. No key in clear is held longer t
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.erasure import changes
@@ -30,6 +30,7 @@ from ledgerstone.server.effects import AskVerifier, Effect
 from ledgerstone.server.erasing_facts import Look, TombstoneSights
 from ledgerstone.server.erasing_journal import JOURNAL, ErasureJournal
 from ledgerstone.server.erasing_scans import Scans, SearchTickets, missing_partition
+from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -191,6 +192,30 @@ class Erasing:
         self.keep(broker, [cancelled])
         return cancelled
 
+    def abandon(self, broker: "Broker", erasure: Erasure, by: str, reason: str) -> Erasure:
+        self._check_works()
+        now_ms, salt = broker.clock.now_ms(), self._secrets(broker).salt
+        given_up = changes.abandoned(erasure, by=by, reason=reason, salt=salt, now_ms=now_ms)
+        self.keep(broker, [given_up])
+        return given_up
+
+    def accept(
+        self, broker: "Broker", erasure: Erasure, *, file: str, reason: str, by: str
+    ) -> Erasure:
+        """What the last scan found in a file may stay there; the receipt will say so."""
+        self._check_works()
+        successor = changes.with_exception(
+            erasure,
+            self.replica_scans.get(erasure.id),
+            file=file,
+            reason=reason,
+            by=by,
+            salt=self._secrets(broker).salt,
+            now_ms=broker.clock.now_ms(),
+        )
+        self.keep(broker, [successor])
+        return successor
+
     def give_evidence(self, broker: "Broker", erasure: Erasure, evidence: Evidence) -> Erasure:
         self._check_works()
         salt = self._secrets(broker).salt
@@ -288,7 +313,7 @@ class Erasing:
         made = make_round(pairs, now_ms=now_ms)
         if made.advances or made.writes or made.issues:
             sweep.has_changed = True
-            self.keep(broker, made.advances)
+            self.keep(broker, steps.with_statements(self, broker, made.advances))
             steps.write_tombstones(self, broker, made.writes)
             steps.issue_receipts(self, broker, made.issues)
         sweep.pairs += pairs
@@ -398,6 +423,7 @@ class Erasing:
         """Writes successors down; from then on they are true."""
         if not erasures:
             return
+        erasures = [self.on_this_clock(broker, each) for each in erasures]
         self.journal.append(broker, erasures)
         self.look_now()
         for each in erasures:
@@ -406,6 +432,12 @@ class Erasing:
                 self.searches.pop(each.id, None)
             elif each.is_over:
                 self._forget(each)
+
+    def on_this_clock(self, broker: "Broker", erasure: Erasure) -> Erasure:
+        """Times that were set by hand are told for ever."""
+        if not isinstance(broker.clock, MovableClock):
+            return erasure
+        return replace(erasure, on_virtual_clock=True)
 
     def _forget(self, erasure: Erasure) -> None:
         for name in erasure.awaited_verifiers:

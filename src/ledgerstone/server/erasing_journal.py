@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.erasure.erasure import Erasure
-from ledgerstone.erasure.journal import ERASURES_TOPIC, ErasureBook, JournalRecord, record_of
+from ledgerstone.erasure.journal import (
+    ERASURES_TOPIC,
+    SECRETS_KEY,
+    ErasureBook,
+    JournalRecord,
+    record_of,
+)
 from ledgerstone.erasure.journal_breaks import (
     BREAKS_KEY,
     Break,
@@ -24,7 +30,8 @@ from ledgerstone.erasure.journal_breaks import (
     with_found,
 )
 from ledgerstone.erasure.journal_chain import CHAIN_HEADER, Chain, Link, Mark, header_in
-from ledgerstone.erasure.journal_mark import MARK_FILE, MarkFile
+from ledgerstone.erasure.journal_mark import MarkFile
+from ledgerstone.erasure.mark_slot import MARK_FILE
 from ledgerstone.errors import CorruptRecord, KafkaError, LogStorageError
 from ledgerstone.fs import join
 from ledgerstone.metadata.image import ConfigResource, ResourceType
@@ -49,7 +56,6 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 JOURNAL: Final = TopicPartition(ERASURES_TOPIC, 0)
-_SECRETS_KEY: Final = b"secrets"
 _SECRETS_VERSION: Final = 1
 _READ_BYTES: Final = 4 << 20
 # Of records in one batch; a record of its own may be larger, up to the topic's limit.
@@ -172,7 +178,7 @@ class ErasureJournal:
 
     def name_secrets(self, broker: "Broker", public_key: bytes) -> None:
         content = {"version": _SECRETS_VERSION, "public_key": public_key.hex()}
-        self._append(broker, [JournalRecord(_SECRETS_KEY, json.dumps(content).encode())])
+        self._append(broker, [JournalRecord(SECRETS_KEY, json.dumps(content).encode())])
 
     def acknowledge(self, broker: "Broker", by: str) -> None:
         """Somebody knows of the breaks; they stay in the journal."""
@@ -256,7 +262,7 @@ class ErasureJournal:
         return self._mark_file
 
     def _replay(self, offset: int, key: bytes, value: bytes | None) -> None:
-        if key == _SECRETS_KEY:
+        if key == SECRETS_KEY:
             self.secrets_name = _name_in(value)
             return
         if key == BREAKS_KEY:

@@ -6,12 +6,19 @@ an effect and comes back through `Erasing`; tombstones are on disk before the jo
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.client.partitioner import partition_of
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import ID_HEADER, headers_of
-from ledgerstone.erasure.erasure import Erasure, PartitionEnd, ReplicaScan, Tombstone
+from ledgerstone.erasure.erasure import (
+    Erasure,
+    PartitionEnd,
+    ReplicaScan,
+    SearchedFiles,
+    Stage,
+    Tombstone,
+)
 from ledgerstone.erasure.facts import SearchOutcome
 from ledgerstone.erasure.scan_plan import (
     DEFAULT_MAX_PLACES,
@@ -71,6 +78,14 @@ def what_for(step: Step) -> tuple[str | None, int | None]:
 # -- the search -----------------------------------------------------------------------------------
 
 
+class _Started(NamedTuple):
+    """A search that is under way, and how far its partitions reached when it began."""
+
+    topic: str
+    ends: tuple[PartitionEnd, ...]
+    at_ms: int
+
+
 def search(erasing: "Erasing", broker: "Broker", topic: str, ids: Sequence[str]) -> None:
     erasures = [erasing.journal.get(each) for each in ids]
     secrets = erasing.secrets
@@ -89,20 +104,20 @@ def search(erasing: "Erasing", broker: "Broker", topic: str, ids: Sequence[str])
     for each in ids:
         erasing.in_flight[each] = f"a search of {topic} is under way"
     erasing.searching[topic] = None
+    started = _Started(topic, ends, broker.clock.now_ms())
     erasing.scans.start(
-        plan, lambda broker, result: _searched(erasing, broker, topic, ids, ends, result)
+        plan, lambda broker, result: _searched(erasing, broker, started, ids, result)
     )
 
 
 def _searched(
     erasing: "Erasing",
     broker: "Broker",
-    topic: str,
+    started: _Started,
     ids: Sequence[str],
-    ends: tuple[PartitionEnd, ...],
     result: ScanResult,
 ) -> None:
-    erasing.searching.pop(topic, None)
+    erasing.searching.pop(started.topic, None)
     erasing.look_now()
     for index, erasure_id in enumerate(ids):
         erasing.in_flight.pop(erasure_id, None)
@@ -110,17 +125,20 @@ def _searched(
         # It may have been cancelled meanwhile.
         if erasure is not None and erasure.sealed_key is not None:
             now_ms = broker.clock.now_ms()
-            erasing.searches[erasure_id] = _outcome(erasing, erasure, index, ends, result, now_ms)
+            erasing.searches[erasure_id] = _outcome(
+                erasing, erasure, index, started, result, now_ms
+            )
 
 
 def _outcome(
     erasing: "Erasing",
     erasure: Erasure,
     index: int,
-    ends: tuple[PartitionEnd, ...],
+    started: _Started,
     result: ScanResult,
     now_ms: int,
 ) -> SearchOutcome:
+    ends = started.ends
     if not isinstance(result, SearchReport):
         reason = result.reason if isinstance(result, ScanFailed) else "it was no search"
         return SearchOutcome(home_partition=0, ends=ends, ended_ms=now_ms, trouble=reason)
@@ -139,6 +157,13 @@ def _outcome(
         found=result.spans_of(index),
         own_tombstones=tuple(own),
         ended_ms=now_ms,
+        looked_at=SearchedFiles(
+            records=sum(span.records for span in result.spans_of(index)),
+            files=result.files,
+            scanned_bytes=result.scanned_bytes,
+            started_ms=started.at_ms,
+            ended_ms=now_ms,
+        ),
         trouble=result.trouble,
     )
 
@@ -294,9 +319,17 @@ def _scanned(
     node_id, ended_ms = broker.config.node_id, broker.clock.now_ms()
     for index, erasure_id in enumerate(ids):
         erasing.in_flight.pop(erasure_id, None)
+        erasure = erasing.journal.book.get(erasure_id)
+        if erasure is None or erasure.is_over:
+            # It was abandoned meanwhile.
+            continue
         if isinstance(result, ScanReport):
             erasing.replica_scans[erasure_id] = result.of_replica(
-                index, node_id=node_id, started_ms=started_ms, ended_ms=ended_ms
+                index,
+                topic=erasure.topic,
+                node_id=node_id,
+                started_ms=started_ms,
+                ended_ms=ended_ms,
             )
         else:
             reason = result.reason if isinstance(result, ScanFailed) else "it was no scan"
@@ -351,19 +384,37 @@ def verifier_spoke(
 def issue_receipts(erasing: "Erasing", broker: "Broker", ids: Sequence[str]) -> None:
     if not ids:
         return
-    from ledgerstone.erasure.receipt import issue
-
-    secrets = erasing.secrets
-    assert secrets is not None, "erasures without secrets"
     now_ms = broker.clock.now_ms()
     made = []
     for erasure_id in ids:
-        erasure = erasing.journal.get(erasure_id)
-        receipt = issue(
-            erasure,
-            cluster_id=broker.log_dir.meta.cluster_id or "",
-            signing_seed=secrets.signing_seed,
-            now_ms=now_ms,
-        )
-        made.append(changes.receipted(erasure, receipt.decode("ascii"), now_ms=now_ms))
+        erasure = erasing.on_this_clock(broker, erasing.journal.get(erasure_id))
+        receipt = _signed(erasing, broker, erasure)
+        made.append(changes.receipted(erasure, receipt, now_ms=now_ms))
     erasing.keep(broker, made)
+
+
+def with_statements(
+    erasing: "Erasing", broker: "Broker", erasures: Sequence[Erasure]
+) -> list[Erasure]:
+    """Keys that are nowhere get a signed word too, if they were looked for."""
+    told = []
+    for erasure in erasures:
+        if erasure.stage is Stage.NOT_FOUND and erasure.searched is not None:
+            known = erasing.on_this_clock(broker, erasure)
+            told.append(changes.with_statement(known, _signed(erasing, broker, known)))
+        else:
+            told.append(erasure)
+    return told
+
+
+def _signed(erasing: "Erasing", broker: "Broker", erasure: Erasure) -> str:
+    from ledgerstone.erasure.receipt_issue import issue
+
+    assert erasing.secrets is not None, "erasures without secrets"
+    receipt = issue(
+        erasure,
+        cluster_id=broker.log_dir.meta.cluster_id or "",
+        signing_seed=erasing.secrets.signing_seed,
+        now_ms=broker.clock.now_ms(),
+    )
+    return receipt.decode("ascii")

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from ledgerstone.erasure.audit_headers import iso_time
-from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, Outcome, Stage
+from ledgerstone.erasure.changes import accepted_hits
+from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, Outcome, ReplicaScan, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings
 from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.server.broker import Broker
@@ -23,7 +24,8 @@ def status_of(broker: Broker, erasure: Erasure) -> str:
     scan = broker.erasing.replica_scans.get(erasure.id)
     is_found = False
     if erasure.stage is Stage.UNLINKED and scan is not None:
-        is_found = bool(scan.residue or sort_findings(erasure, [scan], Facts()).older)
+        is_residue = scan.residue > accepted_hits(scan, erasure.exceptions)
+        is_found = bool(is_residue or sort_findings(erasure, [scan], Facts()).older)
     elif erasure.stage is Stage.VERIFIED:
         is_found = any(each.outcome is Outcome.RESIDUE for each in erasure.evidence)
     return RESIDUE_FOUND if is_found else erasure.stage.value
@@ -63,9 +65,25 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
             {"verifier": each.verifier, "output": each.output, "verdict": each.outcome.value}
             for each in erasure.evidence
         ],
+        "found": _found_json(broker.erasing.replica_scans.get(erasure.id)),
+        "exceptions": [asdict(each) for each in erasure.exceptions],
+        "on_virtual_clock": erasure.on_virtual_clock,
         "note": erasure.note,
         "has_receipt": erasure.receipt is not None,
         "is_cancellable": stopped is None and Stage.CANCELLED in TRANSITIONS[erasure.stage],
+    }
+
+
+def _found_json(scan: ReplicaScan | None) -> dict[str, Any] | None:
+    """What the last scan found that may stand in the way: file by file, as it can be accepted."""
+    if scan is None:
+        return None
+    return {
+        "residue": scan.residue,
+        "residue_files": [each._asdict() for each in scan.residue_files],
+        "troubles": [each._asdict() for each in scan.troubles],
+        "mentions": scan.mentions,
+        "names": [each._asdict() for each in scan.names],
     }
 
 

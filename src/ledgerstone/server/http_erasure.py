@@ -8,6 +8,8 @@
          the newest first, at most 1000; `next` is what to ask `after` for the rest
     GET  /api/v1/erasures/ID
     POST /api/v1/erasures/ID/cancel {"by": …}
+    POST /api/v1/erasures/ID/abandon {"by", "reason"}     where it can no longer be cancelled
+    POST /api/v1/erasures/ID/accept {"file", "by", "reason"}   what a scan found may stay
     GET  /api/v1/erasures/ID/receipt             the very bytes that were signed
     POST /api/v1/erasures/ID/evidence {"verifier", "output", "verdict", "evidence"}
     GET  /api/v1/erasures-public-key             what receipts of this broker are signed with
@@ -61,6 +63,10 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
             return {"GET": lambda: _one(broker, erasure_id)}
         case ["erasures", erasure_id, "cancel"]:
             return {"POST": lambda: _cancel(broker, erasure_id, request)}
+        case ["erasures", erasure_id, "abandon"]:
+            return {"POST": lambda: _abandon(broker, erasure_id, request)}
+        case ["erasures", erasure_id, "accept"]:
+            return {"POST": lambda: _accept(broker, erasure_id, request)}
         case ["erasures", erasure_id, "receipt"]:
             return {"GET": lambda: _receipt(broker, erasure_id)}
         case ["erasures", erasure_id, "evidence"]:
@@ -202,6 +208,22 @@ def _cancel(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     erasure, by = _find(broker, erasure_id), _text(body_of(request), "by")
     cancelled = _answering(lambda: broker.erasing.cancel(broker, erasure, by))
     return erasure_json(broker, cancelled)
+
+
+def _abandon(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure, body = _find(broker, erasure_id), body_of(request)
+    by, reason = _text(body, "by"), _text(body, "reason")
+    given_up = _answering(lambda: broker.erasing.abandon(broker, erasure, by, reason))
+    return erasure_json(broker, given_up)
+
+
+def _accept(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure, body = _find(broker, erasure_id), body_of(request)
+    file, by, reason = (_text(body, name) for name in ("file", "by", "reason"))
+    accepted = _answering(
+        lambda: broker.erasing.accept(broker, erasure, file=file, reason=reason, by=by)
+    )
+    return erasure_json(broker, accepted)
 
 
 def _receipt(broker: Broker, erasure_id: str) -> object:

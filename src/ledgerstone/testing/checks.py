@@ -73,7 +73,7 @@ def erase(
 
     what = f"the erasure {made['id']} of a key of {topic} is done"
     ended = wait_until(over, what, timeout_s, describe)
-    if not ended["has_receipt"]:
+    if ended["stage"] != "receipted":
         raise AssertionError(f"the erasure ended without a receipt: {ended['stage']}")
     return cluster.on_the_loop(lambda running: _receipt(running, ended["id"]))
 

@@ -27,6 +27,7 @@ _TEXTS: Final = {
     Stage.VERIFIED: "every file was scanned, and the key is in none",
     Stage.RECEIPTED: "the receipt is signed",
     Stage.CANCELLED: "it was cancelled before anything was deleted",
+    Stage.ABANDONED: "it was given up: there is no receipt",
     Stage.NOT_FOUND: "no record of the key was found, so nothing was deleted",
 }
 # Worst first: how the page calls what keeps an erasure.
@@ -60,7 +61,7 @@ def alarm_of(erasure: dict[str, Any]) -> str | None:
         return BLOCKED if erasure["status"] == "residue found" else None
     if erasure["is_overdue"]:
         return OVERDUE
-    is_endless = erasure["expected_done_ms"] is None and bool(erasure["because"])
+    is_endless = erasure["blocked_by"] is not None
     if erasure["status"] == "residue found" or is_endless:
         return BLOCKED
     return AT_RISK if erasure["will_miss"] else None

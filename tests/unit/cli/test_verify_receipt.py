@@ -8,7 +8,8 @@ import pytest
 
 from ledgerstone.cli import receipt_keys
 from ledgerstone.erasure.erasure import Stage
-from ledgerstone.erasure.receipt import canonical, issue
+from ledgerstone.erasure.receipt import canonical
+from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.sealing import fingerprint_of, public_key_of, sign
 from tests.kit.command_line import Done, ledgerstone
 from tests.unit.erasure.making import SEED, T0, at_stage

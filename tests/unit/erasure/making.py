@@ -8,6 +8,7 @@ from ledgerstone.erasure.erasure import (
     Erasure,
     Outcome,
     PartitionEnd,
+    RecordCounts,
     RecordSpan,
     ReplicaScan,
     Stage,
@@ -17,7 +18,7 @@ from ledgerstone.erasure.facts import Facts, PartitionFacts, SearchOutcome
 from ledgerstone.erasure.journal import ErasureBook, JournalRecord, record_of
 from ledgerstone.erasure.key_print import PrintKey
 from ledgerstone.erasure.life import next_step
-from ledgerstone.erasure.receipt import issue
+from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.request import ErasureRequest, new_erasure
 from ledgerstone.erasure.steps import (
     Advance,
@@ -103,6 +104,7 @@ def scan(**given: Any) -> ReplicaScan:
         "files": 12,
         "scanned_bytes": 3456,
         "digest": "ab" * 32,
+        "counts": RecordCounts(),
     }
     return ReplicaScan(**{**fields, **given})
 

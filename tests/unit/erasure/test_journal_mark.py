@@ -5,7 +5,8 @@ from contextlib import suppress
 import pytest
 
 from ledgerstone.erasure.journal_chain import Mark
-from ledgerstone.erasure.journal_mark import SLOT_BYTES, MarkFile
+from ledgerstone.erasure.journal_mark import MarkFile
+from ledgerstone.erasure.mark_slot import SLOT_BYTES
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash

@@ -3,21 +3,35 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ledgerstone.erasure import changes
 from ledgerstone.erasure.changes import with_evidence
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, RecordSpan, Stage
+from ledgerstone.erasure.erasure import (
+    Erasure,
+    Evidence,
+    KindCount,
+    NameHits,
+    Outcome,
+    PartitionEnd,
+    PartitionScan,
+    RecordCounts,
+    RecordSpan,
+    SearchedFiles,
+    Stage,
+)
 from ledgerstone.erasure.receipt import (
     MAX_BYTES,
     ReceiptRefused,
     Verdict,
     canonical,
-    issue,
     parse,
     verify,
 )
+from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.receipt_text import render
 from ledgerstone.erasure.sealing import public_key_of, sign
 from ledgerstone.errors import InvariantViolation
@@ -31,8 +45,10 @@ def verified() -> Erasure:
         verifier="lake", output="table", outcome=Outcome.UNKNOWN, evidence="12 files", given_ms=T0
     )
     erasure = with_evidence(at_stage(Stage.VERIFIED), word, salt=SALT)
+    counts = RecordCounts(older=0, recreated=3, elsewhere=1)
     return replace(
         erasure,
+        scans=tuple(replace(each, counts=counts) for each in erasure.scans),
         recreated=(RecordSpan("customers", 0, 10, 12, 3, 1),),
         elsewhere=(RecordSpan("orders", 2, 4, 4, 1),),
     )
@@ -50,6 +66,9 @@ def signed(**change: Any) -> bytes:
     content = {name: value for name, value in content.items() if value is not ...}
     content.pop("signature", None)
     return canonical({**content, "signature": sign(SEED, canonical(content)).hex()})
+
+
+REPLICA = json.loads(receipt())["replicas"][0]
 
 
 # -- issuing --------------------------------------------------------------------------------------
@@ -150,10 +169,10 @@ def test_every_changed_byte_is_refused() -> None:
     whole = receipt()
 
     for at in range(len(whole)):
-        for mask in (0x01, 0x20):
-            changed = bytearray(whole)
-            changed[at] ^= mask
-            assert not verify(bytes(changed)).ok, at
+        changed = bytearray(whole)
+        # A letter becomes another one, or changes its case.
+        changed[at] ^= 0x20 if at % 3 == 0 else 0x01
+        assert not verify(bytes(changed)).ok, at
 
 
 def test_every_missing_added_or_cut_off_byte_is_refused() -> None:
@@ -188,11 +207,24 @@ def test_receipt_of_another_key_or_salt_is_refused(key: bytes, salt: bytes) -> N
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version '3'"),
+        ({"version": True}, "version 'True'"),
         ({"replicas": []}, "no replica was scanned"),
-        ({"replicas": [{"records": 1, "residue": 0}]}, "not clean"),
-        ({"replicas": [{"records": 0, "residue": 1}]}, "not clean"),
-        ({"replicas": [7]}, "not clean"),
+        ({"replicas": [{**REPLICA, "records": 1}]}, "not clean"),
+        ({"replicas": [{**REPLICA, "records": False}]}, "records is true or false"),
+        ({"replicas": [{**REPLICA, "more": 1}]}, "missing or unknown"),
+        ({"replicas": [{**REPLICA, "residue": 1}]}, "not clean"),
+        ({"replicas": [{**REPLICA, "residue": 1, "accepted": 1}]}, "listed under exceptions"),
+        ({"replicas": [{**REPLICA, "recreated_records": 2}]}, "that are not listed"),
+        ({"replicas": [{**REPLICA, "other_topic_records": 2}]}, "that are not listed"),
+        ({"replicas": [{**REPLICA, "mentions": "0"}]}, "mentions is a text"),
+        ({"recreated": []}, "that are not listed"),
+        ({"recreated": 7}, "recreated is a whole number, not a list"),
+        ({"exceptions": [7]}, "exceptions[0] is a whole number"),
+        ({"clock": "sundial"}, "by which clock"),
+        ({"kind": "hearsay"}, "neither of an erasure"),
+        ({"kind": "not_found"}, "nothing was searched"),
+        ({"replicas": [7]}, "replicas[0] is a whole number"),
         ({"extra": 1}, "extra"),
         ({"topic": ...}, "topic"),
         ({"public_key": 7}, "public_key is not hexadecimal"),
@@ -215,6 +247,98 @@ def test_other_bytes_are_refused(data: bytes) -> None:
     assert not verify(data).ok
     with pytest.raises(ReceiptRefused):
         parse(data)
+
+
+# -- other versions, other kinds -------------------------------------------------------------------
+
+
+def test_receipt_of_version_1_verifies_and_says_what_it_did_not_count() -> None:
+    old = Path(__file__).with_name("receipt_version_1.json").read_bytes()
+
+    found = verify(old, public_key=PUBLIC_KEY, key=KEY, salt=SALT)
+
+    assert found.ok
+    assert "was concluded and not counted" in found.notes[-1]
+    assert "12 files, 3456 bytes, 0 records" in render(parse(old))
+    for at in range(0, len(old), 7):
+        changed = bytearray(old)
+        changed[at] ^= 1
+        assert not verify(bytes(changed)).ok, at
+
+
+def test_receipt_signs_the_counts_of_its_scan() -> None:
+    scanned = replace(
+        verified().scans[0],
+        counts=RecordCounts(older=0, recreated=3, elsewhere=1),
+        mentions=5,
+        names=(NameHits("topic names", 4),),
+        kinds=(KindCount("logs", 10, 3000), KindCount("indexes", 2, 456)),
+        partitions=(PartitionScan(0, 12, 3456, "cd" * 32),),
+        partition_count=3,
+    )
+
+    made = receipt(replace(verified(), scans=(scanned,)))
+
+    (replica,) = json.loads(made)["replicas"]
+    assert (replica["records"], replica["recreated_records"]) == (0, 3)
+    assert (replica["other_topic_records"], replica["mentions"]) == (1, 5)
+    assert replica["names"] == [{"what": "topic names", "hits": 4}]
+    assert replica["kinds"][0] == {"kind": "logs", "files": 10, "bytes": 3000}
+    assert replica["partitions"][0]["digest"] == "cd" * 32
+    assert verify(made).ok
+    text = render(parse(made))
+    for part in (
+        "10 logs, 3000 bytes", "partition 0: 12 files", "and 2 more partitions",
+        "3 records written later, 1 in other topics", "4 in topic names", "names are places",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_scan_with_older_records_verifies_nothing() -> None:
+    dirty = replace(verified().scans[0], counts=RecordCounts(older=1))
+
+    with pytest.raises(InvariantViolation, match="not all complete and clean"):
+        changes.verified(at_stage(Stage.UNLINKED), [dirty], recreated=(), elsewhere=(), now_ms=T0)
+
+
+def test_receipt_made_on_a_virtual_clock_says_so_wherever_it_is_shown() -> None:
+    made = receipt(replace(verified(), on_virtual_clock=True))
+
+    assert json.loads(made)["clock"] == "virtual"
+    assert any("virtual clock" in text for text in json.loads(made)["not_covered"])
+    assert "made on a virtual clock" in verify(made).notes[-1]
+    assert "VIRTUAL" in render(parse(made))
+    assert json.loads(receipt())["clock"] == "system"
+    assert not any("virtual" in note for note in verify(receipt()).notes)
+
+
+def test_key_that_is_nowhere_gets_a_signed_statement_of_the_search() -> None:
+    looked = SearchedFiles(
+        records=0, files=7, scanned_bytes=900, started_ms=T0 + 1000, ended_ms=T0 + 2000
+    )
+    erasure = changes.not_found(
+        requested(), note="nowhere", now_ms=T0 + 3000, looked_at=looked, ends=[PartitionEnd(0, 9)]
+    )
+
+    made = receipt(erasure)
+
+    content = json.loads(made)
+    assert content["kind"] == "not_found"
+    assert content["searched"] == {
+        "partitions": 1, "files": 7, "bytes": 900, "records": 0,
+        "started_at": "2027-01-15T08:00:01.000Z", "ended_at": "2027-01-15T08:00:02.000Z",
+    }  # fmt: skip
+    assert "none had the key" in content["statement"]
+    assert any("they were not searched" in text for text in content["not_covered"])
+    assert verify(made, public_key=PUBLIC_KEY, key=KEY, salt=SALT).ok
+    assert "1 partitions, 7 files, 900 bytes, 0 records of the key" in render(parse(made))
+
+
+def test_key_that_nobody_looked_for_gets_no_statement() -> None:
+    erasure = changes.not_found(requested(), note="the topic is gone", now_ms=T0)
+
+    with pytest.raises(InvariantViolation):
+        receipt(erasure)
 
 
 # -- reading --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 from crc32c import crc32c
 
-from ledgerstone.erasure.erasure import RecordSpan
+from ledgerstone.erasure.erasure import FileHits, RecordSpan
 from ledgerstone.erasure.log_windows import WINDOW_BYTES
 from ledgerstone.erasure.scan_plan import SHOWN_PLACES, ScanAborted
 from ledgerstone.fs import Filesystem, join
@@ -363,12 +363,20 @@ def test_same_key_in_another_topic_is_told_apart_by_its_span() -> None:
 def test_scan_of_a_replica_is_what_the_life_cycle_wants_to_know() -> None:
     fs = disk_with({f"{PARTITION}/{LOG}": batch((KEY, b"1"), (b"b", KEY)), "x": KEY})
 
-    scan = scanned(fs, b"other key", KEY).of_replica(1, node_id=3, started_ms=5, ended_ms=9)
+    report = scanned(fs, b"other key", KEY)
+    scan = report.of_replica(1, topic="customers", node_id=3, started_ms=5, ended_ms=9)
 
     assert (scan.node_id, scan.files, scan.mentions, scan.residue) == (3, 2, 1, 1)
     assert scan.records == (RecordSpan("customers", 0, 0, 0, 1, 0),)
     assert scan.residue_places == ("0/x at 0",)
-    assert scan.trouble is None
+    assert scan.residue_files == (FileHits("0/x", 1),)
+    assert (scan.trouble, scan.troubles) == (None, ())
+    assert [(each.kind, each.files) for each in scan.kinds] == [
+        ("logs", 1),
+        ("files that are not the broker's", 1),
+    ]
+    (partition,) = scan.partitions
+    assert (partition.partition, partition.files, scan.partition_count) == (0, 1, 1)
 
 
 def test_scan_ends_where_it_is_no_longer_wanted() -> None:

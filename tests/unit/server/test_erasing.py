@@ -1,6 +1,8 @@
 """Erasures on a broker in process: the ordinary way, strays, lives after death, obstacles."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,8 @@ from ledgerstone.records.batch import Codec, iter_headers
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
+from ledgerstone.server.erasing_view import complaints
+from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 from tests.unit.server.asks import commit_offset, create_topic, delete_topic
 from tests.unit.server.erasing_kit import (
@@ -36,13 +40,13 @@ def tombstones(machine: ErasingMachine, erasure_id: str) -> list[tuple[int, int]
     return [(each.partition, each.offset) for each in machine.erasure(erasure_id).tombstones]
 
 
-def receipt_of(machine: ErasingMachine, erasure_id: str) -> dict[str, object]:
+def receipt_of(machine: ErasingMachine, erasure_id: str) -> dict[str, Any]:
     page = machine.page("GET", f"erasures/{erasure_id}/receipt")
     secrets = machine.broker.erasing.secrets
     assert page.status == 200, page.body
     assert secrets is not None
     assert verify(page.body.encode(), key=KEY, salt=secrets.salt).ok
-    content: dict[str, object] = json.loads(page.body)
+    content: dict[str, Any] = json.loads(page.body)
     return content
 
 
@@ -393,3 +397,250 @@ def test_tombstone_that_does_not_fit_at_all_is_told() -> None:
     waits_for = machine.call("GET", f"erasures/{erasure_id}")["waits_for"]
     assert machine.erasure(erasure_id).stage is Stage.SEARCHED
     assert "max.message.bytes is 1200" in waits_for
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_receipt_counts_the_mention_that_an_emptied_batch_lies_behind(codec: Codec) -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"x"), (b"bob", b"friend of " + KEY), codec=codec)
+
+    erasure_id = machine.erase()
+    machine.run(erasure_id, days=3)
+
+    (replica,) = receipt_of(machine, erasure_id)["replicas"]
+    assert (replica["mentions"], replica["residue"]) == (1, 0)
+
+
+# -- what receipts claim ---------------------------------------------------------------------------
+
+
+def test_records_of_a_key_that_came_back_are_counted_and_listed() -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"1"), (b"bob", b"1"))
+    erasure_id = machine.erase()
+    machine.run(erasure_id, until=Stage.STAMPED)
+    for number in range(3):
+        machine.put(0, (KEY, b"back %d" % number))
+
+    machine.run(erasure_id, days=2)
+
+    receipt = receipt_of(machine, erasure_id)
+    (replica,) = receipt["replicas"]
+    (span,) = receipt["recreated"]
+    there = sum(
+        record.key == KEY
+        for path, content in machine.fs.files().items()
+        if path.endswith(".log") and "/customers-0/" in path
+        for position, _ in iter_headers(content)
+        for record in iter_records(content, position)
+    )
+    assert there > 0
+    assert replica["records"] == 0
+    assert replica["recreated_records"] == span["records"] == there
+    assert span["first_offset"] > receipt["tombstones"][0]["offset"]
+
+
+def test_key_that_is_nowhere_gets_a_signed_statement() -> None:
+    machine = machine_with()
+    machine.put(HOME, (b"bob", b"1"))
+
+    erasure_id = machine.erase()
+    machine.run(erasure_id, days=2)
+
+    statement = receipt_of(machine, erasure_id)
+    assert statement["kind"] == "not_found"
+    assert (statement["searched"]["partitions"], statement["searched"]["records"]) == (3, 0)
+    assert statement["searched"]["bytes"] > 0
+    assert machine.call("GET", f"erasures/{erasure_id}")["has_receipt"]
+    machine.stop()
+    machine.start()
+    assert receipt_of(machine, erasure_id) == statement
+
+
+def test_receipt_of_a_broker_on_a_virtual_clock_says_so_for_ever() -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"1"))
+    machine.broker.clock, real = MovableClock(machine.clock), machine.broker.clock
+
+    erasure_id = machine.erase()
+    machine.settle()
+    # The rest of its life goes by real time, and it is known all the same.
+    machine.broker.clock = real
+    machine.run(erasure_id, days=2)
+
+    assert receipt_of(machine, erasure_id)["clock"] == "virtual"
+
+
+def test_receipt_names_what_was_scanned() -> None:
+    machine = machine_with()
+    machine.put(HOME, (KEY, b"1"))
+
+    erasure_id = machine.erase()
+    machine.run(erasure_id, days=2)
+
+    (replica,) = receipt_of(machine, erasure_id)["replicas"]
+    assert sum(each["files"] for each in replica["kinds"]) == replica["files"]
+    assert sum(each["bytes"] for each in replica["kinds"]) == replica["bytes"]
+    assert [each["partition"] for each in replica["partitions"]] == [0, 1, 2]
+    assert replica["partitions_in_all"] == 3
+    assert len({each["digest"] for each in replica["partitions"]}) == 3
+
+
+# -- a way out ------------------------------------------------------------------------------------
+
+
+def blocked(machine: ErasingMachine, content: bytes = b"of " + KEY) -> str:
+    """An erasure that a file of somebody else's stands in the way of."""
+    put_file(machine, "notes.txt", content)
+    machine.put(0, (KEY, b"1"))
+    erasure_id = machine.erase()
+    machine.run(erasure_id, until=Stage.UNLINKED)
+    machine.settle()
+    return erasure_id
+
+
+def put_file(machine: ErasingMachine, name: str, content: bytes) -> None:
+    file = machine.fs.open(f"{machine.broker.log_dir.path}/{name}", create=True)
+    file.pwrite(content, 0)
+    file.close()
+
+
+def test_operator_can_accept_what_is_in_a_file_and_the_receipt_tells_it() -> None:
+    machine = machine_with(partitions=1)
+    erasure_id = blocked(machine)
+    shown = machine.call("GET", f"erasures/{erasure_id}")
+    assert shown["status"] == "residue found"
+    assert shown["found"]["residue_files"] == [{"file": "0/notes.txt", "hits": 1}]
+
+    said = {"file": "0/notes.txt", "by": "operator", "reason": "a court file"}
+    machine.call("POST", f"erasures/{erasure_id}/accept", **said)
+    machine.run(erasure_id, days=2)
+
+    receipt = receipt_of(machine, erasure_id)
+    (replica,) = receipt["replicas"]
+    (exception,) = receipt["exceptions"]
+    assert (replica["residue"], replica["accepted"]) == (1, 1)
+    assert {**said, "hits": 1, "accepted_hits": 1, "trouble": ""}.items() <= exception.items()
+    assert any("exceptions" in text for text in receipt["not_covered"])
+    assert machine.call("GET", f"erasures/{erasure_id}")["exceptions"][0]["by"] == "operator"
+
+
+def test_more_than_was_accepted_is_not_accepted() -> None:
+    machine = machine_with(partitions=1)
+    put_file(machine, "more.txt", KEY)
+    erasure_id = blocked(machine)
+    said = {"by": "operator", "reason": "a court file"}
+    machine.call("POST", f"erasures/{erasure_id}/accept", file="0/notes.txt", **said)
+    put_file(machine, "notes.txt", b"of " + KEY + b" and " + KEY)
+    machine.clock.advance(ms=HOUR_MS)
+    machine.broker.clock_moved()
+    machine.settle()
+
+    machine.call("POST", f"erasures/{erasure_id}/accept", file="0/more.txt", **said)
+    machine.settle()
+
+    assert machine.erasure(erasure_id).stage is Stage.UNLINKED
+    assert machine.call("GET", f"erasures/{erasure_id}")["status"] == "residue found"
+
+
+def test_file_that_cannot_be_read_as_records_can_be_accepted_too() -> None:
+    machine = machine_with(partitions=1)
+    directory = f"old-0.{'0' * 32}-stray"
+    machine.fs.make_dir(f"{machine.broker.log_dir.path}/{directory}")
+    put_file(machine, f"{directory}/00000000000000000000.log", b"\7" * 100)
+    erasure_id = blocked(machine, b"nothing")
+    (trouble,) = machine.call("GET", f"erasures/{erasure_id}")["found"]["troubles"]
+
+    said = {"file": trouble["file"], "by": "operator", "reason": "torn long ago"}
+    machine.call("POST", f"erasures/{erasure_id}/accept", **said)
+    machine.run(erasure_id, days=2)
+
+    (exception,) = receipt_of(machine, erasure_id)["exceptions"]
+    assert "no batch" in exception["trouble"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"file": "0/other"}, "found nothing to accept"),
+        ({"reason": ""}, "needs a reason and a name"),
+        ({"by": " "}, "needs a reason and a name"),
+        ({"reason": "of " + KEY.decode()}, "contains the key"),
+        ({"reason": "x" * 2000}, "at most 1024"),
+        ({"file": 7}, "must be a text"),
+    ],
+)
+def test_exception_that_says_nothing_is_refused(change: dict[str, Any], reason: str) -> None:
+    machine = machine_with(partitions=1)
+    erasure_id = blocked(machine)
+    said = {"file": "0/notes.txt", "by": "operator", "reason": "a court file"}
+
+    page = machine.page("POST", f"erasures/{erasure_id}/accept", **{**said, **change})
+
+    assert (page.status, reason in page.body) == (400, True), page.body
+
+
+def test_nothing_can_be_accepted_before_a_scan_has_found_it() -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"1"))
+    erasure_id = machine.erase()
+    machine.run(erasure_id, until=Stage.STAMPED)
+
+    page = machine.page("POST", f"erasures/{erasure_id}/accept", file="0/x", by="me", reason="r")
+
+    assert (page.status, "no scan has found anything" in page.body) == (400, True)
+
+
+@pytest.mark.parametrize("stage", [Stage.TOMBSTONED, Stage.STAMPED, Stage.UNLINKED])
+def test_erasure_that_cannot_end_can_be_abandoned_and_gets_no_receipt(stage: Stage) -> None:
+    machine = machine_with(partitions=1)
+    put_file(machine, "notes.txt", KEY)
+    machine.put(0, (KEY, b"1"))
+    machine.held_passes = [] if stage is Stage.TOMBSTONED else None
+    erasure_id = machine.erase(within_ms=HOUR_MS)
+    machine.run(erasure_id, until=stage)
+    assert machine.erasure(erasure_id).stage is stage
+    assert machine.page("POST", f"erasures/{erasure_id}/cancel", by="me").status == 400
+
+    machine.call("POST", f"erasures/{erasure_id}/abandon", by="me", reason="asked for twice")
+    machine.settle()
+
+    found = machine.call("GET", f"erasures/{erasure_id}")
+    assert (found["stage"], found["is_over"], found["has_receipt"]) == ("abandoned", True, False)
+    assert found["note"].endswith("by me: asked for twice")
+    assert machine.page("GET", f"erasures/{erasure_id}/receipt").status == 409
+    assert machine.erasure(erasure_id).sealed_key is None
+    assert not any(erasure_id in line for line in complaints(machine.broker))
+    machine.stop()
+    machine.start()
+    assert machine.erasure(erasure_id).stage is Stage.ABANDONED
+    assert machine.page("POST", f"erasures/{erasure_id}/abandon", by="me", reason="r").status == 400
+
+
+def test_erasure_that_can_be_cancelled_is_not_abandoned() -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"1"))
+    erasure_id = machine.erase(after_ms=DAY_MS)
+
+    page = machine.page("POST", f"erasures/{erasure_id}/abandon", by="me", reason="r")
+
+    assert (page.status, "it can be cancelled" in page.body) == (400, True)
+
+
+def test_scan_of_an_older_broker_is_made_again_before_it_is_signed() -> None:
+    machine = machine_with(partitions=1)
+    machine.verifiers["lake"] = "not now"
+    machine.put(0, (KEY, b"1"))
+    erasure_id = machine.erase(verifiers=["lake"])
+    machine.run(erasure_id, until=Stage.VERIFIED)
+    known = machine.erasure(erasure_id)
+    older = replace(known, scans=tuple(replace(each, counts=None) for each in known.scans))
+    machine.broker.erasing.keep(machine.broker, [older])
+    scans = len(machine.scans_done)
+
+    machine.settle()
+
+    assert len(machine.scans_done) == scans + 1
+    again = machine.erasure(erasure_id)
+    assert again.stage is Stage.VERIFIED
+    assert again.scans[0].counts is not None

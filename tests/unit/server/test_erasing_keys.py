@@ -8,7 +8,7 @@ import pytest
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.key_print import MIN_RAW_BYTES
 from ledgerstone.server.monitor import readiness, samples
-from tests.unit.server.asks import create_topic, exposition
+from tests.unit.server.asks import commit_offset, create_topic, exposition
 from tests.unit.server.erasing_kit import DAY_MS, KEY, TOPIC, base64, machine_with
 
 HOSTILE: list[bytes] = [
@@ -88,17 +88,63 @@ def test_hostile_keys_are_erased_in_one_batch() -> None:
     assert max(machine.passes().values()) <= 3
 
 
-def test_topic_that_has_the_name_of_the_key_is_told_as_residue() -> None:
+def test_topic_that_has_the_name_of_the_key_is_told_in_the_receipt() -> None:
     machine = machine_with(partitions=1, delete_retention_ms="0")
     machine.put(0, (TOPIC.encode(), b"1"))
 
     erasure_id = machine.erase(TOPIC.encode(), reason="", requested_by="")
-    machine.run(erasure_id, until=Stage.UNLINKED)
-    machine.settle()
+    machine.run(erasure_id, days=1)
 
-    found = machine.call("GET", f"erasures/{erasure_id}")
-    assert found["status"] == "residue found"
-    assert "checkpoint" in found["waits_for"]
+    receipt = machine.call("GET", f"erasures/{erasure_id}/receipt")
+    (replica,) = receipt["replicas"]
+    found = {each["what"]: each["hits"] for each in replica["names"]}
+    assert found["names of partition directories"] == 1
+    assert found["topic names"] >= 1
+    assert (replica["residue"], replica["records"]) == (0, 0)
+
+
+def test_ordinary_keys_that_are_the_brokers_words_and_digits_get_receipts() -> None:
+    machine = machine_with(partitions=8, delete_retention_ms="0")
+    now = str(machine.clock.now_ms())
+    keys = [now[:5], now[:6], "version", "offset", "records", "cleaned", "missed", "customer",
+            "secrets", "receipt", "deletion", "requested_by", "horizon"]  # fmt: skip
+    for number, key in enumerate(keys):
+        machine.put(number % 8, (key.encode(), b"1"), (b"bobby", b"2"))
+    commit_offset(machine.connect(), "records-group", 1, TOPIC)
+    # A first round leaves its words in the journal and in the histories.
+    assert machine.run(machine.erase(b"bobby", reason=""), days=1).stage is Stage.RECEIPTED
+
+    asked = [key.encode() for key in keys]
+    erasures = machine.erase_all(asked, reason="", requested_by="")
+    ended = {key: machine.run(each, days=1).stage for key, each in zip(keys, erasures, strict=True)}
+
+    assert ended == dict.fromkeys(keys, Stage.RECEIPTED)
+    for key, each in zip(keys, erasures, strict=True):
+        (replica,) = machine.call("GET", f"erasures/{each}/receipt")["replicas"]
+        assert replica["residue"] == 0, key
+
+
+@pytest.mark.parametrize("group", ["älice@example.org", "alice@example.org"])
+def test_group_that_has_the_name_of_the_key_is_told_in_the_receipt(group: str) -> None:
+    machine = machine_with(partitions=1, delete_retention_ms="0")
+    machine.put(0, (group.encode(), b"1"), (b"bob", b"2"))
+    commit_offset(machine.connect(), group, 1, TOPIC)
+
+    erasure_id = machine.erase(group.encode(), reason="", requested_by="")
+    machine.run(erasure_id, days=1)
+
+    (replica,) = machine.call("GET", f"erasures/{erasure_id}/receipt")["replicas"]
+    found = {each["what"]: each["hits"] for each in replica["names"]}
+    histories = [
+        content
+        for path, content in machine.fs.files().items()
+        if path.endswith("cleaning-history.json")
+    ]
+    # The pass took a tombstone that the group had not read, and says which group.
+    held = sum(json.dumps(group).encode() in content for content in histories)
+    assert held
+    assert found["group ids"] == held
+    assert replica["mentions"] >= 1
 
 
 def test_key_is_in_no_answer_no_metric_no_log_line_and_no_file(

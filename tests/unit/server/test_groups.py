@@ -315,7 +315,8 @@ def test_what_groups_may_hold_is_told_once_a_minute_and_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     limit = 4 << 20
-    machine = InProcess(settings={"ledgerstone.groups.max.bytes": str(limit)})
+    delay = {"group.initial.rebalance.delay.ms": "60000"}
+    machine = InProcess(settings={"ledgerstone.groups.max.bytes": str(limit), **delay})
     clients = [machine.connect(f"10.0.0.{number}") for number in range(40)]
     for number, client in enumerate(clients):
         client.send(join(f"evil\n{number}", topics=bytes(1 << 20)), 3)

@@ -49,6 +49,8 @@ def member(machine: InProcess) -> JoinGroupResponse:
         group_id=GROUP,
         generation_id=joined.generation_id,
         member_id=joined.member_id,
+        protocol_type=joined.protocol_type or "consumer",
+        protocol_name=joined.protocol_name,
         assignments=[assignment],
     )
     assert client.ask(sync, SyncGroupResponse).error_code == 0

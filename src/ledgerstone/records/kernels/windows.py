@@ -135,6 +135,17 @@ class Columns:
         """The first virtual position that is in neither source."""
         return self.split + memoryview(self.arena).nbytes
 
+    @property
+    def is_unpacked(self) -> NDArray[np.bool_]:
+        """Of each batch: whether its payload is in the arena, decompressed.
+
+        Said by the batch, not by where its payload begins: an empty batch at the end of the
+        buffer begins its payload at `split` too, and has none."""
+        batches = self.batches
+        is_compressed = (batches.attributes & CODEC_MASK) != 0
+        is_walked = batches.payload_end >= batches.payload_start
+        return np.asarray(is_compressed & (batches.record_count > 0) & is_walked)
+
 
 def scan(buffer: Buffer, *, start: int = 0, end: int | None = None) -> Batches:
     """Headers of all complete batches in [start, end); an incomplete tail is left out."""

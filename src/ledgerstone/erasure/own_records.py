@@ -1,0 +1,93 @@
+"""Records of the journal of erasures, read for what users can have put into them. Grade P.
+
+Their values are JSON, so a name beyond ASCII lies there escaped, and their field names and times
+are words and digits that a key may be. Of each record the texts of users are told, decoded; those
+of a receipt inside it too. A record that is not what the broker writes is not told at all, and is
+searched as any other. Records of other topics hold users' bytes as they are.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from ledgerstone.erasure.erasure import (
+    Acceptance,
+    Erasure,
+    Evidence,
+    Outcome,
+    ReplicaScan,
+    Stage,
+    is_id,
+)
+from ledgerstone.erasure.journal import SECRETS_KEY
+from ledgerstone.erasure.journal_breaks import BREAKS_KEY, Break
+from ledgerstone.erasure.own_files import json_fields
+from ledgerstone.erasure.receipt_words import OWN_TEXTS, RECEIPT_NAMES, TIME_NAMES
+
+_KINDS: Final = (Erasure, ReplicaScan, Evidence, Acceptance, Break)
+_NAMES: Final = frozenset({
+    "version", "length", "telling", "rolling", "sip", "hmac_sha256", "public_key", "breaks",
+    *(each.name for kind in _KINDS for each in fields(kind)),
+})  # fmt: skip
+_WORDS: Final = frozenset(
+    [*(each.value for each in Stage), *(each.value for each in Outcome), *OWN_TEXTS]
+)
+# Ids, digests and ciphers: nobody's words. A value of another form is told all the same.
+_MADE: Final = {
+    "id": re.compile(r"ER-[0-9A-Z]{16}"),
+    "topic_id": re.compile(r"[A-Za-z0-9_-]{22}"),
+    "sealed_key": re.compile(r"[A-Za-z0-9+/]*={0,2}"),
+    **dict.fromkeys(
+        ("rolling", "sip", "hmac_sha256", "digest", "public_key", "signature"),
+        re.compile(r"[0-9a-f]*"),
+    ),
+    **dict.fromkeys(TIME_NAMES, re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z")),
+}
+
+
+def journal_texts(key: bytes, value: bytes | None) -> list[bytes] | None:
+    """None for a record that the broker did not write."""
+    if key not in (SECRETS_KEY, BREAKS_KEY) and not is_id(key.decode("ascii", "replace")):
+        return None
+    if value is None:
+        return []
+    try:
+        content = json.loads(value)
+        if not isinstance(content, dict) or not _is_as_written(content, value):
+            return None
+        receipt = content.pop("receipt", None)
+        texts = list(_texts(content, _NAMES))
+        if receipt is not None:
+            texts += _texts(json.loads(receipt), RECEIPT_NAMES)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return texts
+
+
+def _is_as_written(content: dict[str, Any], value: bytes) -> bool:
+    """Nothing is in the bytes that is not in the content."""
+    journal = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    return value in (journal, json.dumps(content).encode())
+
+
+def _texts(content: object, names: frozenset[str]) -> Iterator[bytes]:
+    known = _without_made(content)
+    return (each.content for each in json_fields(known, names=names, words=_WORDS))
+
+
+def _without_made(content: object) -> object:
+    if isinstance(content, dict):
+        return {
+            name: None if _is_made(name, value) else _without_made(value)
+            for name, value in content.items()
+        }
+    if isinstance(content, list):
+        return [_without_made(each) for each in content]
+    return content
+
+
+def _is_made(name: str, value: object) -> bool:
+    form = _MADE.get(name)
+    return form is not None and isinstance(value, str) and form.fullmatch(value) is not None
