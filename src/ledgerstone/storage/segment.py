@@ -30,6 +30,10 @@ MAX_BOOKMARKS: Final = 16
 UNINDEXED_BYTES: Final = 32 * 1024
 
 
+# Told where a log file stops being good: position, size of the file, and the offset that was due.
+OnBad = Callable[[int, int, int], None]
+
+
 class TimestampOffset(NamedTuple):
     timestamp: int
     offset: int
@@ -314,11 +318,19 @@ class Segment:
         self.time_index.truncate_all()
         self.txn_index.reset()
 
-    def recover(self, on_batch: OnBatch, *, now_ms: int) -> int:
+    def recover(
+        self,
+        on_batch: OnBatch,
+        *,
+        now_ms: int,
+        on_bad: OnBad | None = None,
+        is_gapless: bool = False,
+    ) -> int:
         """Rebuilds the indexes from the log file and cuts it at the first bad batch.
 
         `on_batch` sees good batches in order, see `segment_rebuild.OnBatch` (producer state,
-        epochs, aborted transactions are the caller's). Returns the number of bytes cut off."""
+        epochs, aborted transactions are the caller's). `on_bad` is told before anything is cut and
+        may raise instead. Returns the number of bytes cut off."""
         file_size = self.file.size()
         self.reset_indexes()
         self._bookmarks.clear()
@@ -327,11 +339,12 @@ class Segment:
             self.offset_index.max_entries,
             self.time_index.max_entries - 1,
         )
-        found = SegmentRebuild(self.base_offset, room, on_batch)
-        # What follows a bad batch was never acknowledged as flushed, or the recovery point would
-        # lie behind it.
+        found = SegmentRebuild(self.base_offset, room, on_batch, is_gapless=is_gapless)
+        # Whether what follows a bad batch may go is for `on_bad` to say.
         with suppress(CorruptRecord):
             found.read(self.file, file_size)
+        if found.size < file_size and on_bad is not None:
+            on_bad(found.size, file_size, found.next_offset)
         self.size = found.size
         self.bytes_since_index_entry = found.bytes_since_index_entry
         self._first_timestamp = found.first_timestamp
@@ -394,7 +407,8 @@ class Segment:
         return [path for kind in kinds if self._fs.exists(path := self.path(kind))]
 
     def unlink(self) -> None:
-        for path in self.paths():
+        # The log file last: an index alone says that a log file is missing.
+        for path in reversed(self.paths()):
             self._fs.unlink(path)
         self.forget()
 
