@@ -17,6 +17,8 @@ from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext
 from ledgerstone.errors import (
     CoordinatorNotAvailable,
+    CorruptRecord,
+    Damage,
     KafkaError,
     LogStorageError,
     StorageError,
@@ -24,11 +26,12 @@ from ledgerstone.errors import (
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.records.batch import iter_headers
+from ledgerstone.records.batch import iter_headers, verify_crc
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import read
 from ledgerstone.types import TopicPartition
@@ -55,21 +58,44 @@ class Groups:
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         )
         self._shards: dict[int, GroupShard] = {}
+        # Also those whose shard could not be loaded: groups must not move to others.
+        self._partition_count = 0
         # When each shard wants its next tick. Kept, because every event of the broker asks.
         self._deadlines: dict[int, int] = {}
 
     def load(self, broker: "Broker") -> None:
         """Replays every partition of the offsets topic; does nothing before it exists."""
         topic = broker.image.topics.get(CONSUMER_OFFSETS)
+        self._partition_count = 0 if topic is None else len(topic.partitions)
         for number in () if topic is None else sorted(topic.partitions):
-            if number in self._shards:
-                continue
-            shard = GroupShard(self._config, self._dice)
-            partition = broker.partitions.get(TopicPartition(CONSUMER_OFFSETS, number))
-            for key, value in _records(partition.log):
+            if number not in self._shards:
+                self._load_shard(broker, number)
+
+    def _load_shard(self, broker: "Broker", number: int) -> None:
+        """Of a partition that is offline, or cannot be replayed, the groups have no coordinator
+        until somebody has seen to it; the others do."""
+        topic_partition = TopicPartition(CONSUMER_OFFSETS, number)
+        partition = broker.partitions.find(topic_partition)
+        if partition is None or partition.log.damage is not None:
+            return
+        shard = GroupShard(self._config, self._dice)
+        log, offset = partition.log, partition.log.log_start_offset
+        try:
+            for offset, key, value in _records(log):
                 shard.replay(key, value)
-            self._shards[number] = shard
-            self._settle(broker, number, shard.loaded(_now(broker)))
+        except (CorruptRecord, StorageError, ValueError, KeyError) as error:
+            path = (log.segments.floor(offset) or log.segments.first).path(Kind.LOG)
+            reason = f"after offset {offset} it cannot be replayed: {error}"
+            log.damaged([Damage(path, 0, 0, reason)])
+            return
+        self._shards[number] = shard
+        self._settle(broker, number, shard.loaded(_now(broker)))
+
+    def _shard(self, number: int) -> GroupShard:
+        shard = self._shards.get(number)
+        if shard is None:
+            raise CoordinatorNotAvailable(f"{CONSUMER_OFFSETS}-{number} is offline")
+        return shard
 
     def ensure_topic(self, broker: "Broker") -> None:
         """The offsets topic comes into being when the first group asks for its coordinator."""
@@ -96,14 +122,18 @@ class Groups:
 
     def number_for(self, broker: "Broker", group_id: str) -> int:
         self._need_topic(broker)
-        return partition_for(group_id, len(self._shards))
+        return partition_for(group_id, self._partition_count)
+
+    def check_available(self, group_id: str) -> None:
+        """CoordinatorNotAvailable where the group's partition is offline."""
+        self._shard(partition_for(group_id, self._partition_count))
 
     def by_shard(self, broker: "Broker", group_ids: Sequence[str]) -> dict[int, list[str]]:
         """Each group once, with those of its shard."""
         self._need_topic(broker)
         found: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
-            found.setdefault(partition_for(group_id, len(self._shards)), []).append(group_id)
+            found.setdefault(partition_for(group_id, self._partition_count), []).append(group_id)
         return found
 
     def shard_numbers(self) -> list[int]:
@@ -153,7 +183,7 @@ class Groups:
             client_id=request.client_id or "",
             client_host=f"/{request.client_host}",
         )
-        outcome = call(self._shards[number], context, _now(broker))
+        outcome = call(self._shard(number), context, _now(broker))
         return self._settle(broker, number, outcome, request)
 
     def tick(self, broker: "Broker") -> None:
@@ -173,6 +203,7 @@ class Groups:
                 for number, shard in self._shards.items():
                     self._settle(broker, number, shard.resign(_now(broker)))
                 self._shards.clear()
+                self._partition_count = 0
             for number, shard in self._shards.items():
                 self._settle(broker, number, shard.topic_deleted(topic.name, _now(broker)))
 
@@ -225,13 +256,15 @@ def _now(broker: "Broker") -> Now:
     return Now(broker.clock.now_ms(), broker.clock.monotonic_ms())
 
 
-def _records(log: PartitionLog) -> Iterator[tuple[bytes, bytes | None]]:
+def _records(log: PartitionLog) -> Iterator[tuple[int, bytes, bytes | None]]:
+    """Offset, key and value of each record; every batch is checked before it is believed."""
     offset = log.log_start_offset
     while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
         batches = piece.read()
         for position, header in iter_headers(batches):
+            verify_crc(batches, position, header)
             if not header.is_control:
                 for record in iter_records(batches, position):
                     if record.key is not None:
-                        yield record.key, record.value
+                        yield record.offset, record.key, record.value
             offset = header.next_offset

@@ -8,15 +8,12 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from ledgerstone.fs import File, Filesystem, join
-from ledgerstone.storage.damage_search import next_good_batch
+from ledgerstone.fs import Filesystem, join
+from ledgerstone.storage.damage_search import between, good_spans
 from ledgerstone.storage.filenames import CLEANED, Kind, file_name, parse_file_name
 
 _LOG: Final = logging.getLogger(__name__)
 _COPY_BYTES: Final = 1 << 20
-
-Span = tuple[int, int]
-
 
 def repair(fs: Filesystem, directory: str) -> int:
     """Returns how many bytes were left out. A directory that is missing is left to the opener."""
@@ -57,26 +54,6 @@ def _repair_file(fs: Filesystem, directory: str, base_offset: int) -> int:
     new.fsync()
     new.close()
     fs.rename(target, path)
-    for start, end in _between(good, size):
+    for start, end in between(good, size):
         _LOG.warning("log repaired file=%s position=%d bytes=%d left out", path, start, end - start)
     return size - kept
-
-
-def good_spans(file: File, end: int, base_offset: int) -> list[Span]:
-    """Where the batches lie whose checksums hold and whose offsets rise, in order."""
-    spans: list[Span] = []
-    position, offset = 0, base_offset
-    while (found := next_good_batch(file, position, end, from_offset=offset)) is not None:
-        stop = found.position + found.size
-        if spans and spans[-1][1] == found.position:
-            spans[-1] = (spans[-1][0], stop)
-        else:
-            spans.append((found.position, stop))
-        position, offset = stop, found.last_offset + 1
-    return spans
-
-
-def _between(spans: list[Span], end: int) -> list[Span]:
-    edges = [0, *(edge for span in spans for edge in span), end]
-    gaps = zip(edges[::2], edges[1::2], strict=True)
-    return [(start, stop) for start, stop in gaps if start < stop]

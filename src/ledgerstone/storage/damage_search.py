@@ -28,6 +28,9 @@ _HIGH_HALF: Final = Struct(">i")
 _ZEROS: Final = bytes(16)
 
 
+Span = tuple[int, int]
+
+
 class GoodBatch(NamedTuple):
     position: int
     base_offset: int
@@ -78,3 +81,28 @@ def looks_torn(file: File, position: int, end: int) -> bool:
         return True
     _, length, magic, _, _ = _PLACE.unpack_from(tail)
     return bool(magic == MAGIC and length >= MIN_BATCH_LENGTH and LOG_OVERHEAD + length > end - position)
+
+
+def good_spans(file: File, end: int, base_offset: int) -> list[Span]:
+    """Where the batches lie whose checksums hold and whose offsets rise, in order."""
+    spans: list[Span] = []
+    position, offset = 0, base_offset
+    while (found := next_good_batch(file, position, end, from_offset=offset)) is not None:
+        stop = found.position + found.size
+        if spans and spans[-1][1] == found.position:
+            spans[-1] = (spans[-1][0], stop)
+        else:
+            spans.append((found.position, stop))
+        position, offset = stop, found.last_offset + 1
+    return spans
+
+
+def between(spans: list[Span], end: int) -> list[Span]:
+    edges = [0, *(edge for span in spans for edge in span), end]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return [(start, stop) for start, stop in gaps if start < stop]
+
+
+def bad_spans(file: File, end: int, base_offset: int) -> list[Span]:
+    """What is left of [0, end) without the good batches."""
+    return between(good_spans(file, end, base_offset), end)

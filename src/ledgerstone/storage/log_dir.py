@@ -29,7 +29,7 @@ from ledgerstone.storage.checkpoints import (
     write_atomically,
 )
 from ledgerstone.storage.clean_stop import CleanStop, take_clean_stop, write_clean_stop
-from ledgerstone.storage.damage_notes import CUT, OFFLINE, TOLD, DamageNotes
+from ledgerstone.storage.damage_notes import CUT, OFFLINE, READ_ONLY, TOLD, DamageNotes
 from ledgerstone.storage.damage_repair import repair
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.filenames import (
@@ -245,6 +245,16 @@ class LogDir:
                 f"not {uuid_to_text(topic_id)}"
             )
 
+    def live_partitions(self) -> list[TopicPartition]:
+        """By the names of the directories."""
+        return [
+            found.topic_partition
+            for name in self.fs.list_dir(self.path)
+            if (found := parse_partition_dir(name)) is not None
+            and found.state is DirState.LIVE
+            and self.fs.is_dir(join(self.path, name))
+        ]
+
     def topic_id_of(self, topic_partition: TopicPartition) -> bytes | None:
         """What the directory itself says; None where it does not."""
         path = join(self.path, partition_dir_name(topic_partition), PARTITION_METADATA)
@@ -308,6 +318,7 @@ class LogDir:
             self.notes.resolve(name)
         if recovery.losses:
             self.notes.add(name, recovery.losses, CUT, now_ms=self.clock.now_ms())
+        log.on_damage = self._found_damage
         self._stop_is_past(name)
         self.logs[topic_partition] = log
         self.recoveries[topic_partition] = recovery
@@ -326,6 +337,10 @@ class LogDir:
         if stop is not None:
             stop.sizes.pop(name, None)
             stop.starts.pop(name, None)
+
+    def _found_damage(self, log: PartitionLog, damages: Sequence[Damage]) -> None:
+        name = partition_dir_name(log.topic_partition)
+        self.notes.add(name, damages, READ_ONLY, now_ms=self.clock.now_ms())
 
     def _log_start(self, topic_partition: TopicPartition, name: str) -> int:
         """A clean stop knows it twice."""

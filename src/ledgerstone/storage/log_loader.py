@@ -274,9 +274,9 @@ def _load_segments(
     for base in sorted(bases):
         path = join(log.directory, file_name(base, Kind.LOG))
         size = log.fs.size_of(path)
-        log.segments.add(
-            Segment(log.fs, log.directory, base, log.config, created_ms=now_ms, size=size)
-        )
+        segment = Segment(log.fs, log.directory, base, log.config, created_ms=now_ms, size=size)
+        segment.doubt()
+        log.segments.add(segment)
 
 
 def _split_overflowed_segments(log: PartitionLog, *, clean: bool) -> None:

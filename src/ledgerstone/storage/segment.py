@@ -7,15 +7,28 @@ Invariant: `size` counts whole batches only. Bytes beyond it in the file are deb
 write and are never read. The rules for index entries are in README.md, "When an entry is made".
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
-from ledgerstone.errors import CorruptRecord, InvariantViolation, LogStorageError
+from ledgerstone.errors import (
+    CorruptFile,
+    CorruptRecord,
+    InvariantViolation,
+    KafkaError,
+    LogStorageError,
+)
 from ledgerstone.fs import File, FileSlice, Filesystem, join
-from ledgerstone.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from ledgerstone.records.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    BatchHeader,
+    read_header,
+    verify_crc,
+)
 from ledgerstone.records.record import iter_records
-from ledgerstone.storage.batch_scan import scan_headers
+from ledgerstone.storage.batch_scan import scan_batches, scan_headers
+from ledgerstone.storage.damage_search import bad_spans
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.offset_index import OffsetIndex
@@ -50,6 +63,7 @@ class Segment:
 
     __slots__ = (
         "_bookmarks",
+        "_checked",
         "_file",
         "_first_timestamp",
         "_fs",
@@ -60,6 +74,7 @@ class Segment:
         "config",
         "created_ms",
         "directory",
+        "holes",
         "offset_index",
         "roll_jitter_ms",
         "size",
@@ -94,6 +109,11 @@ class Segment:
         self._max_timestamp: TimestampOffset | None = None
         # Position by offset, where a read ended and the next one is likely to begin.
         self._bookmarks: dict[int, int] = {}
+        # What was on disk before this start is checked once before it is served: the range that
+        # was. None: everything was, or was written since.
+        self._checked: tuple[int, int] | None = None
+        # Damaged ranges of the file; what lies beyond them is still served.
+        self.holes: tuple[tuple[int, int], ...] = ()
         index_bytes = config.segment_index_bytes
         self.offset_index = OffsetIndex(fs, self.path(Kind.INDEX), base_offset, index_bytes)
         self.time_index = TimeIndex(fs, self.path(Kind.TIME_INDEX), base_offset, index_bytes)
@@ -122,8 +142,25 @@ class Segment:
     def max_timestamp(self) -> TimestampOffset:
         """The largest timestamp so far and the last offset of the first batch that carries it."""
         if self._max_timestamp is None:
-            self._max_timestamp = TimestampOffset(*self.time_index.last_entry())
+            entry = self.time_index.last_entry()
+            self._check_time_entry(*entry)
+            self._max_timestamp = TimestampOffset(*entry)
         return self._max_timestamp
+
+    def _check_time_entry(self, timestamp: int, offset: int) -> None:
+        """Retention goes by it: a wrong entry would delete what is young."""
+        if timestamp < 0:
+            return
+        try:
+            position = self._indexed_position(offset)
+            header = next(
+                header for _, header in self._scan(position) if header.last_offset >= offset
+            )
+        except (StopIteration, CorruptRecord):
+            header = None
+        if header is None or header.base_offset > offset or header.max_timestamp != timestamp:
+            reason = f"entry (timestamp {timestamp}, offset {offset}) is not what the log says"
+            raise CorruptFile(self.time_index.path, 0, reason)
 
     @property
     def largest_timestamp(self) -> int:
@@ -135,7 +172,7 @@ class Segment:
     def first_timestamp(self) -> int | None:
         """Max timestamp of the first batch, the base for rolling by time; None when empty."""
         if self._first_timestamp is None and self.size > 0:
-            for _, header in scan_headers(self.file, 0, self.size):
+            for _, header in self._scan(0):
                 self._first_timestamp = header.max_timestamp
                 break
         return self._first_timestamp
@@ -143,10 +180,46 @@ class Segment:
     def next_offset(self) -> int:
         """One past the last offset inside, read from the tail; the base where it is empty."""
         last_offset = self.base_offset - 1
-        _, position = self.offset_index.lookup(self.offset_index.last_offset)
-        for _, header in scan_headers(self.file, position, self.size) if self.size else ():
+        position = self._indexed_position(self.offset_index.last_offset)
+        for _, header in self._scan(position) if self.size else ():
             last_offset = header.last_offset
         return last_offset + 1
+
+    def _indexed_position(self, offset: int) -> int:
+        """Where to look for an offset. CorruptFile names the index if it leads astray."""
+        entry = self.offset_index.lookup(offset)
+        if entry.position == 0 or self.size == 0:
+            return 0
+        reason = f"entry (offset {entry.offset}, position {entry.position}) "
+        if not 0 < entry.position <= self.size - HEADER_SIZE:
+            reason += f"lies outside of {self.size} bytes of log"
+            raise CorruptFile(self.offset_index.path, 0, reason)
+        try:
+            header = read_header(self.file.pread(HEADER_SIZE, entry.position))
+        except KafkaError as error:
+            raise CorruptFile(self.offset_index.path, 0, f"{reason}leads to no batch") from error
+        if header.base_offset > entry.offset:
+            reason += f"leads to a batch that begins at offset {header.base_offset}"
+            raise CorruptFile(self.offset_index.path, 0, reason)
+        return entry.position
+
+    def _scan(self, start: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Headers from `start` to the end, without the holes. CorruptFile where a batch is not what
+        follows the one before it: `size` counts whole batches."""
+        at = start
+        for hole_start, hole_end in (*self.holes, (self.size, self.size)):
+            if at >= hole_end > hole_start:
+                continue
+            try:
+                for position, header in scan_headers(self.file, at, hole_start):
+                    yield position, header
+                    at = position + header.size
+            except CorruptRecord as error:
+                raise CorruptFile(self.path(Kind.LOG), at, str(error)) from error
+            if at < hole_start:
+                reason = f"the batch does not end before {hole_start}"
+                raise CorruptFile(self.path(Kind.LOG), at, reason)
+            at = max(at, hole_end)
 
     # -- append -------------------------------------------------------------------------------
 
@@ -208,11 +281,21 @@ class Segment:
         """The first batch that ends at or after `offset`."""
         position = self._bookmarks.get(offset)
         if position is None:
-            _, position = self.offset_index.lookup(offset)
-        for at, header in scan_headers(self.file, max(position, start_position), self.size):
+            position = self._indexed_position(offset)
+        for at, header in self._scan(max(position, start_position)):
             if header.last_offset >= offset:
+                if self.holes and header.base_offset > offset and at in self._ends_of_holes():
+                    self._refuse_hole(offset)
                 return FoundBatch(at, header.size, header.last_offset)
+        if self.holes and self.size in self._ends_of_holes():
+            self._refuse_hole(offset)
         return None
+
+    def _ends_of_holes(self) -> list[int]:
+        return [end for _, end in self.holes]
+
+    def _refuse_hole(self, offset: int) -> NoReturn:
+        raise CorruptRecord(f"offset {offset} lies in a damaged part of {self.path(Kind.LOG)}")
 
     def read(
         self, start_offset: int, *, max_bytes: int, end_position: int, min_one_batch: bool
@@ -229,14 +312,42 @@ class Segment:
             position = found.position
         if position >= end_position:
             return None
+        for start, _ in self.holes:
+            if position < start < end_position:
+                end_position = start
         limit = position + max_bytes
         if limit >= end_position:
             # Nearly always for who reads at the log's end: the file need not be looked at.
-            return FileSlice(self.file, position, end_position - position)
-        end, next_offset = self._last_batch_end(position, limit, min_one_batch)
-        if next_offset is not None:
-            self.bookmark(next_offset, end)
+            end = end_position
+        else:
+            end, next_offset = self._last_batch_end(position, limit, min_one_batch)
+            if next_offset is not None:
+                self.bookmark(next_offset, end)
+        if self._checked is not None:
+            self._check(position, end)
         return FileSlice(self.file, position, end - position)
+
+    def doubt(self) -> None:
+        """It was on disk before this start, and nobody has looked at its batches since."""
+        self._checked = (0, 0)
+
+    def _check(self, start: int, end: int) -> None:
+        """Once before it is served: afterwards the page cache is believed. A reader who goes on
+        where it stopped makes the checked range grow; who jumps about has it begin anew."""
+        assert self._checked is not None
+        first, last = self._checked
+        if first <= start and end <= last:
+            return
+        joins = first <= start <= last
+        at = last if joins else start
+        try:
+            for at, header, batch in scan_batches(self.file, at, end):
+                verify_crc(batch, 0, header)
+        except KafkaError as error:
+            raise CorruptFile(self.path(Kind.LOG), at, str(error)) from error
+        self._checked = (first if joins else start, end)
+        if self._checked[0] == 0 and end == self.size:
+            self._checked = None
 
     def bookmark(self, offset: int, position: int) -> None:
         """Remembers that the first batch that ends at or after `offset` begins at `position`, or
@@ -256,9 +367,9 @@ class Segment:
         start = position
         if limit - position > UNINDEXED_BYTES:
             # What the index names is the start of a batch, so those before it fit.
-            start = max(position, self.offset_index.floor_position(limit))
+            start = max(position, self._floor_position(limit))
         end, next_offset = start, None
-        for at, header in scan_headers(self.file, start, self.size):
+        for at, header in self._scan(start):
             end = at + header.size
             if end > limit and not (min_one_batch and at == position):
                 return at, header.base_offset
@@ -267,11 +378,19 @@ class Segment:
                 break
         return end, next_offset
 
+    def _floor_position(self, limit: int) -> int:
+        position = self.offset_index.floor_position(limit)
+        if not 0 <= position <= self.size:
+            reason = f"position {position} lies outside of {self.size} bytes of log"
+            raise CorruptFile(self.offset_index.path, 0, reason)
+        return position
+
     def find_by_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
         """The first record at or after `start_offset` whose timestamp is at least `timestamp`."""
-        _, near_offset = self.time_index.lookup(timestamp)
-        _, position = self.offset_index.lookup(max(near_offset, start_offset))
-        for at, header in scan_headers(self.file, position, self.size):
+        entry = self.time_index.lookup(timestamp)
+        self._check_time_entry(*entry)
+        position = self._indexed_position(max(entry.offset, start_offset))
+        for at, header in self._scan(position):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
             for record in iter_records(self.file.pread(header.size, at)):
@@ -307,8 +426,8 @@ class Segment:
     def _reload_max_timestamp(self) -> None:
         """Batches after the last time index entry may carry a larger timestamp than it does."""
         best = TimestampOffset(*self.time_index.last_entry())
-        _, position = self.offset_index.lookup(self.offset_index.last_offset)
-        for _, header in scan_headers(self.file, position, self.size):
+        position = self._indexed_position(self.offset_index.last_offset)
+        for _, header in self._scan(position):
             if header.max_timestamp > best.timestamp:
                 best = TimestampOffset(header.max_timestamp, header.last_offset)
         self._max_timestamp = best
@@ -346,6 +465,7 @@ class Segment:
         if found.size < file_size and on_bad is not None:
             on_bad(found.size, file_size, found.next_offset)
         self.size = found.size
+        self._checked, self.holes = None, ()
         self.bytes_since_index_entry = found.bytes_since_index_entry
         self._first_timestamp = found.first_timestamp
         self._max_timestamp = TimestampOffset(found.max_timestamp, found.offset_of_max_timestamp)
@@ -359,6 +479,34 @@ class Segment:
         self.offset_index.flush()
         self.time_index.flush()
         return file_size - self.size
+
+    def mend(self) -> tuple[tuple[int, int], ...]:
+        """Something led astray. If the log file is good, its indexes are made anew; else its bad
+        ranges are `holes` from now on, which are returned, and it is searched without an index."""
+        room = IndexRoom(
+            self.config.index_interval_bytes,
+            self.offset_index.max_entries,
+            self.time_index.max_entries - 1,
+        )
+        found = SegmentRebuild(self.base_offset, room, lambda header, batch: None)
+        with suppress(CorruptRecord):
+            found.read(self.file, self.size)
+        self._bookmarks.clear()
+        self.offset_index.truncate_all()
+        if found.size == self.size:
+            self._checked = None
+            self.time_index.truncate_all()
+            self._max_timestamp = TimestampOffset(
+                found.max_timestamp, found.offset_of_max_timestamp
+            )
+            self.offset_index.extend(found.offset_keys, found.offset_positions)
+            self.time_index.extend(found.time_keys, found.time_offsets)
+            self._write_last_time_entry()
+            self.offset_index.flush()
+            self.time_index.flush()
+            return ()
+        self.holes = tuple(bad_spans(self.file, self.size, self.base_offset))
+        return self.holes
 
     # -- life cycle ---------------------------------------------------------------------------
 
