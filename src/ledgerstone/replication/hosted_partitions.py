@@ -110,7 +110,9 @@ class HostedPartitions:
                 self._host(image, TopicPartition(topic.name, number))
 
     def _check_unknown(self, topic_ids: Container[bytes] | None) -> None:
-        for topic_partition in self._log_dir.unknown if topic_ids is not None else ():
+        if topic_ids is None:
+            return
+        for topic_partition in self._log_dir.unknown:
             topic_id = self._log_dir.topic_id_of(topic_partition)
             if topic_id is not None and topic_id not in topic_ids:
                 directory = f"{self._log_dir.path}/{topic_partition}"

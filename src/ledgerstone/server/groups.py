@@ -30,6 +30,7 @@ from ledgerstone.records.batch import iter_headers, verify_crc
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
+from ledgerstone.server.no_coordinator import refusal_of
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog
@@ -90,6 +91,12 @@ class Groups:
             return
         self._shards[number] = shard
         self._settle(broker, number, shard.loaded(_now(broker)))
+
+    def reload(self, broker: "Broker", number: int) -> None:
+        """The partition was opened anew: its groups are what can be read of it."""
+        self._shards.pop(number, None)
+        self._deadlines.pop(number, None)
+        self._load_shard(broker, number)
 
     def _shard(self, number: int) -> GroupShard:
         shard = self._shards.get(number)
@@ -172,6 +179,15 @@ class Groups:
         """A handler's whole answer for a request about one group."""
         answer = self.call(broker, request, self.number_for(broker, group_id), call)
         return ANSWERED_LATER if answer is None else answer
+
+    def call_one_of_many(
+        self, broker: "Broker", request: Request, number: int, message: ApiMessage, call: Call
+    ) -> ApiMessage | None:
+        """As `call`, for a part of a request, whose other parts other shards answer."""
+        try:
+            return self.call(broker, request, number, call)
+        except CoordinatorNotAvailable as error:
+            return refusal_of(message, error.code)
 
     def call(
         self, broker: "Broker", request: Request, number: int, call: Call

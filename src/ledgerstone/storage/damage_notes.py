@@ -83,9 +83,7 @@ class DamageNotes:
         }
 
     def open_notes(self, partition: str | None = None) -> list[Note]:
-        return [
-            note for note in self.notes if note.is_open and partition in (None, note.partition)
-        ]
+        return [note for note in self.notes if note.is_open and partition in (None, note.partition)]
 
     def accepted_gaps(self, partition: str) -> frozenset[str]:
         return frozenset(

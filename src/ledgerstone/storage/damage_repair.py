@@ -15,6 +15,7 @@ from ledgerstone.storage.filenames import CLEANED, Kind, file_name, parse_file_n
 _LOG: Final = logging.getLogger(__name__)
 _COPY_BYTES: Final = 1 << 20
 
+
 def repair(fs: Filesystem, directory: str) -> int:
     """Returns how many bytes were left out. A directory that is missing is left to the opener."""
     if not fs.exists(directory):

@@ -80,7 +80,9 @@ def looks_torn(file: File, position: int, end: int) -> bool:
     if len(tail) < HEADER_SIZE or tail.endswith(_ZEROS):
         return True
     _, length, magic, _, _ = _PLACE.unpack_from(tail)
-    return bool(magic == MAGIC and length >= MIN_BATCH_LENGTH and LOG_OVERHEAD + length > end - position)
+    return bool(
+        magic == MAGIC and length >= MIN_BATCH_LENGTH and LOG_OVERHEAD + length > end - position
+    )
 
 
 def good_spans(file: File, end: int, base_offset: int) -> list[Span]:

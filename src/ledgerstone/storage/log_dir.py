@@ -211,7 +211,9 @@ class LogDir:
             # A crash kept its deletion from being written down: first that, then the new one.
             self.checkpoint()
             if synced and not self.remembered.clean:
-                reason = f"the directory was missing, and offset {synced} had been synced: made anew"
+                reason = (
+                    f"the directory was missing, and offset {synced} had been synced: made anew"
+                )
                 damage = Damage(directory, 0, 0, reason)
                 self.notes.add(name, [damage], TOLD, now_ms=self.clock.now_ms())
 
@@ -255,9 +257,12 @@ class LogDir:
             and self.fs.is_dir(join(self.path, name))
         ]
 
+    def _directory_of(self, topic_partition: TopicPartition) -> str:
+        return join(self.path, partition_dir_name(topic_partition))
+
     def topic_id_of(self, topic_partition: TopicPartition) -> bytes | None:
         """What the directory itself says; None where it does not."""
-        path = join(self.path, partition_dir_name(topic_partition), PARTITION_METADATA)
+        path = join(self._directory_of(topic_partition), PARTITION_METADATA)
         try:
             return PartitionMetadata(self.fs, path).read()
         except CorruptFile:
@@ -289,7 +294,9 @@ class LogDir:
         is_noted = any(note.outcome != TOLD for note in self.notes.open_notes(name))
         sizes = None if is_repaired else self._sizes_at_stop(name)
         # Nobody has opened it since it was found damaged: it is looked at from the beginning.
-        synced = INT64_MAX if sizes is not None else remembered.recovery_points.get(topic_partition, 0)
+        synced = (
+            INT64_MAX if sizes is not None else remembered.recovery_points.get(topic_partition, 0)
+        )
         is_thorough = is_noted or is_repaired
         log, recovery = open_log(
             OpenLog(
@@ -363,7 +370,7 @@ class LogDir:
         """Compaction and replication leave holes; the policy may have changed since."""
         if not self.is_only_replica or config.compacts:
             return True
-        if self.fs.exists(join(join(self.path, name), CLEANING_HISTORY)):
+        if self.fs.exists(join(self._directory_of(topic_partition), CLEANING_HISTORY)):
             return True
         try:
             cleaned = OffsetCheckpoint(self.fs, join(self.path, CLEANER_OFFSET_CHECKPOINT)).read()
@@ -513,11 +520,7 @@ class LogDir:
 
     def checkpoint_log_start_offsets(self) -> None:
         """Only where the start lies inside a segment; otherwise the first file's name says it."""
-        moved = {
-            tp: log.log_start_offset
-            for tp, log in self.logs.items()
-            if _has_moved(log)
-        }
+        moved = {tp: log.log_start_offset for tp, log in self.logs.items() if _has_moved(log)}
         self._write(LOG_START_OFFSET_CHECKPOINT, moved, self.remembered.log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:

@@ -313,11 +313,32 @@ def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:
     log.follows.remove_where(at_most=log.recovery_point, above=end_offset)
 
 
+def _rebuild_epochs(log: PartitionLog, epochs: LeaderEpochs, trouble: str) -> None:
+    """Each batch says in which epoch it was appended."""
+    for segment in log.segments:
+        for header in segment.headers():
+            if header.leader_epoch >= 0:
+                epochs.assign(header.leader_epoch, header.base_offset)
+    if epochs.entries():
+        _LOG.warning(
+            "leader epochs rebuilt partition=%s file=%s reason=%s",
+            log.topic_partition,
+            log.epoch_checkpoint.path,
+            trouble,
+        )
+
+
 def _settle_epochs(log: PartitionLog) -> None:
-    checkpointed = log.epoch_checkpoint.read()
+    trouble = "it is missing or empty"
+    try:
+        checkpointed = log.epoch_checkpoint.read()
+    except CorruptFile as error:
+        checkpointed, trouble = [], str(error)
     epochs = LeaderEpochs()
     for epoch, start_offset in checkpointed:
         epochs.assign(epoch, start_offset)
+    if not checkpointed and log.log_end_offset > log.log_start_offset:
+        _rebuild_epochs(log, epochs, trouble)
     epochs.truncate_from_end(log.log_end_offset)
     # Recovery may have met epochs whose checkpoint the crash took away. Newer ones only: a scan
     # that begins inside an epoch does not know where that one began.

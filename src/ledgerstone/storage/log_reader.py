@@ -57,9 +57,7 @@ def read(
         found = _find_slice(log, offset, limit, max_bytes, min_one_batch)
     except CorruptFile as error:
         mend(log, error)
-        found = mending(
-            log, lambda: _find_slice(log, offset, limit, max_bytes, min_one_batch)
-        )
+        found = mending(log, lambda: _find_slice(log, offset, limit, max_bytes, min_one_batch))
     aborted: tuple[AbortedTxn, ...] = ()
     if found is not None and isolation is Isolation.TXN_COMMITTED:
         segment, piece = found

@@ -119,9 +119,7 @@ def _recover_unflushed(
 class _Judge:
     """Decides what becomes of bytes that are not the batches they should be; says so in the log."""
 
-    def __init__(
-        self, log: PartitionLog, recovery: Recovery, circumstances: Circumstances
-    ) -> None:
+    def __init__(self, log: PartitionLog, recovery: Recovery, circumstances: Circumstances) -> None:
         self._log = log
         self._recovery = recovery
         self.circumstances = circumstances
@@ -149,7 +147,9 @@ class _Judge:
             why = "a torn tail" if is_torn else f"the batch at offset {offset} is not whole"
             if goes_on:
                 why += "; what follows it goes too, as power loss may have mixed it up"
-            self._cut(Damage(segment.path(Kind.LOG), position, size_bytes, why), is_loss=not is_torn)
+            self._cut(
+                Damage(segment.path(Kind.LOG), position, size_bytes, why), is_loss=not is_torn
+            )
 
         return on_bad
 

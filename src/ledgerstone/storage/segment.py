@@ -203,6 +203,10 @@ class Segment:
             raise CorruptFile(self.offset_index.path, 0, reason)
         return entry.position
 
+    def headers(self) -> Iterator[BatchHeader]:
+        """Of every batch."""
+        return (header for _, header in self._scan(0))
+
     def _scan(self, start: int) -> Iterator[tuple[int, BatchHeader]]:
         """Headers from `start` to the end, without the holes. CorruptFile where a batch is not what
         follows the one before it: `size` counts whole batches."""
@@ -339,12 +343,13 @@ class Segment:
         if first <= start and end <= last:
             return
         joins = first <= start <= last
-        at = last if joins else start
+        position = first_unchecked = last if joins else start
         try:
-            for at, header, batch in scan_batches(self.file, at, end):
+            for at, header, batch in scan_batches(self.file, first_unchecked, end):
+                position = at
                 verify_crc(batch, 0, header)
         except KafkaError as error:
-            raise CorruptFile(self.path(Kind.LOG), at, str(error)) from error
+            raise CorruptFile(self.path(Kind.LOG), position, str(error)) from error
         self._checked = (first if joins else start, end)
         if self._checked[0] == 0 and end == self.size:
             self._checked = None

@@ -11,7 +11,7 @@ Differs from Kafka: a slice ends with a whole batch; no replica is preferred ove
 from functools import partial
 from typing import NamedTuple
 
-from ledgerstone.errors import KafkaError, OffsetOutOfRange
+from ledgerstone.errors import KafkaError, OffsetOutOfRange, StorageError
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.fetch import (
@@ -114,7 +114,7 @@ def _read_all(broker: Broker, message: FetchRequest, context: FetchContext) -> _
             size = _read_one(broker, wish, answer, isolation, left, first=total == 0)
         except KafkaError as error:
             answer.error_code = error.code
-        except OSError as error:
+        except (OSError, StorageError) as error:
             broker.log_failed(_named(broker, wish.key), error)
             answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         if answer.error_code or answer.diverging_epoch is not None:

@@ -11,7 +11,7 @@ Versions: 1-11.
 from collections import Counter
 from typing import Final
 
-from ledgerstone.errors import KafkaError
+from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequest,
@@ -96,7 +96,7 @@ def _answer(
     except KafkaError as error:
         answer.error_code = error.code
         return answer
-    except OSError as error:
+    except (OSError, StorageError) as error:
         broker.log_failed(TopicPartition(topic, asked.partition_index), error)
         answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return answer
