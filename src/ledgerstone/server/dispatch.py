@@ -8,8 +8,8 @@ else a handler raises closes the connection, because nothing sensible can be sai
 from collections.abc import Callable
 from typing import Any, Final
 
-from ledgerstone.protocol.api import ApiKey
 from ledgerstone.errors import CoordinatorNotAvailable
+from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers import (

@@ -80,13 +80,14 @@ class Groups:
         if partition is None or partition.log.damage is not None:
             return
         shard = GroupShard(self._config, self._dice)
-        log, offset = partition.log, partition.log.log_start_offset
+        log, last = partition.log, partition.log.log_start_offset
         try:
             for offset, key, value in _records(log):
+                last = offset
                 shard.replay(key, value)
         except (CorruptRecord, StorageError, ValueError, KeyError) as error:
-            path = (log.segments.floor(offset) or log.segments.first).path(Kind.LOG)
-            reason = f"after offset {offset} it cannot be replayed: {error}"
+            path = (log.segments.floor(last) or log.segments.first).path(Kind.LOG)
+            reason = f"after offset {last} it cannot be replayed: {error}"
             log.damaged([Damage(path, 0, 0, reason)])
             return
         self._shards[number] = shard
@@ -279,6 +280,8 @@ def _records(log: PartitionLog) -> Iterator[tuple[int, bytes, bytes | None]]:
         batches = piece.read()
         for position, header in iter_headers(batches):
             verify_crc(batches, position, header)
+            if not offset <= header.last_offset < log.log_end_offset:
+                raise CorruptRecord(f"a batch ends at {header.last_offset}, {offset} was due")
             if not header.is_control:
                 for record in iter_records(batches, position):
                     if record.key is not None:

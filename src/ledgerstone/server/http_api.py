@@ -8,7 +8,8 @@
     GET  /api/v1/cleaner/history[?topic=T]    the passes that are remembered, newest first
 
 What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
-logs in `http_anatomy`, about damage in `http_damage`. Errors are JSON too: {"error": why}. Who may call is decided by `http`.
+logs in `http_anatomy`, about damage in `http_damage`. Errors are JSON too: {"error": why}. Who may
+call is decided by `http`.
 """
 
 from collections.abc import Callable, Mapping

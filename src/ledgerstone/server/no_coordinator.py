@@ -1,7 +1,7 @@
-"""What a group's request is answered while its partition of __consumer_offsets is offline. Grade P.
+"""What a group's request is answered while its partition of __consumer_offsets is offline. Pure.
 
-COORDINATOR_NOT_AVAILABLE wherever the answer has a place for it, as Kafka does: clients look for the
-coordinator again, and go on once somebody has seen to the partition.
+COORDINATOR_NOT_AVAILABLE wherever the answer has a place for it, as Kafka does: clients look for
+the coordinator again, and go on once somebody has seen to the partition.
 """
 
 from ledgerstone.protocol.message import ApiMessage

@@ -1,7 +1,7 @@
 """What a clean stop leaves so that the next start can tell what changed meanwhile. Grade D.
 
-The sizes of all log files and the start offsets, in one JSON file that exists only between a clean
-stop and the next start, as the clean marker does. It names the marker's content: if another broker
+The sizes of all log files and indexes, start and end offsets, in one JSON file that exists only
+between a clean stop and the next start, as the clean marker does. It names the marker's content: if another broker
 has used the directory since, it says nothing any more. Names and sizes cost no reading, so a start
 stays as fast as it was.
 """
@@ -24,6 +24,9 @@ class CleanStop:
     """By the names of the partitions' directories."""
 
     sizes: dict[str, dict[int, int]] = field(default_factory=dict)
+    # Of offset index, time index and transaction index.
+    indexes: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
     # Only where the log starts inside of a segment.
     starts: dict[str, int] = field(default_factory=dict)
 
@@ -33,7 +36,9 @@ def write_clean_stop(fs: Filesystem, path: str, stop: CleanStop, *, marker: byte
         "version": VERSION,
         "marker": crc32(marker),
         "sizes": {name: dict(sizes) for name, sizes in stop.sizes.items()},
-        "starts": dict(stop.starts),
+        "indexes": stop.indexes,
+        "ends": stop.ends,
+        "starts": stop.starts,
     }
     body = json.dumps(content, separators=(",", ":")).encode()
     write_atomically(fs, path, body + b"\n%08x\n" % crc32(body))
@@ -64,5 +69,10 @@ def take_clean_stop(fs: Filesystem, path: str, *, marker: bytes | None) -> Clean
             name: {int(base): size for base, size in sizes.items()}
             for name, sizes in content["sizes"].items()
         },
+        indexes={
+            name: {int(base): sizes for base, sizes in by_base.items()}
+            for name, by_base in content["indexes"].items()
+        },
+        ends=content["ends"],
         starts=content["starts"],
     )

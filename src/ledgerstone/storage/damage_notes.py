@@ -1,4 +1,4 @@
-"""What was found damaged and not acknowledged yet: kept on disk, so that no restart forgets. Grade D.
+"""What was found damaged and nobody has acknowledged: on disk, so that no restart forgets. Disk.
 
 One small JSON file in the log directory. A note goes when somebody acknowledges it, or when a start
 finds that the damage is gone; gaps that were acknowledged stay listed, because they stay.
@@ -73,7 +73,7 @@ class DamageNotes:
             notes.add("", [Damage(path, 0, 0, reason)], TOLD, now_ms=now_ms)
         return notes
 
-    def _read(self, content: Any) -> None:
+    def _read(self, content: dict[str, Any]) -> None:
         if content["version"] != VERSION:
             raise ValueError(f"version {content['version']!r}")
         self.notes = [Note(**each) for each in content["notes"]]

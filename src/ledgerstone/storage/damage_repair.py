@@ -1,4 +1,4 @@
-"""What an acknowledged damage costs: the bad places of log files go, the good batches stay. Grade D.
+"""What acknowledged damage costs: the bad places of log files go, the good batches stay. Grade D.
 
 Works on a directory whose log is not open. Each log file is replaced by one rename, so that a crash
 leaves the old or the new; indexes go first, and the next opening makes them anew.

@@ -22,7 +22,7 @@ CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 # Ours alone: see storage/README.md, "Damage".
 DAMAGE_NOTES: Final = "damage-notes.json"
 SIZES_AT_STOP: Final = "sizes-at-clean-stop.json"
-BOOT_ID: Final = "boot-id"
+LAST_START: Final = "last-start"
 REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
 
 # In a partition's directory.

@@ -21,6 +21,7 @@ from ledgerstone.errors import (
     StorageError,
 )
 from ledgerstone.fs import FileLock, Filesystem, join, parent_of
+from ledgerstone.properties import format_properties, parse_properties
 from ledgerstone.records.compression import Codecs
 from ledgerstone.storage.checkpoints import (
     OffsetCheckpoint,
@@ -33,12 +34,12 @@ from ledgerstone.storage.damage_notes import CUT, OFFLINE, READ_ONLY, TOLD, Dama
 from ledgerstone.storage.damage_repair import repair
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.filenames import (
-    BOOT_ID,
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_CHECKPOINT,
     CLEANING_HISTORY,
     DAMAGE_NOTES,
     HIGH_WATERMARK_CHECKPOINT,
+    LAST_START,
     LOCK_FILE,
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
@@ -89,7 +90,7 @@ _REPLACED_AS_A_WHOLE: Final = (
     CLEANER_OFFSET_CHECKPOINT,
     DAMAGE_NOTES,
     SIZES_AT_STOP,
-    BOOT_ID,
+    LAST_START,
 )
 
 
@@ -223,6 +224,10 @@ class LogDir:
         kept = self.notes.sizes.get(name)
         return kept if kept is not None or stop is None else stop.sizes.get(name)
 
+    def _index_sizes_at_stop(self, name: str) -> Mapping[int, Sequence[int]] | None:
+        stop = self.remembered.stop
+        return None if stop is None else stop.indexes.get(name)
+
     def _check_topic_id(
         self, directory: str, tp: TopicPartition, topic_id: bytes, *, is_new: bool = False
     ) -> None:
@@ -307,17 +312,21 @@ class LogDir:
                 topic_partition=topic_partition,
                 config=config,
                 clean=remembered.clean and not is_thorough,
-                recovery_point=(
-                    synced if is_thorough else remembered.recovery_points.get(topic_partition, 0)
-                ),
+                recovery_point=synced
+                if is_thorough
+                else self._recovery_point(topic_partition, name),
                 log_start_offset=self._log_start(topic_partition, name),
-                high_watermark=remembered.high_watermarks.get(topic_partition, 0),
+                high_watermark=(
+                    0 if is_repaired else remembered.high_watermarks.get(topic_partition, 0)
+                ),
                 codecs=self.codecs,
                 may_have_lost_power=remembered.may_have_lost_power,
                 is_synced_in_order=is_synced_in_order,
+                is_only_replica=self.is_only_replica,
                 may_have_gaps=self._may_have_gaps(topic_partition, config, name),
                 is_thorough=is_thorough,
                 sizes_at_stop=sizes,
+                index_sizes_at_stop=self._index_sizes_at_stop(name),
                 accepted_gaps=self.notes.accepted_gaps(name),
             )
         )
@@ -338,12 +347,29 @@ class LogDir:
             self.checkpoint_high_watermarks()
         return log
 
+    def _recovery_point(self, topic_partition: TopicPartition, name: str) -> int:
+        """A clean stop knows it twice: there, it is the log's end."""
+        checkpointed = self.remembered.recovery_points.get(topic_partition, 0)
+        stop = self.remembered.stop
+        at_stop = checkpointed if stop is None else stop.ends.get(name, checkpointed)
+        if at_stop != checkpointed:
+            _LOG.warning(
+                "recovery point taken from the clean stop partition=%s file=%s offset=%d not %d",
+                topic_partition,
+                join(self.path, RECOVERY_POINT_CHECKPOINT),
+                at_stop,
+                checkpointed,
+            )
+        return at_stop
+
     def _stop_is_past(self, name: str) -> None:
         """From here on the partition changes: what the clean stop knew of it is history."""
         stop = self.remembered.stop
         if stop is not None:
             stop.sizes.pop(name, None)
             stop.starts.pop(name, None)
+            stop.ends.pop(name, None)
+            stop.indexes.pop(name, None)
 
     def _found_damage(self, log: PartitionLog, damages: Sequence[Damage]) -> None:
         name = partition_dir_name(log.topic_partition)
@@ -558,6 +584,11 @@ class LogDir:
                 name: {segment.base_offset: segment.size for segment in log.segments}
                 for name, log in names.items()
             },
+            indexes={
+                name: {segment.base_offset: segment.index_sizes() for segment in log.segments}
+                for name, log in names.items()
+            },
+            ends={name: log.log_end_offset for name, log in names.items()},
             starts={name: log.log_start_offset for name, log in names.items() if _has_moved(log)},
         )
 
@@ -595,6 +626,7 @@ def open_log_dir(
     try:
         _unlink_temporary(fs, path)
         meta = _settle_meta(fs, dice, path, node_id, cluster_id)
+        may_have_lost_power = _settle_last_start(fs, path, meta, boot_id)
         notes = DamageNotes.load(fs, join(path, DAMAGE_NOTES), now_ms=clock.now_ms())
         marker = CleanShutdownFile(fs, join(path, CLEAN_SHUTDOWN_FILE))
         clean = marker.exists()
@@ -607,7 +639,7 @@ def open_log_dir(
             log_start_offsets=_read_log_starts(fs, path, notes, stop, now_ms=clock.now_ms()),
             high_watermarks=_read_offsets(fs, path, HIGH_WATERMARK_CHECKPOINT),
             stop=stop,
-            may_have_lost_power=_may_have_lost_power(fs, path, boot_id),
+            may_have_lost_power=may_have_lost_power,
         )
     except BaseException:
         lock.release()
@@ -625,16 +657,45 @@ def open_log_dir(
     )
 
 
-def _may_have_lost_power(fs: Filesystem, path: str, boot_id: str | None) -> bool:
-    """Unsynced on purpose: if power loss takes the file away, that is the right answer."""
+def _settle_last_start(
+    fs: Filesystem, path: str, meta: MetaProperties, boot_id: str | None
+) -> bool:
+    """Whether the machine may have lost its power since the last start, which wrote this file. It
+    also knows the cluster's id, for the case that `meta.properties` is lost or damaged."""
     if boot_id is None:
         return True
-    written = join(path, BOOT_ID)
-    before = read_if_exists(fs, written)
-    if before == boot_id.encode():
-        return False
-    write_atomically(fs, written, boot_id.encode())
-    return True
+    written = join(path, LAST_START)
+    before = _read_last_start(fs, path)
+    directory_id = "" if meta.directory_id is None else uuid_to_text(meta.directory_id)
+    now = {
+        "boot.id": boot_id,
+        "cluster.id": meta.cluster_id or "",
+        "directory.id": directory_id,
+    }
+    for key in ("cluster.id", "directory.id"):
+        if before.get(key, now[key]) != now[key]:
+            raise StorageError(
+                f"{join(path, META_PROPERTIES)} says {key}={now[key]}, but the last start, in "
+                f"{written}, knew {before[key]}: one of the two files is damaged. Mend the first, "
+                "or remove the second if the first is right. Nothing was changed"
+            )
+    if before != now:
+        write_atomically(fs, written, format_properties(now))
+    return before.get("boot.id") != boot_id
+
+
+def _read_last_start(fs: Filesystem, path: str) -> dict[str, str]:
+    data = read_if_exists(fs, join(path, LAST_START))
+    if data is None:
+        return {}
+    try:
+        found = dict(parse_properties(data))
+        if found.keys() != {"boot.id", "cluster.id", "directory.id"}:
+            raise ValueError(f"{data[:40]!r}")
+    except ValueError as error:
+        _LOG.warning("written anew file=%s reason=%s", join(path, LAST_START), error)
+        return {}
+    return found
 
 
 def _make_durable_dir(fs: Filesystem, path: str) -> None:
@@ -682,11 +743,12 @@ def _check_never_used(fs: Filesystem, path: str, meta_path: str, node_id: int) -
         found = parse_partition_dir(name)
         if found is None or found.state is not DirState.LIVE or not fs.is_dir(join(path, name)):
             continue
+        cluster_id = _read_last_start(fs, path).get("cluster.id") or "..."
         raise StorageError(
             f"{meta_path} is missing, but {join(path, name)} is there: this directory belongs to a "
             f"cluster. Restore the file from a backup, or write it anew with the lines "
-            f"'version=1', 'node.id={node_id}' and 'cluster.id=...'; the cluster's id is in earlier "
-            f"log lines ('log directory opened'), in receipts and in what clients were told. "
+            f"'version=1', 'node.id={node_id}' and 'cluster.id={cluster_id}'; the cluster's id is "
+            f"also in earlier log lines ('log directory opened') and in what clients were told. "
             f"Nothing was changed."
         )
 
@@ -694,10 +756,22 @@ def _check_never_used(fs: Filesystem, path: str, meta_path: str, node_id: int) -
 def _read_offsets(fs: Filesystem, path: str, name: str) -> dict[TopicPartition, int]:
     """A broken file is read as if nothing were known: recovery then starts from the beginning."""
     try:
+        if _is_missing(fs, path, name):
+            raise CorruptFile(join(path, name), 0, "the file is missing or empty")
         return OffsetCheckpoint(fs, join(path, name)).read()
     except CorruptFile as error:
         _LOG.warning("checkpoint is not used, it is written anew reason=%s", error)
         return {}
+
+
+def _is_missing(fs: Filesystem, path: str, name: str) -> bool:
+    """They are written together, and never empty."""
+    written = [
+        each
+        for each in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT)
+        if fs.exists(join(path, each)) and fs.size_of(join(path, each))
+    ]
+    return bool(written) and name not in written and name != HIGH_WATERMARK_CHECKPOINT
 
 
 def _read_log_starts(
@@ -705,9 +779,9 @@ def _read_log_starts(
 ) -> dict[TopicPartition, int]:
     """Without them, records that somebody has deleted would be readable again."""
     checkpoint = OffsetCheckpoint(fs, join(path, LOG_START_OFFSET_CHECKPOINT))
-    reason = "the file is missing"
+    reason = "the file is missing or empty"
     try:
-        if fs.exists(checkpoint.path) or not fs.exists(join(path, RECOVERY_POINT_CHECKPOINT)):
+        if not _is_missing(fs, path, LOG_START_OFFSET_CHECKPOINT):
             return checkpoint.read()
     except CorruptFile as error:
         reason = f"line {error.position}: {error.reason}"

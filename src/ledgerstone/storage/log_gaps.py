@@ -70,10 +70,19 @@ def check_end(
     about, segment = circumstances, log.segments.active
     path = segment.path(Kind.LOG)
     synced = 0 if about.recovery_point == INT64_MAX else about.recovery_point
+    if not about.may_have_lost_power and end_offset < about.high_watermark:
+        # The machine stayed up: what was once shown to readers had been written.
+        synced = max(synced, about.high_watermark)
+    if about.clean and synced and end_offset > synced:
+        reason = f"the log ends at offset {end_offset}, and ended at {synced} at the clean stop"
+        raise DamagedLog([Damage(path, 0, 0, reason, is_gap=True)])
     if end_offset >= max(synced, log_start_offset):
         return
     if end_offset < synced:
-        reason = f"the log ends at offset {end_offset}, and had been synced up to {synced}"
+        following = join(log.directory, file_name(end_offset, Kind.LOG))
+        if path != following:
+            path = f"{path} or {following}"
+        reason = f"the log ends at offset {end_offset}, and had been written up to {synced}"
         raise DamagedLog([Damage(path, segment.size, 0, reason, is_gap=True)])
     if about.clean or not about.may_have_lost_power:
         reason = f"the log ends at offset {end_offset}, and began at {log_start_offset}"

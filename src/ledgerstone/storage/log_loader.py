@@ -74,9 +74,11 @@ class OpenLog:
     may_have_lost_power: bool = True
     is_synced_in_order: bool = False
     may_have_gaps: bool = True
+    is_only_replica: bool = False
     is_thorough: bool = False
     # Sizes of the log files at the clean stop before, by base offset; None: not known.
     sizes_at_stop: Mapping[int, int] | None = None
+    index_sizes_at_stop: Mapping[int, Sequence[int]] | None = None
     # Paths that somebody knows to be missing: a gap there is no news.
     accepted_gaps: frozenset[str] = frozenset()
 
@@ -88,7 +90,9 @@ class OpenLog:
             may_have_lost_power=self.may_have_lost_power,
             is_synced_in_order=self.is_synced_in_order,
             is_gapless=not self.may_have_gaps,
+            high_watermark=self.high_watermark,
             is_thorough=self.is_thorough,
+            index_sizes=self.index_sizes_at_stop if self.clean else None,
         )
 
 
@@ -114,10 +118,12 @@ def _open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
     _unlink_temporary(fs, directory)
     names = _parsed_names(fs, directory)
     log = _bare_log(request, names)
-    _load_segments(log, names, request.accepted_gaps)
+    is_gapless = not request.may_have_gaps and not request.accepted_gaps
+    _load_segments(log, names, request.accepted_gaps, is_gapless=is_gapless)
     if request.sizes_at_stop is not None and not was_swapping:
         check_segments_at_stop(log, request.sizes_at_stop)
-    _split_overflowed_segments(log, clean=request.clean)
+    if not (request.is_only_replica and request.is_thorough):
+        _split_overflowed_segments(log, clean=request.clean, is_damage=request.is_only_replica)
     log.snapshots.remove_strays(log.segments.bases())
     recovery = recover(log, names, circumstances=request.circumstances)
     if not request.may_have_gaps and not request.clean:
@@ -258,7 +264,11 @@ def _unlink(fs: Filesystem, directory: str, names: Sequence[ParsedName]) -> None
 
 
 def _load_segments(
-    log: PartitionLog, names: Sequence[ParsedName], accepted_gaps: frozenset[str]
+    log: PartitionLog,
+    names: Sequence[ParsedName],
+    accepted_gaps: frozenset[str],
+    *,
+    is_gapless: bool,
 ) -> None:
     bases = {name.offset for name in names if name.kind is Kind.LOG and not name.suffix}
     orphans = [
@@ -276,17 +286,24 @@ def _load_segments(
         size = log.fs.size_of(path)
         segment = Segment(log.fs, log.directory, base, log.config, created_ms=now_ms, size=size)
         segment.doubt()
+        segment.is_gapless = is_gapless
         log.segments.add(segment)
 
 
-def _split_overflowed_segments(log: PartitionLog, *, clean: bool) -> None:
+def _split_overflowed_segments(log: PartitionLog, *, clean: bool, is_damage: bool) -> None:
+    """Only what others have written can overflow: we roll before it does, and offsets lie outside
+    of the checksum."""
     for segment in log.segments:
         # Only a neighbour further away than 31 bits leaves room for an overflow.
         following = log.segments.after(segment.base_offset)
         if following is not None and segment.fits(following.base_offset - 1):
             continue
-        if has_overflow(segment, trust_index=clean):
-            put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])
+        if not has_overflow(segment, trust_index=clean):
+            continue
+        if is_damage:
+            reason = "an offset is out of the segment's reach"
+            raise CorruptFile(segment.path(Kind.LOG), 0, reason)
+        put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])
 
 
 def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:

@@ -10,11 +10,11 @@ changed then, and the log is not opened.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.errors import CorruptFile, Damage, DamagedLog
+from ledgerstone.errors import CorruptFile, CorruptRecord, Damage, DamagedLog
 from ledgerstone.records.batch import BatchHeader
 from ledgerstone.storage.damage_search import looks_torn, next_good_batch
 from ledgerstone.storage.filenames import Kind, ParsedName
@@ -39,6 +39,9 @@ class Circumstances:
     is_synced_in_order: bool = False
     # Never compacted: each batch begins where the one before it ends.
     is_gapless: bool = False
+    high_watermark: int = 0
+    # Of the indexes of each segment, by base offset, at the clean stop; None: not known.
+    index_sizes: Mapping[int, Sequence[int]] | None = None
     # Something could not be read: every segment is looked at, whatever vouches for it.
     is_thorough: bool = False
 
@@ -64,7 +67,10 @@ def recover(
     clean, recovery_point = circumstances.clean, circumstances.recovery_point
     unflushed = [] if clean or not len(log.segments) else log.segments.holding_from(recovery_point)
     first_unflushed = unflushed[0].base_offset if unflushed else None
-    indexed = {name.offset for name in names if name.kind is Kind.INDEX and not name.suffix}
+    indexed = {
+        kind: {name.offset for name in names if name.kind is kind and not name.suffix}
+        for kind in (Kind.INDEX, Kind.TIME_INDEX)
+    }
     for segment in log.segments:
         if first_unflushed is not None and segment.base_offset >= first_unflushed:
             break
@@ -73,6 +79,7 @@ def recover(
             continue
         _LOG.warning("indexes rebuilt partition=%s reason=%s", log.topic_partition, trouble)
         recovery.segments_scanned += 1
+        claimed = _claimed_offset(log, segment)
         recovery.bytes_truncated += recover_segment(
             log,
             segment,
@@ -80,6 +87,10 @@ def recover(
             judge.of_synced(segment),
             is_gapless=circumstances.is_gapless,
         )
+        if segment.base_offset < claimed and segment.next_offset() <= claimed:
+            reason = f"it ends at offset {segment.next_offset()}, its indexes know {claimed}"
+            path = segment.path(Kind.LOG)
+            raise DamagedLog([Damage(path, segment.size, 0, reason, is_gap=True)])
         # Below the recovery point nothing is looked at again, so it must be durable now.
         segment.flush()
     if unflushed:
@@ -218,22 +229,60 @@ def recover_segment(
 
 
 def _trouble_with_indexes(
-    segment: Segment, indexed: set[int], circumstances: Circumstances
+    segment: Segment, indexed: Mapping[Kind, set[int]], circumstances: Circumstances
 ) -> str | None:
     """A clean stop vouches for the indexes that only make searches faster. The third one decides
     what a read_committed reader sees, most segments have none, and it is always looked at."""
-    if segment.base_offset not in indexed:
-        return f"{segment.path(Kind.INDEX)} is missing"
+    for kind, bases in indexed.items():
+        if segment.base_offset not in bases and (kind is Kind.INDEX or segment.size):
+            return f"{segment.path(kind)} is missing"
     if circumstances.is_thorough:
         return f"{segment.path(Kind.LOG)} is looked at from the beginning"
+    if circumstances.index_sizes is not None:
+        was, now = circumstances.index_sizes.get(segment.base_offset), segment.index_sizes()
+        if was is not None and list(was) != now:
+            kinds = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+            changed = [each for each, old, new in zip(kinds, was, now, strict=True) if old != new]
+            return f"{segment.path(changed[0])} has another size than at the clean stop"
+    last = segment.offset_index.entry_count
     try:
+        if not circumstances.clean and last and segment.offset_index.last_position >= segment.size:
+            return f"{segment.path(Kind.INDEX)} reaches further than the log file"
         segment.txn_index.sanity_check()
         if not circumstances.clean:
             segment.offset_index.sanity_check()
             segment.time_index.sanity_check()
-    except CorruptFile as error:
+            if segment.size and not segment.time_index.entry_count:
+                return f"{segment.path(Kind.TIME_INDEX)} is empty"
+        _check_aborted_txns(segment)
+    except (CorruptFile, CorruptRecord) as error:
         return str(error)
     return None
+
+
+def _check_aborted_txns(segment: Segment) -> None:
+    """Each entry is about a marker of its producer; else readers are shown what was aborted."""
+    for entry in segment.txn_index.entries():
+        found = segment.find(entry.last_offset)
+        header = None if found is None else segment.header_at(found.position)
+        if (
+            header is None
+            or not header.is_control
+            or header.producer_id != entry.producer_id
+            or not entry.first_offset <= entry.last_offset == header.base_offset
+        ):
+            raise CorruptFile(segment.txn_index.path, 0, f"{entry} is not what the log says")
+
+
+def _claimed_offset(log: PartitionLog, segment: Segment) -> int:
+    """What both indexes have entries for was once in the log file. One alone may be wrong."""
+    following = log.segments.after(segment.base_offset)
+    try:
+        claimed = min(segment.offset_index.last_offset, segment.time_index.last_offset)
+    except CorruptFile:
+        return segment.base_offset
+    is_plausible = following is None or claimed < following.base_offset
+    return claimed if is_plausible else segment.base_offset
 
 
 def _producers_at(log: PartitionLog, offset: int) -> ProducerStateTable:

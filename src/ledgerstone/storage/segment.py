@@ -7,6 +7,7 @@ Invariant: `size` counts whole batches only. Bytes beyond it in the file are deb
 write and are never read. The rules for index entries are in README.md, "When an entry is made".
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
@@ -35,7 +36,9 @@ from ledgerstone.storage.offset_index import OffsetIndex
 from ledgerstone.storage.segment_rebuild import IndexRoom, OnBatch, SegmentRebuild
 from ledgerstone.storage.time_index import TimeIndex
 from ledgerstone.storage.txn_index import AbortedTxnEntry, TxnIndex
-from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
+from ledgerstone.types import INT32_MAX, INT64_MAX, NO_TIMESTAMP, Buffer
+
+_LOG: Final = logging.getLogger(__name__)
 
 # Readers go on where they stopped. So many of them are remembered by each segment.
 MAX_BOOKMARKS: Final = 16
@@ -75,6 +78,7 @@ class Segment:
         "created_ms",
         "directory",
         "holes",
+        "is_gapless",
         "offset_index",
         "roll_jitter_ms",
         "size",
@@ -114,6 +118,8 @@ class Segment:
         self._checked: tuple[int, int] | None = None
         # Damaged ranges of the file; what lies beyond them is still served.
         self.holes: tuple[tuple[int, int], ...] = ()
+        # Of a log that was never compacted: each batch begins where the one before it ends.
+        self.is_gapless = False
         index_bytes = config.segment_index_bytes
         self.offset_index = OffsetIndex(fs, self.path(Kind.INDEX), base_offset, index_bytes)
         self.time_index = TimeIndex(fs, self.path(Kind.TIME_INDEX), base_offset, index_bytes)
@@ -142,9 +148,25 @@ class Segment:
     def max_timestamp(self) -> TimestampOffset:
         """The largest timestamp so far and the last offset of the first batch that carries it."""
         if self._max_timestamp is None:
-            entry = self.time_index.last_entry()
-            self._check_time_entry(*entry)
-            self._max_timestamp = TimestampOffset(*entry)
+            try:
+                entry = self.time_index.last_entry()
+                self._check_time_entry(*entry)
+                self._max_timestamp = TimestampOffset(*entry)
+            except CorruptFile as error:
+                self._max_timestamp = self._mended_max_timestamp(error)
+        return self._max_timestamp
+
+    def _mended_max_timestamp(self, error: CorruptFile) -> TimestampOffset:
+        """Asked in the middle of an append, which must not fail for an index's sake."""
+        _LOG.warning("indexes rebuilt reason=%s", error)
+        if self.holes or self.mend():
+            # Damage is for the next reader to report.
+            best = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+            for header in self.headers():
+                if header.max_timestamp > best.timestamp:
+                    best = TimestampOffset(header.max_timestamp, header.last_offset)
+            return best
+        assert self._max_timestamp is not None
         return self._max_timestamp
 
     def _check_time_entry(self, timestamp: int, offset: int) -> None:
@@ -202,6 +224,13 @@ class Segment:
             reason += f"leads to a batch that begins at offset {header.base_offset}"
             raise CorruptFile(self.offset_index.path, 0, reason)
         return entry.position
+
+    def index_sizes(self) -> list[int]:
+        """Of the files of offset index, time index and transaction index."""
+        return [each.file_bytes() for each in (self.offset_index, self.time_index, self.txn_index)]
+
+    def header_at(self, position: int) -> BatchHeader:
+        return read_header(self.file.pread(HEADER_SIZE, position))
 
     def headers(self) -> Iterator[BatchHeader]:
         """Of every batch."""
@@ -328,14 +357,14 @@ class Segment:
             if next_offset is not None:
                 self.bookmark(next_offset, end)
         if self._checked is not None:
-            self._check(position, end)
+            self._check(position, end, start_offset)
         return FileSlice(self.file, position, end - position)
 
     def doubt(self) -> None:
         """It was on disk before this start, and nobody has looked at its batches since."""
         self._checked = (0, 0)
 
-    def _check(self, start: int, end: int) -> None:
+    def _check(self, start: int, end: int, start_offset: int) -> None:
         """Once before it is served: afterwards the page cache is believed. A reader who goes on
         where it stopped makes the checked range grow; who jumps about has it begin anew."""
         assert self._checked is not None
@@ -344,10 +373,18 @@ class Segment:
             return
         joins = first <= start <= last
         position = first_unchecked = last if joins else start
+        # Offsets lie outside of the checksum; but they rise, and stay within reach.
+        due = start_offset if first_unchecked == start else INT64_MAX
+        is_exact = False
         try:
             for at, header, batch in scan_batches(self.file, first_unchecked, end):
                 position = at
                 verify_crc(batch, 0, header)
+                is_due = header.base_offset <= due if not is_exact else header.base_offset == due
+                is_late = header.base_offset < due and is_exact
+                if is_late or (self.is_gapless and not is_due) or not self.fits(header.last_offset):
+                    raise CorruptRecord(f"offset {header.base_offset} where {due} is due")
+                due, is_exact = header.next_offset, True
         except KafkaError as error:
             raise CorruptFile(self.path(Kind.LOG), position, str(error)) from error
         self._checked = (first if joins else start, end)
