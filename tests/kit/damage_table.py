@@ -7,31 +7,31 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.kit.damage import STOPS, WAYS, cases, damaged, judge
+from tests.kit.damage import STOPS, WAYS, cases, verdict_on
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "reliability.md"
 NOTHING: Final = "nothing"
 _BEGIN: Final = "<!-- made by tests/kit/damage_table.py -->\n"
 _END: Final = "<!-- end -->\n"
 
-# Why nobody has to be told: by how the name of the kind begins, and by how it was damaged.
+# Why nobody has to be told: by how the name of the kind begins.
 HARMLESS: Final = {
     "`.index`": "an entry is checked when it is used, and the index rebuilt if it misleads",
     "`.timeindex`": "an entry is checked when it is used, and the index rebuilt if it misleads",
     "`.txnindex`": "made by transactions only, which are not served here",
     "`.snapshot`": "producers are read from the log again",
-    "`.kafka_cleanshutdown`": "only its existence counts; without it everything unsynced is checked",
+    "`.kafka_cleanshutdown`": "only its existence counts; without it what is unsynced is checked",
     "`sizes-at-clean-stop.json`": "without it only a part of the checks is made",
     "`last-start`": "without it a crash counts as power loss",
     "`cleaner-offset-checkpoint`": "at worst records are cleaned once more",
     "`cleaning-history.json`": "history for people; horizons are found again by the next pass",
     "`replication-offset-checkpoint`": "one replica: the log's end is what readers see",
-    "`recovery-point-offset-checkpoint`": "more or less is checked at the start; the rest when read",
+    "`recovery-point-offset-checkpoint`": "less is checked at the start, and the rest when read",
     "`log-start-offset-checkpoint`": "numbers without a checksum: see below",
 }
 
 
-def harmless(kind: str, way: str) -> str | None:
+def harmless(kind: str) -> str | None:
     return next((why for begin, why in HARMLESS.items() if kind.startswith(begin)), None)
 
 
@@ -41,7 +41,7 @@ def made() -> str:
     for stop in STOPS:
         for case in cases(stop):
             for way in WAYS:
-                outcome = judge(stop, damaged(stop, case, way), case.path).outcome
+                outcome = verdict_on(stop, case, way).outcome
                 rows.setdefault(case.kind, {})[stop, way] = outcome
     lines = [
         f"| file | {' | '.join(WAYS)} |",

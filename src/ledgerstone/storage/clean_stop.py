@@ -1,9 +1,9 @@
 """What a clean stop leaves so that the next start can tell what changed meanwhile. Grade D.
 
 The sizes of all log files and indexes, start and end offsets, in one JSON file that exists only
-between a clean stop and the next start, as the clean marker does. It names the marker's content: if another broker
-has used the directory since, it says nothing any more. Names and sizes cost no reading, so a start
-stays as fast as it was.
+between a clean stop and the next start, as the clean marker does. It names the marker's content: if
+another broker has used the directory since, it says nothing any more. Names and sizes cost no
+reading, so a start stays as fast as it was.
 """
 
 import json

@@ -1,7 +1,7 @@
 """What was found damaged and nobody has acknowledged: on disk, so that no restart forgets. Disk.
 
 One small JSON file in the log directory. A note goes when somebody acknowledges it, or when a start
-finds that the damage is gone; gaps that were acknowledged stay listed, because they stay.
+finds that the damage is gone; what left a gap stays listed, because the gap stays.
 """
 
 import json
@@ -85,6 +85,10 @@ class DamageNotes:
     def open_notes(self, partition: str | None = None) -> list[Note]:
         return [note for note in self.notes if note.is_open and partition in (None, note.partition)]
 
+    def has_gaps(self, partition: str) -> bool:
+        """Whether something was left out of it."""
+        return any(note.partition == partition and not note.is_open for note in self.notes)
+
     def accepted_gaps(self, partition: str) -> frozenset[str]:
         return frozenset(
             note.path
@@ -138,12 +142,13 @@ class DamageNotes:
             self.save()
 
     def acknowledge(self, partition: str, *, now_ms: int) -> int:
-        """Somebody knows. Gaps stay listed, since they will be met again."""
+        """Somebody knows. What left a gap stays listed, since it will be met again."""
         told = self.open_notes(partition)
         for note in told:
             _LOG.warning("damage acknowledged partition=%s note=%s", partition or "-", note)
         kept = [note for note in self.notes if note not in told]
-        known = [replace(note, acknowledged_ms=now_ms) for note in told if note.is_gap]
+        gaps = [note for note in told if note.outcome in (OFFLINE, READ_ONLY)]
+        known = [replace(note, acknowledged_ms=now_ms) for note in gaps]
         self.notes = kept + known
         self.sizes.pop(partition, None)
         self.save()

@@ -394,7 +394,7 @@ class LogDir:
 
     def _may_have_gaps(self, topic_partition: TopicPartition, config: LogConfig, name: str) -> bool:
         """Compaction and replication leave holes; the policy may have changed since."""
-        if not self.is_only_replica or config.compacts:
+        if not self.is_only_replica or config.compacts or self.notes.has_gaps(name):
             return True
         if self.fs.exists(join(self._directory_of(topic_partition), CLEANING_HISTORY)):
             return True
@@ -541,6 +541,9 @@ class LogDir:
         self.checkpoint_high_watermarks()
 
     def checkpoint_recovery_points(self) -> None:
+        if not self.fs.exists(join(self.path, LOG_START_OFFSET_CHECKPOINT)):
+            # Without it, the next start would take it for lost.
+            self.checkpoint_log_start_offsets()
         points = {tp: log.recovery_point for tp, log in self.logs.items()}
         self._write(RECOVERY_POINT_CHECKPOINT, points, self.remembered.recovery_points)
 
