@@ -16,7 +16,7 @@ _COLUMNS = ("partition", "outcome", "file", "position", "bytes", "found", "reaso
 _NO_PARTITION = "-"
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True, no_args_is_help=False)
 def damage(
     context: typer.Context,
     as_json: JsonOption = False,
