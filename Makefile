@@ -9,7 +9,7 @@ WARM := from ledgerstone.records.kernels import load; report = load(); \
         print("kernels", "compiled" if report.compiled else "loaded", f"in {report.seconds:.2f} s")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt damage-table bench bench-peers crash kafka-reads docs clean
+.PHONY: help setup demo test check fmt bench bench-peers crash kafka-reads docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,9 +36,6 @@ check: setup ## format, lint, types, import contracts, house rules
 fmt: setup ## format, and fix what the linter can fix
 	@.venv/bin/ruff check --fix --quiet .
 	@.venv/bin/ruff format --quiet .
-
-damage-table: setup ## what damage does, file by file, into docs/reliability.md
-	@$(PY) -m tests.kit.damage_table
 
 bench-peers: setup ## beside Apache Kafka and Spark's own connector; needs Java and Maven
 	@$(PY) -m bench.peers $(PEERS)

@@ -1,6 +1,7 @@
 """Every kind of file, damaged in every way, after either stop: never silent, and never a traceback.
 
-The table in docs/reliability.md is what this sweep finds. `make damage-table` writes it anew.
+The table in docs/reliability.md is what this sweep finds; `python -m tests.kit.damage_table` writes
+it.
 """
 
 import pytest
@@ -51,7 +52,9 @@ def test_damage_is_told_with_the_name_of_the_file_and_other_partitions_serve() -
                 if verdict.outcome == NOTHING:
                     assert damage_table.harmless(case.kind) is not None, (case.kind, way)
 
-    assert damage_table.in_document() == damage_table.made(), "run: make damage-table"
+    assert damage_table.in_document() == damage_table.made(), (
+        "run: python -m tests.kit.damage_table"
+    )
 
 
 def test_every_excuse_is_used() -> None:

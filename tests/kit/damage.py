@@ -255,6 +255,7 @@ def _read(client: Client, topic: str) -> list[tuple[int, bytes | None]] | int:
             continue
         if answer.error_code:
             return answer.error_code
+        assert isinstance(answer.records, bytes | memoryview) or answer.records is None
         data = bytes(answer.records or b"")
         if not data:
             return found
