@@ -129,6 +129,8 @@ class LogDir:
     codecs: Codecs = field(default_factory=Codecs, repr=False)
     # No log here was ever copied from another broker, so that only compaction leaves holes.
     is_only_replica: bool = False
+    # What the cleaner's checkpoint said at start, once somebody has asked.
+    _cleaned: dict[TopicPartition, int] | None = field(default=None, repr=False)
     # Told before a log is cut at an offset: who keeps facts of what lies above it takes them back
     # first, or else they would be taken for facts of what is written there later.
     before_truncation: Callable[[PartitionLog, int], None] | None = None
@@ -398,11 +400,13 @@ class LogDir:
             return True
         if self.fs.exists(join(self._directory_of(topic_partition), CLEANING_HISTORY)):
             return True
-        try:
-            cleaned = OffsetCheckpoint(self.fs, join(self.path, CLEANER_OFFSET_CHECKPOINT)).read()
-        except CorruptFile:
-            return True
-        return topic_partition in cleaned
+        if self._cleaned is None:
+            path = join(self.path, CLEANER_OFFSET_CHECKPOINT)
+            try:
+                self._cleaned = OffsetCheckpoint(self.fs, path).read()
+            except CorruptFile:
+                return True
+        return topic_partition in self._cleaned
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Renames the partition aside; its files go after file.delete.delay.ms."""
