@@ -318,11 +318,9 @@ class LogDir:
                 if is_thorough
                 else self._recovery_point(topic_partition, name),
                 log_start_offset=self._log_start(topic_partition, name),
-                high_watermark=(
-                    0 if is_repaired else remembered.high_watermarks.get(topic_partition, 0)
-                ),
+                high_watermark=remembered.high_watermarks.get(topic_partition, 0),
                 codecs=self.codecs,
-                may_have_lost_power=remembered.may_have_lost_power,
+                may_have_lost_power=remembered.may_have_lost_power or is_repaired,
                 is_synced_in_order=is_synced_in_order,
                 is_only_replica=self.is_only_replica,
                 may_have_gaps=self._may_have_gaps(topic_partition, config, name),
