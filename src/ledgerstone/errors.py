@@ -308,6 +308,28 @@ class CorruptFile(StorageError):
         self.reason = reason
 
 
+class Damage(NamedTuple):
+    """Where a file is not what was written to it. `size_bytes` is what cannot be read, or is gone;
+    `is_gap`: a whole file is missing, or is not the one it was."""
+
+    path: str
+    position: int
+    size_bytes: int
+    reason: str
+    is_gap: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path} at {self.position}: {self.reason} ({self.size_bytes} bytes)"
+
+
+class DamagedLog(StorageError):
+    """A log that cannot be opened without losing what was promised to be in it."""
+
+    def __init__(self, damages: Sequence[Damage]) -> None:
+        super().__init__("; ".join(map(str, damages)))
+        self.damages = tuple(damages)
+
+
 class IndexFull(StorageError):
     """An index has no slot left; the segment must roll."""
 

@@ -17,6 +17,18 @@ from ledgerstone.types import Buffer, WritableBuffer
 _NANOSECONDS_PER_MS = 1_000_000
 
 
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def boot_id() -> str | None:
+    """Another one after each time the machine was started; None where the system has none."""
+    try:
+        with open(_BOOT_ID, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
 class SystemClock:
     __slots__ = ()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ledgerstone.errors import LogStorageError
+from ledgerstone.errors import DamagedLog, LogStorageError
 from ledgerstone.records.batch import read_header
 from ledgerstone.storage.checkpoints import OffsetCheckpoint
 from ledgerstone.storage.filenames import (
@@ -247,11 +247,14 @@ def test_a_log_that_ends_below_its_checkpoints_lowers_them_before_it_grows() -> 
     machine.log_dir.checkpoint()
     lose_last_batch(machine, 0)
     machine.kill()
+    with pytest.raises(DamagedLog, match="ends at offset 2, and had been written up to 3"):
+        machine.start()
 
-    machine.start()
+    machine.log_dir.reopen(TP, machine.config)
 
-    for name in (RECOVERY_POINT_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
-        assert OffsetCheckpoint(machine.fs, f"{DATA}/{name}").read() == {TP: 2}
+    lowered = {RECOVERY_POINT_CHECKPOINT: 0, HIGH_WATERMARK_CHECKPOINT: 2}
+    for name, offset in lowered.items():
+        assert OffsetCheckpoint(machine.fs, f"{DATA}/{name}").read() == {TP: offset}
 
 
 def test_an_emptied_segment_takes_over_from_its_source_with_all_its_files() -> None:

@@ -186,6 +186,8 @@ class InProcess:
         # Passes whose worker the owner wants killed; a test says when it is dead.
         self.given_up: list[GiveUp] = []
         self._next_number = 1
+        # How often the machine lost its power: the broker knows a crash of its own from that.
+        self.boots = 0
         self._analyses: Memory | None = None
         self.broker: Broker
         self.start()
@@ -193,7 +195,8 @@ class InProcess:
     # -- life cycle ---------------------------------------------------------------------------
 
     def start(self) -> None:
-        world = World(fs=self.fs, clock=self.clock, dice=self.dice)
+        boot_id = f"boot {self.boots}"
+        world = World(fs=self.fs, clock=self.clock, dice=self.dice, boot_id=boot_id)
         self.broker = open_broker(self.config, world, [ADDRESS])
 
     def stop(self) -> None:
@@ -214,6 +217,7 @@ class InProcess:
         self.clients.clear()
         self.fs.power_loss(mode)
         self.fs.clear_faults()
+        self.boots += 1
         self.start()
 
     # -- clients ------------------------------------------------------------------------------

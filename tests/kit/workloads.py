@@ -3,7 +3,13 @@
 from dataclasses import replace
 
 from ledgerstone.records.builder import build_batch
-from ledgerstone.storage.filenames import Kind, file_name
+from ledgerstone.storage.checkpoints import OffsetCheckpoint
+from ledgerstone.storage.filenames import (
+    RECOVERY_POINT_CHECKPOINT,
+    SIZES_AT_STOP,
+    Kind,
+    file_name,
+)
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0, TP, batch, unlink_due
 from tests.kit.machines import DATA, SMALL, Machine
@@ -100,6 +106,11 @@ def overflowed() -> Machine:
         machine.ledger.acked = machine.ledger.durable = offset + 1
     file.fsync()
     file.close()
+    # Kafka's own stop: it knows where the log ends, and leaves no list of sizes.
+    machine.fs.unlink(f"{DATA}/{SIZES_AT_STOP}")
+    checkpoint = OffsetCheckpoint(machine.fs, f"{DATA}/{RECOVERY_POINT_CHECKPOINT}")
+    checkpoint.write({TP: machine.ledger.durable})
+    machine.fs.fsync_dir(DATA)
     return machine
 
 

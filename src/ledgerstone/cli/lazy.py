@@ -51,6 +51,7 @@ COMMANDS: Final = {
     "clock": CommandPlace(
         "clock", "app", "Show the broker's clock; move it under --clock virtual."
     ),
+    "damage": CommandPlace("damage", "app", "Show damaged files, and acknowledge what was lost."),
     "dump": CommandPlace("dump", "dump", "Show what is in the files of a log."),
 }
 

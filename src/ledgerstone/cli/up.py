@@ -78,7 +78,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
     # Imported here: `ledgerstone --help` must not pay for a broker.
     from ledgerstone.server.bootstrap import World, start_broker
     from ledgerstone.server.movable_clock import MovableClock
-    from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
+    from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
     from ledgerstone.web.access import Access
     from ledgerstone.web.site import PageSite
 
@@ -89,13 +89,15 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
             "THE CLOCK IS VIRTUAL: anybody on this machine can move it ahead, and retention and "
             "deletes follow it. Data that is to be kept has no place here."
         )
-    world = World(fs=OsFilesystem(), clock=clock, dice=SystemDice())
+    world = World(fs=OsFilesystem(), clock=clock, dice=SystemDice(), boot_id=boot_id())
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     access = Access.from_dice(world.dice)
-    running = await start_broker(config, world, partial(PageSite, access))
+    running = await start_broker(
+        config, world, partial(PageSite, access), is_stopping=stopping.is_set
+    )
     _spare_the_collector()
     facts: dict[str, object] = {
         "pid": os.getpid(),

@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from ledgerstone.erasure.mark_slot import MARK_FILE, SLOT_BYTES, is_mark
 from ledgerstone.errors import LedgerstoneError
@@ -156,6 +157,15 @@ def _meta_properties(data: bytes, log_bytes: int) -> list[Field]:
     return fields
 
 
+def _last_start(data: bytes, log_bytes: int) -> list[Field]:
+    properties = parse_properties(data)
+    if format_properties(properties) != data:
+        raise Foreign("properties in another form")
+    if properties.keys() != {"boot.id", "cluster.id", "directory.id"}:
+        raise Foreign("other names")
+    return [Field(IDENTITIES, _utf8(value)) for value in properties.values()]
+
+
 def _empty(data: bytes, log_bytes: int) -> list[Field]:
     if data:
         raise Foreign("a mark with content")
@@ -202,6 +212,53 @@ def _secrets(data: bytes, log_bytes: int) -> list[Field]:
     content = _json(data, indent=1)
     known = frozenset({"version", "salt", "signing_key", "created_ms"})
     return list(json_fields(content, names=known))
+
+
+_NOTE_NAMES: Final = frozenset({
+    "version", "notes", "partition", "path", "position", "size_bytes", "reason", "is_gap",
+    "outcome", "found_ms", "acknowledged_ms",
+})  # fmt: skip
+_NOTE_WORDS: Final = frozenset({"offline", "read-only", "cut", "told"})
+
+
+def _damage_notes(data: bytes, log_bytes: int) -> list[Field]:
+    content = _json(data, indent=1, end="")
+    if not isinstance(content, dict):
+        raise Foreign("no notes")
+    sizes = content.pop("sizes")
+    for note in content["notes"]:
+        # The directory's name is a user's, the file's is ours.
+        directory, _, name = note["path"].rpartition("/")
+        note["path"] = directory if is_own(name) else note["path"]
+    kinds = {"partition": DIRECTORIES, "path": LOG_DIRS}
+    told = json_fields(content, names=_NOTE_NAMES, words=_NOTE_WORDS, kinds=kinds)
+    return [*told, *_by_partition(sizes)]
+
+
+def _sizes_at_stop(data: bytes, log_bytes: int) -> list[Field]:
+    body, _, check = data.partition(b"\n")
+    content = _json(body, separators=(",", ":"), end="")
+    if not isinstance(content, dict) or check != b"%08x\n" % crc32(body):
+        raise Foreign("no sizes of a clean stop")
+    if content.keys() != {"version", "marker", "sizes", "indexes", "ends", "starts"}:
+        raise Foreign("other names")
+    by_partition = (_by_partition(each) for each in content.values() if isinstance(each, dict))
+    return [field for fields in by_partition for field in fields]
+
+
+def _by_partition(content: object) -> Iterator[Field]:
+    """Numbers, or numbers by number, under the names of partitions' directories."""
+    if not isinstance(content, dict):
+        raise Foreign("nothing by partition")
+    for name, facts in content.items():
+        field = field_of_dir(name)
+        if field is None:
+            raise Foreign("no partition")
+        yield field
+        below = facts if isinstance(facts, dict) else {"0": facts}
+        if not all(number.isdecimal() for number in below):
+            raise Foreign("no base offset")
+        yield from json_fields(list(below.values()), names=frozenset())
 
 
 _KINDS: Final = {"group_id": GROUP_IDS}
@@ -330,4 +387,7 @@ _BY_NAME: Final[Mapping[str, Reader]] = {
     names.CLEANING_HISTORY: _history,
     SECRETS_FILE: _secrets,
     MARK_FILE: _mark,
+    names.DAMAGE_NOTES: _damage_notes,
+    names.SIZES_AT_STOP: _sizes_at_stop,
+    names.LAST_START: _last_start,
 }

@@ -13,7 +13,7 @@ for a while. Crash here: the next start makes what is missing, and sets aside wh
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from ledgerstone.errors import (
@@ -36,6 +36,7 @@ from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.topic_config import resolve_topic
 from ledgerstone.types import TopicPartition
+from ledgerstone.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger(__name__)
 _DISK_REFUSED: Final = (OSError, StorageError, InconsistentTopicId)
@@ -89,18 +90,53 @@ class HostedPartitions:
             TopicPartition(topic.name, each) in self._to_host for each in topic.partitions
         )
 
-    def load(self, image: MetadataImage) -> None:
+    def load(self, image: MetadataImage, topic_ids: Container[bytes] | None = None) -> None:
         """At start: opens what the directory holds and creates what is missing.
 
-        A directory of a topic the metadata does not know is left closed and on disk: the topic may
-        have been deleted, or the metadata may be the one that is wrong."""
+        A directory of a topic the metadata does not know is left closed and on disk. `topic_ids`
+        are those of all topics there ever were: one that is not among them was not deleted, and
+        then the metadata is the one that is wrong."""
         self._image = image
-        for log in self._log_dir.load(lambda tp: self._log_config(image, tp.topic)):
-            if image.partition(*log.topic_partition) is None:
-                self._log_dir.set_aside_stray(log.topic_partition)
+        for _ in self._log_dir.load(
+            lambda tp: self._log_config(image, tp.topic), lambda tp: _topic_id(image, tp)
+        ):
+            pass
+        self._check_unknown(topic_ids)
+        for topic_partition in self._log_dir.unknown:
+            _LOG.warning("partition set aside partition=%s reason=no such topic", topic_partition)
+            self._log_dir.set_aside_stray(topic_partition)
         for topic in image.topics.values():
             for number in topic.partitions:
                 self._host(image, TopicPartition(topic.name, number))
+
+    def _check_unknown(self, topic_ids: Container[bytes] | None) -> None:
+        if topic_ids is None:
+            return
+        for topic_partition in self._log_dir.unknown:
+            topic_id = self._log_dir.topic_id_of(topic_partition)
+            if topic_id is not None and topic_id not in topic_ids:
+                directory = f"{self._log_dir.path}/{topic_partition}"
+                raise StorageError(
+                    f"{directory} belongs to topic id {uuid_to_text(topic_id)}, of which the "
+                    "metadata log has never heard: a part of __cluster_metadata-0 is missing, or "
+                    "the directory was copied here. The broker does not start, and nothing was "
+                    "changed. Restore the metadata log from a backup, or move the directory away"
+                )
+
+    def reopen(self, topic_partition: TopicPartition) -> Partition:
+        """After its damage was acknowledged."""
+        assert self._image is not None
+        self._partitions.pop(topic_partition, None)
+        self.offline.pop(topic_partition, None)
+        config = self._log_config(self._image, topic_partition.topic)
+        try:
+            self._log_dir.reopen(topic_partition, config)
+        except _DISK_REFUSED as error:
+            self.offline[topic_partition] = str(error)
+            raise
+        made = self._host(self._image, topic_partition)
+        assert made is not None
+        return made
 
     def apply(self, delta: Delta, image: MetadataImage) -> None:
         was_behind = self.backlog > 0
@@ -173,6 +209,11 @@ class HostedPartitions:
         if self._node_id not in state.replicas or topic_partition in self._partitions:
             return None
         log = self._log_dir.logs.get(topic_partition)
+        refused = self._log_dir.refused.get(topic_partition)
+        if log is None and refused is not None:
+            _LOG.error("partition offline partition=%s reason=%s", topic_partition, refused)
+            self.offline[topic_partition] = refused
+            return None
         if log is None:
             config = self._log_config(image, topic.name)
             try:
@@ -221,6 +262,12 @@ class HostedPartitions:
 
     def _defaults(self, image: MetadataImage) -> Mapping[str, str]:
         return image.broker_values(self._node_id, self.broker_values)
+
+
+def _topic_id(image: MetadataImage, topic_partition: TopicPartition) -> bytes | None:
+    if image.partition(*topic_partition) is None:
+        return None
+    return image.topics[topic_partition.topic].topic_id
 
 
 def _assume(partition: Partition, state: PartitionImage) -> None:

@@ -5,6 +5,7 @@ load the groups, listen. Stop: no new connections, flush and close the logs, the
 """
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from typing import Final
 from ledgerstone.broker_config import BrokerConfig, Listener
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.clock import Clock, Dice
-from ledgerstone.errors import ConfigError
+from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
@@ -27,6 +28,7 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import Cleaning
 from ledgerstone.server.cleaning_files import CleaningFiles
+from ledgerstone.server.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing import Erasing
 from ledgerstone.server.groups import Groups
@@ -42,6 +44,7 @@ from ledgerstone.uuid_text import random_uuid
 _LOG: Final = logging.getLogger(__name__)
 _PLAINTEXT: Final = 0
 _BACKLOG: Final = 1024
+_ROOM_CHECK_S: Final = 1.0
 
 # Makes the pages of a broker; the second argument is called when a page has changed something.
 MakeSite = Callable[[Broker, Callable[[], None]], Site]
@@ -54,15 +57,34 @@ class World:
     fs: Filesystem
     clock: Clock
     dice: Dice
+    # Of the machine; another one after each time it lost its power. None: not known.
+    boot_id: str | None = None
 
 
 def open_broker(config: BrokerConfig, world: World, advertised: Sequence[Listener]) -> Broker:
     """Everything but sockets: a broker that could serve. `advertised` has the real ports."""
     path = config.log_dirs[0]
     try:
-        log_dir = open_log_dir(world.fs, world.clock, world.dice, path, node_id=config.node_id)
+        if world.fs.exists(path):
+            # Before anything is changed, above all the clean marker removed.
+            probe(world.fs, path)
+        log_dir = open_log_dir(
+            world.fs,
+            world.clock,
+            world.dice,
+            path,
+            node_id=config.node_id,
+            boot_id=world.boot_id,
+            is_only_replica=True,
+        )
     except OSError as error:
         raise ConfigError("log.dirs", path, f"cannot be used: {error}") from error
+    _LOG.info(
+        "log directory opened path=%s cluster_id=%s clean=%s",
+        path,
+        log_dir.meta.cluster_id,
+        log_dir.remembered.clean,
+    )
     try:
         return _compose(config, world, advertised, log_dir)
     except BaseException:
@@ -80,7 +102,7 @@ def _compose(
         _commit(metadata_log, controller, bootstrap_records())
     _register(config, world, advertised, log_dir, metadata_log, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
-    partitions.load(controller.image)
+    partitions.load(controller.image, metadata_log.topic_ids)
     values = controller.image.broker_values(config.node_id, config.raw)
     now_ms = world.clock.monotonic_ms()
     slots = config.max_incremental_fetch_session_cache_slots
@@ -164,6 +186,7 @@ async def start_broker(
     world: World,
     make_site: MakeSite | None = None,
     make_runtime: Callable[[Broker, asyncio.AbstractEventLoop], Runtime] = Runtime,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> RunningBroker:
     """Listens before the logs are opened, so that a port in use costs nothing."""
     # Now rather than under the first produced batch: the very first time it takes some seconds.
@@ -175,7 +198,7 @@ async def start_broker(
             http_socket = _listen(config.ledgerstone_http_listener)
             config = _with_real_http_port(config, http_socket)
         advertised = _with_real_ports(config, sockets)
-        broker = open_broker(config, world, advertised)
+        broker = await _open_when_there_is_room(config, world, advertised, is_stopping)
     except BaseException:
         for sock in (*sockets, *((http_socket,) if http_socket else ())):
             sock.close()
@@ -201,6 +224,38 @@ async def start_broker(
     return RunningBroker(
         broker=broker, runtime=runtime, http=http, bootstrap=address, http_address=http_address
     )
+
+
+async def _open_when_there_is_room(
+    config: BrokerConfig,
+    world: World,
+    advertised: Sequence[Listener],
+    is_stopping: Callable[[], bool],
+) -> Broker:
+    """A start writes: on a full disk it waits until somebody has made room, and says so."""
+    next_line_ms = 0
+    while True:
+        try:
+            return open_broker(config, world, advertised)
+        except (LedgerstoneError, OSError) as error:
+            if not is_full_disk(error):
+                raise
+            now_ms = world.clock.monotonic_ms()
+            if now_ms >= next_line_ms:
+                next_line_ms = now_ms + LINE_INTERVAL_MS
+                _LOG.error("start waits for room on disk path=%s reason=%s", config.log_dirs, error)
+        await asyncio.sleep(_ROOM_CHECK_S)
+        if is_stopping():
+            raise ConfigError("log.dirs", config.log_dirs[0], "stopped while the disk was full")
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Whether that is what an error goes back to."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _api(broker: Broker, runtime: Runtime) -> Api:

@@ -30,6 +30,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.anatomy_book import AnatomyBook
 from ledgerstone.server.cleaning import Cleaning
 from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.disk_watch import DiskWatch
 from ledgerstone.server.effects import (
     AskVerifier,
     Close,
@@ -93,6 +94,7 @@ class Broker:
     erasing: Erasing = field(default_factory=Erasing)
     near_tombstones: NearTombstoneWatch = field(default_factory=NearTombstoneWatch)
     anatomy: AnatomyBook = field(default_factory=AnatomyBook)
+    disk: DiskWatch = field(default_factory=DiskWatch)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     _producer_ids: range = range(0)
@@ -447,18 +449,30 @@ class Broker:
         # Written out, as every produced batch comes here.
         if topic_partition in self.purgatory.awaited:
             self._grown[topic_partition] = None
+        if self.disk.refusals:
+            self.disk.accepted(str(topic_partition))
         topic, counters = topic_partition.topic, self.counters
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
-        _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
+        """A write was refused, or a read; where the disk is to blame, once a minute."""
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if isinstance(cause, OSError):
+            self.disk.refused(str(topic_partition), error, self.clock.monotonic_ms())
+        elif not isinstance(error, KafkaError):
+            _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
 
     def commit_metadata(self, records: list[MetadataRecord]) -> None:
         """Makes controller records durable, then true: image, hosted partitions, who waits."""
         if not records:
             return
-        self.metadata_log.commit(records)
+        try:
+            self.metadata_log.commit(records)
+        except (KafkaError, StorageError, OSError) as error:
+            self.log_failed(self.metadata_log.log.topic_partition, error)
+            raise
+        self.disk.accepted(str(self.metadata_log.log.topic_partition))
         delta = self.controller.replay(records)
         self.image = self.controller.image
         self.partitions.apply(delta, self.image)

@@ -100,7 +100,8 @@ class CleaningFiles:
         try:
             self._write()
         except OSError as error:
-            _LOG.warning("cleaning not written down reason=%s", error)
+            if self.failure is None:
+                _LOG.warning("cleaning not written down reason=%s", error)
             self.failure = str(error)
             return False
         self.failure = None

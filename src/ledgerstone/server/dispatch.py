@@ -8,6 +8,7 @@ else a handler raises closes the connection, because nothing sensible can be sai
 from collections.abc import Callable
 from typing import Any, Final
 
+from ledgerstone.errors import CoordinatorNotAvailable
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.broker import Broker
@@ -59,6 +60,7 @@ from ledgerstone.server.handlers import (
     sync_group,
 )
 from ledgerstone.server.metrics import add
+from ledgerstone.server.no_coordinator import refusal_of
 from ledgerstone.server.request import Answer, Request
 
 # The message's class follows from the key; that it fits the handler is what the table says.
@@ -117,7 +119,12 @@ HANDLED: Final = frozenset(HANDLERS)
 def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
     counters, name = broker.counters, message.name
     counters.requests[name] = counters.requests.get(name, 0) + 1
-    answer = HANDLERS[request.api_key](broker, request, message)
+    try:
+        answer = HANDLERS[request.api_key](broker, request, message)
+    except CoordinatorNotAvailable as error:
+        answer = refusal_of(message, error.code)
+        if answer is None:
+            raise
     spent_ms = broker.clock.monotonic_ms() - request.received_ms
     if spent_ms or name not in counters.local_time_ms:
         add(counters.local_time_ms, name, spent_ms)

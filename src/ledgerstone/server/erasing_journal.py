@@ -338,8 +338,19 @@ def _chunks(records: Iterable[_Linked]) -> Iterator[list[_Linked]]:
 
 def _records(log: PartitionLog) -> Iterator[_Read]:
     """Every record; a batch that cannot be read is told by its offset, and the next is read."""
-    offset = log.log_start_offset
-    while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
+    offset, is_in_hole = log.log_start_offset, False
+    while offset < log.log_end_offset:
+        try:
+            piece = read(log, offset, max_bytes=_READ_BYTES).slice
+        except CorruptRecord as error:
+            # The log knows of a hole, and not how many offsets it had.
+            if not is_in_hole:
+                yield _Read(offset, problem=f"the batch cannot be read: {error}")
+            offset, is_in_hole = offset + 1, True
+            continue
+        if piece is None:
+            return
+        is_in_hole = False
         batches = piece.read()
         for position, header in iter_headers(batches):
             offset = header.next_offset

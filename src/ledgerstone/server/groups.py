@@ -19,6 +19,8 @@ from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext
 from ledgerstone.errors import (
     CoordinatorNotAvailable,
+    CorruptRecord,
+    Damage,
     KafkaError,
     LogStorageError,
     StorageError,
@@ -26,12 +28,14 @@ from ledgerstone.errors import (
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.records.batch import iter_headers
+from ledgerstone.records.batch import iter_headers, verify_crc
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
+from ledgerstone.server.no_coordinator import refusal_of
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.server.throttle import Throttle, shown
+from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import read
 from ledgerstone.types import TopicPartition
@@ -66,21 +70,55 @@ class Groups:
         self.memory = GroupMemory(self._config)
         self._throttle = Throttle()
         self._shards: dict[int, GroupShard] = {}
+        # Also those whose shard could not be loaded: groups must not move to others.
+        self._partition_count = 0
         # When each shard wants its next tick. Kept, because every event of the broker asks.
         self._deadlines: dict[int, int] = {}
 
     def load(self, broker: "Broker") -> None:
         """Replays every partition of the offsets topic; does nothing before it exists."""
         topic = broker.image.topics.get(CONSUMER_OFFSETS)
+        self._partition_count = 0 if topic is None else len(topic.partitions)
         for number in () if topic is None else sorted(topic.partitions):
-            if number in self._shards:
-                continue
-            shard = GroupShard(self._config, self._dice, self.memory)
-            partition = broker.partitions.get(TopicPartition(CONSUMER_OFFSETS, number))
-            for key, value in _records(partition.log):
+            if number not in self._shards:
+                self._load_shard(broker, number)
+
+    def _load_shard(self, broker: "Broker", number: int) -> None:
+        """Of a partition that is offline, or cannot be replayed, the groups have no coordinator
+        until somebody has seen to it; the others do."""
+        topic_partition = TopicPartition(CONSUMER_OFFSETS, number)
+        partition = broker.partitions.find(topic_partition)
+        if partition is None or partition.log.damage is not None:
+            return
+        shard = GroupShard(self._config, self._dice, self.memory)
+        log, last = partition.log, partition.log.log_start_offset
+        try:
+            for offset, key, value in _records(log):
+                last = offset
                 shard.replay(key, value)
-            self._shards[number] = shard
-            self._settle(broker, number, shard.loaded(_now(broker)))
+        except (CorruptRecord, StorageError, ValueError, KeyError) as error:
+            path = (log.segments.floor(last) or log.segments.first).path(Kind.LOG)
+            reason = f"after offset {last} it cannot be replayed: {error}"
+            log.damaged([Damage(path, 0, 0, reason)])
+            shard.table.release()
+            return
+        self._shards[number] = shard
+        self._settle(broker, number, shard.loaded(_now(broker)))
+
+    def reload(self, broker: "Broker", number: int) -> None:
+        """The partition was opened anew: its groups are what can be read of it."""
+        former = self._shards.get(number)
+        if former is not None:
+            self._settle(broker, number, former.resign(_now(broker)))
+            del self._shards[number]
+        self._deadlines.pop(number, None)
+        self._load_shard(broker, number)
+
+    def _shard(self, number: int) -> GroupShard:
+        shard = self._shards.get(number)
+        if shard is None:
+            raise CoordinatorNotAvailable(f"{CONSUMER_OFFSETS}-{number} is offline")
+        return shard
 
     def ensure_topic(self, broker: "Broker") -> None:
         """The offsets topic comes into being when the first group asks for its coordinator."""
@@ -107,14 +145,18 @@ class Groups:
 
     def number_for(self, broker: "Broker", group_id: str) -> int:
         self._need_topic(broker)
-        return partition_for(group_id, len(self._shards))
+        return partition_for(group_id, self._partition_count)
+
+    def check_available(self, group_id: str) -> None:
+        """CoordinatorNotAvailable where the group's partition is offline."""
+        self._shard(partition_for(group_id, self._partition_count))
 
     def by_shard(self, broker: "Broker", group_ids: Sequence[str]) -> dict[int, list[str]]:
         """Each group once, with those of its shard."""
         self._need_topic(broker)
         found: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
-            found.setdefault(partition_for(group_id, len(self._shards)), []).append(group_id)
+            found.setdefault(partition_for(group_id, self._partition_count), []).append(group_id)
         return found
 
     def shard_numbers(self) -> list[int]:
@@ -166,6 +208,15 @@ class Groups:
         answer = self.call(broker, request, number, call, from_member=from_member)
         return ANSWERED_LATER if answer is None else answer
 
+    def call_one_of_many(
+        self, broker: "Broker", request: Request, number: int, message: ApiMessage, call: Call
+    ) -> ApiMessage | None:
+        """As `call`, for a part of a request, whose other parts other shards answer."""
+        try:
+            return self.call(broker, request, number, call)
+        except CoordinatorNotAvailable as error:
+            return refusal_of(message, error.code)
+
     def call(
         self,
         broker: "Broker",
@@ -188,7 +239,7 @@ class Groups:
             client_host=f"/{request.client_host}",
             connection=request.connection,
         )
-        outcome = call(self._shards[number], context, _now(broker))
+        outcome = call(self._shard(number), context, _now(broker))
         if self.memory.refusal is not None:
             self._tell_refusal(broker, request)
         return self._settle(broker, number, outcome, request)
@@ -225,6 +276,7 @@ class Groups:
                 for number, shard in self._shards.items():
                     self._settle(broker, number, shard.resign(_now(broker)))
                 self._shards.clear()
+                self._partition_count = 0
             for number, shard in self._shards.items():
                 self._settle(broker, number, shard.topic_deleted(topic.name, _now(broker)))
 
@@ -277,13 +329,17 @@ def _now(broker: "Broker") -> Now:
     return Now(broker.clock.now_ms(), broker.clock.monotonic_ms())
 
 
-def _records(log: PartitionLog) -> Iterator[tuple[bytes, bytes | None]]:
+def _records(log: PartitionLog) -> Iterator[tuple[int, bytes, bytes | None]]:
+    """Offset, key and value of each record; every batch is checked before it is believed."""
     offset = log.log_start_offset
     while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
         batches = piece.read()
         for position, header in iter_headers(batches):
+            verify_crc(batches, position, header)
+            if not offset <= header.last_offset < log.log_end_offset:
+                raise CorruptRecord(f"a batch ends at {header.last_offset}, {offset} was due")
             if not header.is_control:
                 for record in iter_records(batches, position):
                     if record.key is not None:
-                        yield record.key, record.value
+                        yield record.offset, record.key, record.value
             offset = header.next_offset

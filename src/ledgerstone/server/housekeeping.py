@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.errors import StorageError
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server import disk_watch
 from ledgerstone.server.effects import Effect, Flush, Unlink
 from ledgerstone.server.tombstone_guard import forget_settled
 from ledgerstone.storage.deleted_files import UnlinkPlan
@@ -82,6 +83,7 @@ class Housekeeping:
             _Job("flush", FLUSH_CHECK_MS, keeper.flush_due, now_ms + FLUSH_CHECK_MS),
             _Job("unlink", UNLINK_CHECK_MS, keeper.unlink_due, now_ms + UNLINK_CHECK_MS),
             _Job("strays", STRAY_CHECK_MS, _look_for_strays, now_ms + STRAY_CHECK_MS),
+            _Job("disk", disk_watch.CHECK_MS, _look_at_disk, now_ms + disk_watch.CHECK_MS),
             _Job("missed", MISSED_CHECK_MS, _forget_settled, now_ms + MISSED_CHECK_MS),
         ]
         return keeper
@@ -100,7 +102,7 @@ class Housekeeping:
                 yield from job.run(broker) or ()
             except _DISK_REFUSED as error:
                 # Nothing was promised: the job is tried again when it is due again.
-                _LOG.error("job failed job=%s reason=%s", job.name, error)
+                broker.disk.refused(f"job {job.name}", error, now_ms)
 
     def flush_due(self, broker: "Broker") -> Iterator[Effect]:
         """Sealed segments are synced soon after they rolled; flush.ms bounds the rest."""
@@ -200,6 +202,10 @@ def _look_for_strays(broker: "Broker") -> None:
     near.strays.start_due(
         broker, lambda stray: near.found_stray(stray, now_ms=broker.clock.now_ms())
     )
+
+
+def _look_at_disk(broker: "Broker") -> None:
+    broker.disk.look(broker.log_dir.fs, broker.log_dir.path)
 
 
 def _forget_settled(broker: "Broker") -> None:

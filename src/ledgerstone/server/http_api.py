@@ -8,7 +8,8 @@
     GET  /api/v1/cleaner/history[?topic=T]    the passes that are remembered, newest first
 
 What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
-logs in `http_anatomy`. Errors are JSON too: {"error": why}. Who may call is decided by `http`.
+logs in `http_anatomy`, about damage in `http_damage`. Errors are JSON too: {"error": why}. Who may
+call is decided by `http`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from urllib.parse import unquote
 
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server import http_anatomy, http_erasure, http_guard
+from ledgerstone.server import http_anatomy, http_damage, http_erasure, http_guard
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning_view import history_json, partition_status, ticket_json
 from ledgerstone.server.http import HttpRequest, Page
@@ -71,6 +72,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
             found = http_erasure.calls(broker, request, parts)
             found = found or http_guard.calls(broker, request, parts)
             found = found or http_anatomy.calls(broker, request, parts)
+            found = found or http_damage.calls(broker, request, parts)
             if found is None:
                 raise Refused(404, f"there is no {request.path}")
             calls = found

@@ -7,7 +7,7 @@ from typing import Final
 from ledgerstone.cleaner.selection import LogToClean
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server import cleaning_view, erasing_view, tombstone_view
+from ledgerstone.server import cleaning_view, damage, erasing_view, tombstone_view
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning_view import complaints
 from ledgerstone.server.http import Page, Routes, SlowPage
@@ -39,6 +39,7 @@ def readiness(broker: Broker) -> Page:
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
     failed += complaints(broker)
     failed += erasing_view.complaints(broker)
+    failed += damage.complaints(broker)
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
     return Page(200, "ready\n")
@@ -100,6 +101,8 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
     name = "kafka_server_fetchsessioncache_numincrementalfetchsessions"
     yield name, sessions, "Fetch sessions kept."
     yield "kafka_server_kafkaserver_brokerstate", _RUNNING, "3: running."
+    notes = len(broker.log_dir.notes.open_notes())
+    yield "ledgerstone_damage_notes", notes, "Places found damaged that nobody has acknowledged."
     yield "ledgerstone_partitions_backlog", broker.partitions.backlog, "Still to make or remove."
     hosted = list(broker.partitions)
     led = [each for each in hosted if each.is_leader]

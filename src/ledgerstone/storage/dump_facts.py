@@ -32,6 +32,9 @@ class FileFormat(enum.StrEnum):
     LOCK = "lock"
     FOLLOWS_MARK = "follows_mark"
     CLEANING_HISTORY = "cleaning_history"
+    DAMAGE_NOTES = "damage_notes"
+    SIZES_AT_STOP = "sizes_at_stop"
+    LAST_START = "last_start"
     FOREIGN = "foreign"
 
 
@@ -53,6 +56,9 @@ _OF_NAME: Final[Mapping[str, FileFormat]] = {
     filenames.META_PROPERTIES: FileFormat.META_PROPERTIES,
     filenames.CLEAN_SHUTDOWN_FILE: FileFormat.CLEAN_SHUTDOWN,
     filenames.LOCK_FILE: FileFormat.LOCK,
+    filenames.DAMAGE_NOTES: FileFormat.DAMAGE_NOTES,
+    filenames.SIZES_AT_STOP: FileFormat.SIZES_AT_STOP,
+    filenames.LAST_START: FileFormat.LAST_START,
 }
 
 

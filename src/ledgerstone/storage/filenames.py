@@ -19,6 +19,10 @@ RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
+# Ours alone: see storage/README.md, "Damage".
+DAMAGE_NOTES: Final = "damage-notes.json"
+SIZES_AT_STOP: Final = "sizes-at-clean-stop.json"
+LAST_START: Final = "last-start"
 REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
 
 # In a partition's directory.

@@ -45,7 +45,7 @@ class IndexFile:
     @property
     def entry_count(self) -> int:
         if self._count == UNKNOWN_COUNT:
-            self._count = self._file_bytes() // self.entry_bytes
+            self._count = self.file_bytes() // self.entry_bytes
         return self._count
 
     @property
@@ -81,11 +81,11 @@ class IndexFile:
             self._fs.unlink(self.path)
         self._count = 0
 
-    def _file_bytes(self) -> int:
+    def file_bytes(self) -> int:
         return self._fs.size_of(self.path) if self.exists() else 0
 
     def _check_length(self) -> None:
-        size = self._file_bytes()
+        size = self.file_bytes()
         if size % self.entry_bytes:
             raise CorruptFile(
                 self.path, size, f"length {size} is not a multiple of {self.entry_bytes}"

@@ -9,12 +9,14 @@ recovery_point <= log_end_offset. Memory changes only after the write has return
 append leaves the log as it was.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import (
+    Damage,
     InvariantViolation,
     LogStorageError,
     OffsetOutOfRange,
@@ -51,6 +53,8 @@ from ledgerstone.types import (
     TopicPartition,
     WritableBuffer,
 )
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class AppendResult(NamedTuple):
@@ -106,6 +110,11 @@ class PartitionLog:
     codecs: Codecs = field(default_factory=Codecs, repr=False)
     # Set by a failed write or fsync: what is on disk is no longer known, so nothing is added.
     failure: str | None = None
+    # What was found damaged while it was read; told to whoever keeps notes of it.
+    damage: tuple[Damage, ...] | None = None
+    on_damage: Callable[["PartitionLog", Sequence[Damage]], None] | None = field(
+        default=None, repr=False
+    )
     last_flush_ms: int = 0
     # A plan to flush that is older than a truncation would vouch for bytes written after it.
     truncations: int = 0
@@ -412,6 +421,14 @@ class PartitionLog:
     def fail(self, reason: str) -> None:
         if self.failure is None:
             self.failure = reason
+            _LOG.error("log takes no writes partition=%s reason=%s", self.topic_partition, reason)
+
+    def damaged(self, damages: Sequence[Damage]) -> None:
+        """Something in the files is not what was written: nothing is added until somebody knows."""
+        self.damage = (*(self.damage or ()), *damages)
+        if self.on_damage is not None:
+            self.on_damage(self, damages)
+        self.fail(f"damaged: {damages[0]}")
 
     def _check_writable(self) -> None:
         if self.failure is not None:

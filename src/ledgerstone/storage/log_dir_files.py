@@ -85,10 +85,16 @@ class CleanShutdownFile:
             return epoch
         return UNKNOWN_BROKER_EPOCH
 
-    def write(self, broker_epoch: int = UNKNOWN_BROKER_EPOCH) -> None:
+    def read(self) -> bytes | None:
+        return read_if_exists(self._fs, self.path)
+
+    @staticmethod
+    def content(broker_epoch: int) -> bytes:
         content = {"version": CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch}
-        data = json.dumps(content, separators=(",", ":")).encode()
-        write_atomically(self._fs, self.path, data)
+        return json.dumps(content, separators=(",", ":")).encode()
+
+    def write(self, broker_epoch: int = UNKNOWN_BROKER_EPOCH) -> None:
+        write_atomically(self._fs, self.path, self.content(broker_epoch))
 
     def remove(self) -> None:
         """Does nothing where there is none; after a crash it does not come back."""

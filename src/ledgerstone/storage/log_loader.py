@@ -4,10 +4,13 @@ Grade D. The order follows README.md, "Opening a log"; the crash points of the s
 the table there, and `settle_interrupted_swap` is that table's right-hand column.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.errors import CorruptFile, CorruptRecord, Damage, DamagedLog
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.compression import Codecs
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
@@ -29,7 +32,13 @@ from ledgerstone.storage.follows import Follows
 from ledgerstone.storage.leader_epochs import LeaderEpochs
 from ledgerstone.storage.log import PartitionLog, new_segment
 from ledgerstone.storage.log_config import LogConfig
-from ledgerstone.storage.log_recovery import Recovery, recover
+from ledgerstone.storage.log_gaps import (
+    check_end,
+    check_gaps,
+    check_segments_at_stop,
+    missing_logs,
+)
+from ledgerstone.storage.log_recovery import Circumstances, Recovery, recover
 from ledgerstone.storage.log_shrink import put_in_place
 from ledgerstone.storage.producer_replay import reload_producers
 from ledgerstone.storage.producer_snapshots import ProducerSnapshots
@@ -37,7 +46,12 @@ from ledgerstone.storage.producer_state import ProducerStateTable
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.segment_split import has_overflow, split_overflowed
 from ledgerstone.storage.segments import Segments
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import INT64_MAX, TopicPartition
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+_INDEXES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +70,64 @@ class OpenLog:
     high_watermark: int = 0
     producer_id_expiration_ms: int = 86_400_000
     codecs: Codecs = field(default_factory=Codecs)
+    # What damage is judged by: see `log_recovery.Circumstances`.
+    may_have_lost_power: bool = True
+    is_synced_in_order: bool = False
+    may_have_gaps: bool = True
+    is_only_replica: bool = False
+    is_thorough: bool = False
+    # Sizes of the log files at the clean stop before, by base offset; None: not known.
+    sizes_at_stop: Mapping[int, int] | None = None
+    index_sizes_at_stop: Mapping[int, Sequence[int]] | None = None
+    # Paths that somebody knows to be missing: a gap there is no news.
+    accepted_gaps: frozenset[str] = frozenset()
+
+    @property
+    def circumstances(self) -> Circumstances:
+        return Circumstances(
+            clean=self.clean,
+            recovery_point=self.recovery_point,
+            may_have_lost_power=self.may_have_lost_power,
+            is_synced_in_order=self.is_synced_in_order,
+            is_gapless=not self.may_have_gaps,
+            high_watermark=self.high_watermark,
+            is_thorough=self.is_thorough,
+            index_sizes=self.index_sizes_at_stop if self.clean else None,
+        )
 
 
 def open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
-    """Opens the log, creating it where there is none; says what recovery had to do."""
+    """Opens the log, creating it where there is none; says what recovery had to do.
+
+    DamagedLog where that would lose what was promised to be there: nothing is cut then."""
+    try:
+        return _open_log(request)
+    except (CorruptRecord, CorruptFile) as error:
+        if request.is_thorough:
+            raise DamagedLog([Damage(request.directory, 0, 0, str(error))]) from error
+        # A wrong index leads to places that are no batches. If it was only that, it is rebuilt.
+        _LOG.warning("log is checked partition=%s reason=%s", request.topic_partition, error)
+        synced = INT64_MAX if request.clean else request.recovery_point
+        return _open_log(replace(request, clean=False, recovery_point=synced, is_thorough=True))
+
+
+def _open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
     fs, directory = request.fs, request.directory
     fs.make_dir(directory)
-    settle_interrupted_swap(fs, directory)
+    was_swapping = settle_interrupted_swap(fs, directory)
     _unlink_temporary(fs, directory)
     names = _parsed_names(fs, directory)
     log = _bare_log(request, names)
-    _load_segments(log, names)
-    _split_overflowed_segments(log, clean=request.clean)
+    is_gapless = not request.may_have_gaps and not request.accepted_gaps
+    _load_segments(log, names, request.accepted_gaps, is_gapless=is_gapless)
+    if request.sizes_at_stop is not None and not was_swapping:
+        check_segments_at_stop(log, request.sizes_at_stop)
+    if not (request.is_only_replica and request.is_thorough):
+        _split_overflowed_segments(log, clean=request.clean, is_damage=request.is_only_replica)
     log.snapshots.remove_strays(log.segments.bases())
-    recovery = recover(log, names, clean=request.clean, recovery_point=request.recovery_point)
+    recovery = recover(log, names, circumstances=request.circumstances)
+    if not request.may_have_gaps and not request.clean:
+        check_gaps(log, request.accepted_gaps)
     _settle_offsets(log, request)
     _settle_epochs(log)
     if log.producers.map_end_offset != log.log_end_offset:
@@ -116,12 +174,14 @@ def _bare_log(request: OpenLog, names: Sequence[ParsedName]) -> PartitionLog:
 # -- files a crash left behind ------------------------------------------------------------------
 
 
-def settle_interrupted_swap(fs: Filesystem, directory: str) -> None:
-    """Undoes a swap that was not decided, finishes one that was, unlinks what was deleted."""
+def settle_interrupted_swap(fs: Filesystem, directory: str) -> bool:
+    """Undoes a swap that was not decided, finishes one that was, unlinks what was deleted. Says
+    whether segments were swapped in."""
     names = _parsed_names(fs, directory)
     cleaned = [name for name in names if name.suffix == CLEANED]
     swapped = [name for name in names if name.suffix == SWAP]
-    _unlink(fs, directory, [name for name in names if name.suffix in (DELETED, TMP)])
+    if _unlink_deleted(fs, directory, names):
+        names = _parsed_names(fs, directory)
     if cleaned:
         # A `.cleaned` file means the renames to `.swap`, which go from the highest base down, did
         # not finish: whatever of them lies at or above it belongs to the same unfinished swap.
@@ -132,6 +192,26 @@ def settle_interrupted_swap(fs: Filesystem, directory: str) -> None:
         _unlink(fs, directory, cleaned)
     if swapped:
         _finish_swap(fs, directory, names, swapped)
+    return bool(swapped)
+
+
+def _unlink_deleted(fs: Filesystem, directory: str, names: Sequence[ParsedName]) -> bool:
+    """A crash may have come between the renames of a segment, of which the log file is the first:
+    its indexes go before it, since an index alone says that a log file is missing."""
+    gone = [name for name in names if name.suffix in (DELETED, TMP)]
+    logs = {name.offset for name in names if name.kind is Kind.LOG and not name.suffix}
+    deleted = {name.offset for name in gone if name.kind is Kind.LOG} - logs
+    _unlink(
+        fs,
+        directory,
+        [
+            name
+            for name in names
+            if not name.suffix and name.kind in _INDEXES and name.offset in deleted
+        ],
+    )
+    _unlink(fs, directory, gone)
+    return bool(gone)
 
 
 def _finish_swap(
@@ -147,7 +227,9 @@ def _finish_swap(
             # An emptied segment has no range of its own, but its source has files to give up.
             if not name.suffix and (first <= name.offset < end or name.offset in logs)
         ]
-        _unlink(fs, directory, [name for name in replaced if not _survives(name, logs)])
+        doomed = [name for name in replaced if not _survives(name, logs)]
+        # The log files last: an index alone says that a log file is missing.
+        _unlink(fs, directory, sorted(doomed, key=lambda name: name.kind is Kind.LOG))
     for name in swapped:
         target = file_name(name.offset, name.kind)
         fs.rename(join(directory, target + SWAP), join(directory, target))
@@ -181,31 +263,47 @@ def _unlink(fs: Filesystem, directory: str, names: Sequence[ParsedName]) -> None
 # -- segments -----------------------------------------------------------------------------------
 
 
-def _load_segments(log: PartitionLog, names: Sequence[ParsedName]) -> None:
+def _load_segments(
+    log: PartitionLog,
+    names: Sequence[ParsedName],
+    accepted_gaps: frozenset[str],
+    *,
+    is_gapless: bool,
+) -> None:
     bases = {name.offset for name in names if name.kind is Kind.LOG and not name.suffix}
-    indexes = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
-    _unlink(
-        log.fs,
-        log.directory,
-        [name for name in names if name.kind in indexes and name.offset not in bases],
-    )
+    orphans = [
+        name
+        for name in names
+        if name.kind in _INDEXES and not name.suffix and name.offset not in bases
+    ]
+    missing = missing_logs(log.directory, orphans, accepted_gaps)
+    if missing:
+        raise DamagedLog(missing)
+    _unlink(log.fs, log.directory, orphans)
     now_ms = log.clock.now_ms()
     for base in sorted(bases):
         path = join(log.directory, file_name(base, Kind.LOG))
         size = log.fs.size_of(path)
-        log.segments.add(
-            Segment(log.fs, log.directory, base, log.config, created_ms=now_ms, size=size)
-        )
+        segment = Segment(log.fs, log.directory, base, log.config, created_ms=now_ms, size=size)
+        segment.doubt()
+        segment.is_gapless = is_gapless
+        log.segments.add(segment)
 
 
-def _split_overflowed_segments(log: PartitionLog, *, clean: bool) -> None:
+def _split_overflowed_segments(log: PartitionLog, *, clean: bool, is_damage: bool) -> None:
+    """Only what others have written can overflow: we roll before it does, and offsets lie outside
+    of the checksum."""
     for segment in log.segments:
         # Only a neighbour further away than 31 bits leaves room for an overflow.
         following = log.segments.after(segment.base_offset)
         if following is not None and segment.fits(following.base_offset - 1):
             continue
-        if has_overflow(segment, trust_index=clean):
-            put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])
+        if not has_overflow(segment, trust_index=clean):
+            continue
+        if is_damage:
+            reason = "an offset is out of the segment's reach"
+            raise CorruptFile(segment.path(Kind.LOG), 0, reason)
+        put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])
 
 
 def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:
@@ -213,6 +311,7 @@ def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:
     if not len(log.segments):
         log.segments.add(new_segment(log, request.log_start_offset))
     end_offset = log.segments.active.next_offset()
+    check_end(log, request.circumstances, end_offset, request.log_start_offset)
     if end_offset < request.log_start_offset:
         # The log lost more than its start had moved: nothing in it is readable any more.
         for segment in reversed(list(log.segments)):
@@ -231,11 +330,32 @@ def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:
     log.follows.remove_where(at_most=log.recovery_point, above=end_offset)
 
 
+def _rebuild_epochs(log: PartitionLog, epochs: LeaderEpochs, trouble: str) -> None:
+    """Each batch says in which epoch it was appended."""
+    for segment in log.segments:
+        for header in segment.headers():
+            if header.leader_epoch >= 0:
+                epochs.assign(header.leader_epoch, header.base_offset)
+    if epochs.entries():
+        _LOG.warning(
+            "leader epochs rebuilt partition=%s file=%s reason=%s",
+            log.topic_partition,
+            log.epoch_checkpoint.path,
+            trouble,
+        )
+
+
 def _settle_epochs(log: PartitionLog) -> None:
-    checkpointed = log.epoch_checkpoint.read()
+    trouble = "it is missing or empty"
+    try:
+        checkpointed = log.epoch_checkpoint.read()
+    except CorruptFile as error:
+        checkpointed, trouble = [], str(error)
     epochs = LeaderEpochs()
     for epoch, start_offset in checkpointed:
         epochs.assign(epoch, start_offset)
+    if not checkpointed and log.log_end_offset > log.log_start_offset:
+        _rebuild_epochs(log, epochs, trouble)
     epochs.truncate_from_end(log.log_end_offset)
     # Recovery may have met epochs whose checkpoint the crash took away. Newer ones only: a scan
     # that begins inside an epoch does not know where that one began.

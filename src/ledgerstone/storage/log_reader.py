@@ -7,11 +7,12 @@ what the reader may see.
 import enum
 from typing import NamedTuple, assert_never
 
-from ledgerstone.errors import OffsetOutOfRange
+from ledgerstone.errors import CorruptFile, OffsetOutOfRange
 from ledgerstone.fs import FileSlice
 from ledgerstone.records.record import iter_records
 from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_mend import mend, mending
 from ledgerstone.storage.segment import Segment, TimestampOffset
 from ledgerstone.types import NO_TIMESTAMP, AbortedTxn
 
@@ -52,7 +53,11 @@ def read(
             f"[{log.log_start_offset}, {log.log_end_offset}]"
         )
     limit = visible_end(log, isolation)
-    found = _find_slice(log, offset, limit, max_bytes, min_one_batch)
+    try:
+        found = _find_slice(log, offset, limit, max_bytes, min_one_batch)
+    except CorruptFile as error:
+        mend(log, error)
+        found = mending(log, lambda: _find_slice(log, offset, limit, max_bytes, min_one_batch))
     aborted: tuple[AbortedTxn, ...] = ()
     if found is not None and isolation is Isolation.TXN_COMMITTED:
         segment, piece = found
@@ -139,6 +144,10 @@ def collect_aborted(
 
 def offset_for_timestamp(log: PartitionLog, timestamp: int) -> TimestampOffset | None:
     """The first record, at or after the log start, whose timestamp is at least `timestamp`."""
+    return mending(log, lambda: _offset_for_timestamp(log, timestamp))
+
+
+def _offset_for_timestamp(log: PartitionLog, timestamp: int) -> TimestampOffset | None:
     for segment in log.segments:
         if segment.size == 0 or segment.largest_timestamp < timestamp:
             continue
@@ -150,6 +159,10 @@ def offset_for_timestamp(log: PartitionLog, timestamp: int) -> TimestampOffset |
 
 def offset_of_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
     """The first record, at or after the log start, that carries the largest timestamp there."""
+    return mending(log, lambda: _offset_of_max_timestamp(log))
+
+
+def _offset_of_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
     start_offset = log.log_start_offset
     best: TimestampOffset | None = None
     # Newest first, because that is where it usually is; of equals the first offset wins.

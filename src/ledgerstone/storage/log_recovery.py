@@ -3,18 +3,47 @@
 Everything below the recovery point was synced and is believed. Above it a segment keeps its good
 prefix: size, CRC and rising offsets decide; its indexes are rebuilt from it. Once bytes are cut,
 every later segment goes, because offsets must not have holes that nobody made on purpose.
+
+What may be cut is decided by `_Judge`: a torn tail, and what power loss may have mixed up. A bad
+batch that was synced, or that whole ones follow while the machine stayed up, is damage: nothing is
+changed then, and the log is not opened.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
-from ledgerstone.errors import CorruptFile
+from ledgerstone.errors import CorruptFile, CorruptRecord, Damage, DamagedLog
 from ledgerstone.records.batch import BatchHeader
+from ledgerstone.storage.damage_search import looks_torn, next_good_batch
 from ledgerstone.storage.filenames import Kind, ParsedName
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.producer_replay import apply_batch, reload_producers
 from ledgerstone.storage.producer_state import ProducerStateTable
-from ledgerstone.storage.segment import Segment
+from ledgerstone.storage.segment import OnBad, Segment
+from ledgerstone.types import INT64_MAX
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What is known of the stop before this start."""
+
+    clean: bool
+    recovery_point: int
+    # The machine may have lost its power since the log was written, and unsynced sectors with it.
+    may_have_lost_power: bool = True
+    # Each append was synced before the next: what lies behind a bad batch proves that it was whole.
+    is_synced_in_order: bool = False
+    # Never compacted: each batch begins where the one before it ends.
+    is_gapless: bool = False
+    high_watermark: int = 0
+    # Of the indexes of each segment, by base offset, at the clean stop; None: not known.
+    index_sizes: Mapping[int, Sequence[int]] | None = None
+    # Something could not be read: every segment is looked at, whatever vouches for it.
+    is_thorough: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,45 +54,150 @@ class Recovery:
     bytes_scanned: int = 0
     bytes_truncated: int = 0
     segments_deleted: int = 0
+    # What was cut although it had been written whole: somebody should know.
+    losses: list[Damage] = field(default_factory=list)
 
 
 def recover(
-    log: PartitionLog, names: Sequence[ParsedName], *, clean: bool, recovery_point: int
+    log: PartitionLog, names: Sequence[ParsedName], *, circumstances: Circumstances
 ) -> Recovery:
     """Makes every segment trustworthy; `names` are the files the directory had."""
     recovery = Recovery()
+    judge = _Judge(log, recovery, circumstances)
+    clean, recovery_point = circumstances.clean, circumstances.recovery_point
     unflushed = [] if clean or not len(log.segments) else log.segments.holding_from(recovery_point)
     first_unflushed = unflushed[0].base_offset if unflushed else None
-    indexed = {name.offset for name in names if name.kind is Kind.INDEX and not name.suffix}
+    indexed = {
+        kind: {name.offset for name in names if name.kind is kind and not name.suffix}
+        for kind in (Kind.INDEX, Kind.TIME_INDEX)
+    }
     for segment in log.segments:
         if first_unflushed is not None and segment.base_offset >= first_unflushed:
             break
-        if segment.base_offset not in indexed or not _indexes_are_sane(segment, clean=clean):
-            recovery.segments_scanned += 1
-            recover_segment(log, segment, _producers_at(log, segment.base_offset))
-            # Below the recovery point nothing is looked at again, so it must be durable now.
-            segment.flush()
+        trouble = _trouble_with_indexes(segment, indexed, circumstances)
+        if trouble is None:
+            continue
+        _LOG.warning("indexes rebuilt partition=%s reason=%s", log.topic_partition, trouble)
+        recovery.segments_scanned += 1
+        claimed = _claimed_offset(log, segment)
+        recovery.bytes_truncated += recover_segment(
+            log,
+            segment,
+            _producers_at(log, segment.base_offset),
+            judge.of_synced(segment),
+            is_gapless=circumstances.is_gapless,
+        )
+        if segment.base_offset < claimed and segment.next_offset() <= claimed:
+            reason = f"it ends at offset {segment.next_offset()}, its indexes know {claimed}"
+            path = segment.path(Kind.LOG)
+            raise DamagedLog([Damage(path, segment.size, 0, reason, is_gap=True)])
+        # Below the recovery point nothing is looked at again, so it must be durable now.
+        segment.flush()
     if unflushed:
-        _recover_unflushed(log, unflushed, recovery)
+        _recover_unflushed(log, unflushed, recovery, judge)
     return recovery
 
 
-def _recover_unflushed(log: PartitionLog, unflushed: list[Segment], recovery: Recovery) -> None:
+def _recover_unflushed(
+    log: PartitionLog, unflushed: list[Segment], recovery: Recovery, judge: "_Judge"
+) -> None:
     producers = _producers_at(log, unflushed[0].base_offset)
     for at, segment in enumerate(unflushed):
         if at and _tail_is_missing(log, unflushed[at - 1], segment):
+            judge.tail_is_missing(unflushed[at - 1], unflushed[at:])
             recovery.segments_deleted = _delete_segments(log, unflushed[at:])
             break
         recovery.segments_scanned += 1
-        truncated = recover_segment(log, segment, producers)
+        later = unflushed[at + 1 :]
+        truncated = recover_segment(
+            log,
+            segment,
+            producers,
+            judge.of_unsynced(segment, later),
+            is_gapless=judge.circumstances.is_gapless,
+        )
         recovery.bytes_scanned += segment.size + truncated
-        if truncated:
-            recovery.bytes_truncated += truncated
-            recovery.segments_deleted = _delete_segments(log, unflushed[at + 1 :])
+        recovery.bytes_truncated += truncated
+        # Debris past the last batch costs nothing: the next segment begins where it should.
+        if truncated and not (later and later[0].base_offset == segment.next_offset()):
+            recovery.segments_deleted = _delete_segments(log, later)
             break
     log.snapshots.remove_where(above=log.segments.active.next_offset())
     # It has seen every batch up to the log's end: nothing is left to replay.
     log.producers = producers
+
+
+class _Judge:
+    """Decides what becomes of bytes that are not the batches they should be; says so in the log."""
+
+    def __init__(self, log: PartitionLog, recovery: Recovery, circumstances: Circumstances) -> None:
+        self._log = log
+        self._recovery = recovery
+        self.circumstances = circumstances
+
+    def of_synced(self, segment: Segment) -> OnBad:
+        def on_bad(position: int, end: int, offset: int) -> None:
+            if not self._is_debris(segment, position, end, offset):
+                self._refuse(segment, position, end, offset, "and it had been synced")
+
+        return on_bad
+
+    def of_unsynced(self, segment: Segment, later: Sequence[Segment]) -> OnBad:
+        def on_bad(position: int, end: int, offset: int) -> None:
+            about = self.circumstances
+            if self._is_debris(segment, position, end, offset):
+                return
+            if offset < (INT64_MAX if about.clean else about.recovery_point):
+                self._refuse(segment, position, end, offset, "and it had been synced")
+            behind = next_good_batch(segment.file, position + 1, end, from_offset=offset)
+            goes_on = behind is not None or any(each.size for each in later)
+            if goes_on and (about.is_synced_in_order or not about.may_have_lost_power):
+                self._refuse(segment, position, end, offset, "and whole batches follow it")
+            size_bytes = end - position + sum(each.size for each in later)
+            is_torn = not goes_on and looks_torn(segment.file, position, end)
+            why = "a torn tail" if is_torn else f"the batch at offset {offset} is not whole"
+            if goes_on:
+                why += "; what follows it goes too, as power loss may have mixed it up"
+            self._cut(
+                Damage(segment.path(Kind.LOG), position, size_bytes, why), is_loss=not is_torn
+            )
+
+        return on_bad
+
+    def _is_debris(self, segment: Segment, position: int, end: int, offset: int) -> bool:
+        """The next segment begins with the offset that was due: no batch is missing here."""
+        following = self._log.segments.after(segment.base_offset)
+        if following is None or following.base_offset != offset:
+            return False
+        reason = "debris past the last batch"
+        self._cut(Damage(segment.path(Kind.LOG), position, end - position, reason), is_loss=False)
+        return True
+
+    def tail_is_missing(self, before: Segment, later: Sequence[Segment]) -> None:
+        size_bytes = sum(each.size for each in later)
+        reason = "the end of the segment is missing, and what came after it goes too"
+        damage = Damage(before.path(Kind.LOG), before.size, size_bytes, reason, is_gap=True)
+        if not self.circumstances.may_have_lost_power:
+            raise DamagedLog([damage])
+        self._cut(damage, is_loss=size_bytes > 0)
+
+    def _refuse(self, segment: Segment, position: int, end: int, offset: int, why: str) -> None:
+        behind = next_good_batch(segment.file, position + 1, end, from_offset=offset)
+        stop = end if behind is None else behind.position
+        reason = f"the batch at offset {offset} is damaged, {why}"
+        raise DamagedLog([Damage(segment.path(Kind.LOG), position, stop - position, reason)])
+
+    def _cut(self, damage: Damage, *, is_loss: bool) -> None:
+        _LOG.warning(
+            "log cut partition=%s file=%s position=%d bytes=%d reason=%s",
+            self._log.topic_partition,
+            damage.path,
+            damage.position,
+            damage.size_bytes,
+            damage.reason,
+        )
+        if is_loss:
+            self._recovery.losses.append(damage)
 
 
 def _tail_is_missing(log: PartitionLog, before: Segment, segment: Segment) -> bool:
@@ -72,7 +206,14 @@ def _tail_is_missing(log: PartitionLog, before: Segment, segment: Segment) -> bo
     return end_offset is not None and before.next_offset() < end_offset
 
 
-def recover_segment(log: PartitionLog, segment: Segment, producers: ProducerStateTable) -> int:
+def recover_segment(
+    log: PartitionLog,
+    segment: Segment,
+    producers: ProducerStateTable,
+    on_bad: OnBad | None = None,
+    *,
+    is_gapless: bool = False,
+) -> int:
     """Rebuilds one segment's indexes; `producers` is the state at its base and moves along."""
 
     def on_batch(header: BatchHeader, batch: memoryview) -> None:
@@ -82,20 +223,66 @@ def recover_segment(log: PartitionLog, segment: Segment, producers: ProducerStat
         if aborted is not None:
             segment.add_aborted_txn(aborted)
 
-    return segment.recover(on_batch, now_ms=log.clock.now_ms())
+    return segment.recover(
+        on_batch, now_ms=log.clock.now_ms(), on_bad=on_bad, is_gapless=is_gapless
+    )
 
 
-def _indexes_are_sane(segment: Segment, *, clean: bool) -> bool:
+def _trouble_with_indexes(
+    segment: Segment, indexed: Mapping[Kind, set[int]], circumstances: Circumstances
+) -> str | None:
     """A clean stop vouches for the indexes that only make searches faster. The third one decides
     what a read_committed reader sees, most segments have none, and it is always looked at."""
+    for kind, bases in indexed.items():
+        if segment.base_offset not in bases and (kind is Kind.INDEX or segment.size):
+            return f"{segment.path(kind)} is missing"
+    if circumstances.is_thorough:
+        return f"{segment.path(Kind.LOG)} is looked at from the beginning"
+    if circumstances.index_sizes is not None:
+        was, now = circumstances.index_sizes.get(segment.base_offset), segment.index_sizes()
+        if was is not None and list(was) != now:
+            kinds = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
+            changed = [each for each, old, new in zip(kinds, was, now, strict=True) if old != new]
+            return f"{segment.path(changed[0])} has another size than at the clean stop"
+    last = segment.offset_index.entry_count
     try:
+        if not circumstances.clean and last and segment.offset_index.last_position >= segment.size:
+            return f"{segment.path(Kind.INDEX)} reaches further than the log file"
         segment.txn_index.sanity_check()
-        if not clean:
+        if not circumstances.clean:
             segment.offset_index.sanity_check()
             segment.time_index.sanity_check()
+            if segment.size and not segment.time_index.entry_count:
+                return f"{segment.path(Kind.TIME_INDEX)} is empty"
+        _check_aborted_txns(segment)
+    except (CorruptFile, CorruptRecord) as error:
+        return str(error)
+    return None
+
+
+def _check_aborted_txns(segment: Segment) -> None:
+    """Each entry is about a marker of its producer; else readers are shown what was aborted."""
+    for entry in segment.txn_index.entries():
+        found = segment.find(entry.last_offset)
+        header = None if found is None else segment.header_at(found.position)
+        if (
+            header is None
+            or not header.is_control
+            or header.producer_id != entry.producer_id
+            or not entry.first_offset <= entry.last_offset == header.base_offset
+        ):
+            raise CorruptFile(segment.txn_index.path, 0, f"{entry} is not what the log says")
+
+
+def _claimed_offset(log: PartitionLog, segment: Segment) -> int:
+    """What both indexes have entries for was once in the log file. One alone may be wrong."""
+    following = log.segments.after(segment.base_offset)
+    try:
+        claimed = min(segment.offset_index.last_offset, segment.time_index.last_offset)
     except CorruptFile:
-        return False
-    return True
+        return segment.base_offset
+    is_plausible = following is None or claimed < following.base_offset
+    return claimed if is_plausible else segment.base_offset
 
 
 def _producers_at(log: PartitionLog, offset: int) -> ProducerStateTable:

@@ -12,6 +12,7 @@ from ledgerstone.errors import LogStorageError
 from ledgerstone.fs import join
 from ledgerstone.storage.filenames import Kind, aside_suffix, file_name
 from ledgerstone.storage.log import PartitionLog, new_segment
+from ledgerstone.storage.log_mend import mending
 from ledgerstone.storage.producer_replay import reload_producers
 from ledgerstone.storage.retention import (
     Breach,
@@ -75,6 +76,10 @@ def _breaching(log: PartitionLog, reason: Breach) -> int:
 
 
 def segment_facts(log: PartitionLog) -> list[SegmentFacts]:
+    return mending(log, lambda: _segment_facts(log))
+
+
+def _segment_facts(log: PartitionLog) -> list[SegmentFacts]:
     segments = list(log.segments)
     ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
     return [

@@ -50,6 +50,12 @@ class OffsetIndex(SparseIndex):
         last = self._last()
         return self.base_offset if last is None else self.base_offset + last[0]
 
+    @property
+    def last_position(self) -> int:
+        """0 while there is no entry."""
+        last = self._last()
+        return 0 if last is None else last[1]
+
     def append(self, offset: int, position: int) -> None:
         relative = offset - self.base_offset
         if not 0 <= relative <= INT32_MAX:

@@ -4,12 +4,16 @@ A snapshot named N holds the producer state of all batches below offset N. One i
 roll and at a clean close, so that opening a log reads one small file instead of its batches.
 """
 
+import logging
 from collections.abc import Iterable
+from typing import Final
 
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class ProducerSnapshots:
@@ -52,7 +56,8 @@ class ProducerSnapshots:
         for offset in reversed([offset for offset in self.offsets if offset <= end_offset]):
             try:
                 return offset, decode_snapshot(self._read(offset), self.path(offset))
-            except CorruptFile:
+            except CorruptFile as error:
+                _LOG.warning("producer snapshot is not used, the log is read reason=%s", error)
                 self.remove(offset)
         return None
 
@@ -79,6 +84,7 @@ class ProducerSnapshots:
         An empty file goes first: a crash came before its content was written."""
         for offset in list(self.offsets):
             if self._fs.size_of(self.path(offset)) == 0:
+                _LOG.warning("producer snapshot is empty and goes file=%s", self.path(offset))
                 self.remove(offset)
         known = sorted(bases)
         for offset in list(self.offsets):

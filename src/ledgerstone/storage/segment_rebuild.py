@@ -44,7 +44,9 @@ class IndexRoom(NamedTuple):
 class SegmentRebuild:
     """Grows window by window. Invariant: `size` counts whole and good batches only."""
 
-    def __init__(self, base_offset: int, room: IndexRoom, on_batch: OnBatch) -> None:
+    def __init__(
+        self, base_offset: int, room: IndexRoom, on_batch: OnBatch, *, is_gapless: bool = False
+    ) -> None:
         self.size = 0
         self.first_timestamp: int | None = None
         self.max_timestamp = NO_TIMESTAMP
@@ -58,7 +60,15 @@ class SegmentRebuild:
         self._on_batch = on_batch
         self._last_offset = base_offset - 1
         self._leader_epoch: int | None = None
+        # Nothing was ever compacted away: each batch begins where the one before it ends. Offsets
+        # lie outside of the checksum, so that nothing else shows a wrong one.
+        self._is_gapless = is_gapless
         self._is_over = False
+
+    @property
+    def next_offset(self) -> int:
+        """One past the last good batch."""
+        return self._last_offset + 1
 
     def read(self, file: File, end: int) -> None:
         """Takes the batches of a file of `end` bytes up to the first that is torn or bad.
@@ -90,6 +100,7 @@ class SegmentRebuild:
         base, interval_bytes, size = self._base_offset, self._room.interval_bytes, self.size
         previous, leader_epoch = self._last_offset, self._leader_epoch
         highest, since_entry = self.max_timestamp, self.bytes_since_index_entry
+        is_gapless = self._is_gapless
         unpack, at, last_at, end, told_at = _UNPACK, 0, 0, len(view), 0
         while end - at >= HEADER_SIZE:
             base_offset, length, epoch, magic, crc, delta, timestamp, producer_id = unpack(view, at)
@@ -101,6 +112,9 @@ class SegmentRebuild:
                 self._is_over = True
                 break
             if not 0 <= last_offset - base <= INT32_MAX:
+                self._is_over = True
+                break
+            if is_gapless and base_offset != previous + 1:
                 self._is_over = True
                 break
             if producer_id > NO_PRODUCER_ID or epoch != leader_epoch:

@@ -1,6 +1,7 @@
 """The broker's own files: every place where users' bytes can be is found, and nothing else is."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from struct import pack
 
@@ -12,6 +13,8 @@ from ledgerstone.cleaner.selection import Reason
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes, TombstoneLedger
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.journal import record_of
+from ledgerstone.erasure.journal_chain import Mark
+from ledgerstone.erasure.mark_slot import SLOT_BYTES, encoded
 from ledgerstone.erasure.own_files import (
     DIRECTORIES,
     GROUP_IDS,
@@ -24,8 +27,13 @@ from ledgerstone.erasure.own_files import (
 from ledgerstone.erasure.own_records import journal_texts
 from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.scan_plan import PrintFindings
+from ledgerstone.errors import Damage
 from ledgerstone.properties import format_properties
 from ledgerstone.records.builder import build_batch
+from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.filesystem import SimFilesystem
+from ledgerstone.storage.clean_stop import CleanStop, write_clean_stop
+from ledgerstone.storage.damage_notes import OFFLINE, DamageNotes
 from ledgerstone.storage.producer_snapshot import SnapshotEntry, encode_snapshot
 from tests.kit.scanned import LOG, PARTITION, disk_with, scanned
 from tests.unit.erasure.making import at_stage, requested
@@ -77,6 +85,28 @@ META = format_properties(
     {"version": "1", "node.id": "17948", "cluster.id": "c", "directory.id": "d"}
 )
 SHUTDOWN = b'{"version":0,"brokerEpoch":17948}'
+
+
+def damage_notes(partition: str = "orders-0", reason: str = "it is damaged") -> bytes:
+    fs = SimFilesystem(dice=SeededDice(0))
+    fs.make_dir("/data")
+    notes = DamageNotes(fs, "/data/damage-notes.json")
+    damage = Damage(f"/data/{partition}/{LOG}", 17948, 17948, reason)
+    notes.add(partition, [damage], OFFLINE, now_ms=NOW_MS)
+    notes.keep_sizes(partition, {17948: 17948})
+    return fs.files()[notes.path]
+
+
+def sizes_at_stop(partition: str = "orders-0") -> bytes:
+    fs = SimFilesystem(dice=SeededDice(0))
+    fs.make_dir("/data")
+    stop = CleanStop(sizes={partition: {17948: 17948}}, ends={partition: 17948})
+    write_clean_stop(fs, "/data/sizes", stop, marker=b"")
+    return fs.files()["/data/sizes"]
+
+
+LAST_START = format_properties({"boot.id": "b", "cluster.id": "c", "directory.id": "d"})
+
 OWN = {
     "meta.properties": META,
     "recovery-point-offset-checkpoint": checkpoint(),
@@ -87,6 +117,10 @@ OWN = {
     ".kafka_cleanshutdown": SHUTDOWN,
     ".lock": b"",
     "erasure.keys": secrets(),
+    "erasure.mark": encoded(Mark(17948, bytes(32))).ljust(2 * SLOT_BYTES, b"\0"),
+    "damage-notes.json": damage_notes(),
+    "sizes-at-clean-stop.json": sizes_at_stop(),
+    "last-start": LAST_START,
     f"{PARTITION}/leader-epoch-checkpoint": b"0\n1\n17948 17948\n",
     f"{PARTITION}/partition.metadata": PARTITION_METADATA,
     f"{PARTITION}/cleaning-history.json": history(),
@@ -154,6 +188,22 @@ def test_every_name_that_users_give_is_found_whatever_its_escaping(
     assert [str(place) for place in found.name_places] == [f"0/{name}, {what}"]
 
 
+@pytest.mark.parametrize(
+    ("name", "make", "names"),
+    [
+        ("damage-notes.json", damage_notes, {DIRECTORIES: 2, LOG_DIRS: 1}),
+        ("sizes-at-clean-stop.json", sizes_at_stop, {DIRECTORIES: 2}),
+    ],
+)
+def test_names_of_partitions_are_found_in_what_is_kept_about_them(
+    name: str, make: Callable[[str], bytes], names: dict[str, int]
+) -> None:
+    found = found_in({**OWN, name: make("orders-of-alice-0")}, "alice")
+
+    assert {each.what: each.hits for each in found.names} == names
+    assert found.residue == 0
+
+
 def test_id_that_holds_the_key_is_told() -> None:
     files = {
         **OWN,
@@ -180,6 +230,7 @@ def test_id_that_holds_the_key_is_told() -> None:
         (f"{PARTITION}/cleaning-history.json", lambda text: json.dumps([text]).encode()),
         ("erasure.keys", lambda text: json.dumps({"salt": text}, indent=1).encode() + b"\n"),
         (".kafka_cleanshutdown", lambda text: json.dumps({"version": text}).encode()),
+        ("damage-notes.json", lambda text: damage_notes(reason=f"of {text} it says")),
         ("meta.properties", lambda text: format_properties({"node.id": text})),
         ("meta.properties", lambda text: format_properties({text: "1"})),
         ("meta.properties", lambda text: b"! a comment\n" + format_properties({"a": text})),

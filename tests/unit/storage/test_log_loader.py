@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from ledgerstone.errors import UnsupportedForMessageFormat
+from ledgerstone.errors import DamagedLog, UnsupportedForMessageFormat
 from ledgerstone.fs import join
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.producer_snapshots import ProducerSnapshots
@@ -114,13 +114,29 @@ def test_log_start_is_never_below_the_first_segment() -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_index_without_a_log_is_deleted(clean: bool) -> None:
-    """Scenario 101."""
+def test_index_without_a_log_says_that_a_log_is_missing(clean: bool) -> None:
+    """Scenario 101, which deletes it: whoever removes a segment removes its log file last."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 2)
     log.close()
     for ending in ("index", "timeindex", "txnindex"):
+        put(disk(world), join(world.directory, f"00000000000000000077.{ending}"), b"orphan")
+
+    with pytest.raises(DamagedLog, match=r"00000000000000000077\.log .* is missing"):
+        world.open(SMALL, clean=clean)
+
+    assert len([name for name in names(world) if "077" in name]) == 3
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_index_of_a_segment_being_deleted_goes_with_it(clean: bool) -> None:
+    """Scenario 101. Crash here: the log file is renamed first."""
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 2)
+    log.close()
+    for ending in ("index", "timeindex", "log.deleted"):
         put(disk(world), join(world.directory, f"00000000000000000077.{ending}"), b"orphan")
 
     world.open(SMALL, clean=clean)

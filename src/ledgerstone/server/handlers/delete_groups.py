@@ -28,10 +28,11 @@ def handle(broker: Broker, request: Request, message: DeleteGroupsRequest) -> An
 def _ask(
     broker: Broker, request: Request, number: int, message: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
-    answer = broker.groups.call(
+    answer = broker.groups.call_one_of_many(
         broker,
         request,
         number,
+        message,
         lambda shard, context, now: shard.handle_delete_groups(message, context, now),
     )
     assert isinstance(answer, DeleteGroupsResponse)

@@ -36,10 +36,11 @@ def handle(broker: Broker, request: Request, message: DescribeGroupsRequest) -> 
 def _ask(
     broker: Broker, request: Request, number: int, message: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    answer = broker.groups.call(
+    answer = broker.groups.call_one_of_many(
         broker,
         request,
         number,
+        message,
         lambda shard, context, now: shard.handle_describe_groups(message, context, now),
     )
     assert isinstance(answer, DescribeGroupsResponse)

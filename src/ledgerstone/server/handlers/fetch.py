@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from ledgerstone.errors import (
     KafkaError,
     OffsetOutOfRange,
+    StorageError,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -130,7 +131,7 @@ def _read_all(broker: Broker, message: FetchRequest, context: FetchContext) -> _
             answer = _empty(wish.key.partition, error.code)
             if isinstance(error, _UNKNOWN):
                 answer.aborted_transactions = []
-        except OSError as error:
+        except (OSError, StorageError) as error:
             broker.log_failed(_named(broker, wish.key), error)
             answer = _empty(wish.key.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         if answer.error_code or answer.diverging_epoch is not None:

@@ -59,6 +59,7 @@ def _find(
         return found
     try:
         broker.groups.ensure_topic(broker)
+        broker.groups.check_available(key)
     except CoordinatorNotAvailable as error:
         found.error_code, found.error_message = error.code, reason_of(error)
         return found

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ledgerstone.errors import KafkaError
+from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequest,
@@ -103,7 +103,7 @@ def _answer(
     except KafkaError as error:
         answer.error_code = error.code
         return answer
-    except OSError as error:
+    except (OSError, StorageError) as error:
         broker.log_failed(TopicPartition(topic, asked.partition_index), error)
         answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return answer

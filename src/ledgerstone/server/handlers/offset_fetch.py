@@ -28,10 +28,11 @@ def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> Ans
 def _ask(
     broker: Broker, request: Request, group_id: str, message: OffsetFetchRequest
 ) -> OffsetFetchResponse:
-    answer = broker.groups.call(
+    answer = broker.groups.call_one_of_many(
         broker,
         request,
         broker.groups.number_for(broker, group_id),
+        message,
         lambda shard, context, now: shard.handle_offset_fetch(message, context, now),
     )
     assert isinstance(answer, OffsetFetchResponse)

@@ -22,6 +22,7 @@ from ledgerstone.errors import (
     InvalidTxnState,
     KafkaError,
     KeylessRecord,
+    LogStorageError,
     MessageTooLarge,
     OutOfOrderSequence,
     RecordListTooLarge,
@@ -234,6 +235,8 @@ def _refused(
         if isinstance(error, _FAULTS_OF_BATCH):
             broker.counters.rejected_batches += 1
             broker.counters.keyless_records_refused += isinstance(error, KeylessRecord)
+        if isinstance(error, LogStorageError):
+            broker.log_failed(topic_partition, error)
     else:
         broker.log_failed(topic_partition, error)
         answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,110 @@
+"""What a group's request is answered while its partition of __consumer_offsets is offline. Pure.
+
+COORDINATOR_NOT_AVAILABLE wherever the answer has a place for it, as Kafka does: clients look for
+the coordinator again, and go on once somebody has seen to the partition.
+"""
+
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DeleteGroupsResult,
+)
+from ledgerstone.protocol.messages.describe_groups import (
+    DescribeGroupsGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ledgerstone.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ledgerstone.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ledgerstone.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ledgerstone.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ledgerstone.protocol.messages.offset_fetch import (
+    OffsetFetchPartition,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopic,
+)
+from ledgerstone.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def refusal_of(message: ApiMessage, code: int) -> ApiMessage | None:
+    """None where the request is none about groups."""
+    match message:
+        case JoinGroupRequest():
+            return JoinGroupResponse(error_code=code, generation_id=-1, member_id=message.member_id)
+        case SyncGroupRequest():
+            return SyncGroupResponse(error_code=code)
+        case HeartbeatRequest():
+            return HeartbeatResponse(error_code=code)
+        case LeaveGroupRequest():
+            return LeaveGroupResponse(error_code=code)
+        case OffsetDeleteRequest():
+            return OffsetDeleteResponse(error_code=code)
+        case OffsetCommitRequest():
+            return _commit_refused(message, code)
+        case OffsetFetchRequest():
+            return _fetch_refused(message, code)
+        case DescribeGroupsRequest():
+            groups = [
+                DescribeGroupsGroup(group_id=each, error_code=code) for each in message.groups
+            ]
+            return DescribeGroupsResponse(groups=groups)
+        case DeleteGroupsRequest():
+            names = message.groups_names
+            results = [DeleteGroupsResult(group_id=each, error_code=code) for each in names]
+            return DeleteGroupsResponse(results=results)
+        case _:
+            return None
+
+
+def _commit_refused(message: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=code
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in message.topics
+        ]
+    )
+
+
+def _fetch_refused(message: OffsetFetchRequest, code: int) -> OffsetFetchResponse:
+    """Version 1 has no place for it but the partitions."""
+    return OffsetFetchResponse(
+        error_code=code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchPartition(
+                        partition_index=each,
+                        committed_offset=-1,
+                        committed_leader_epoch=-1,
+                        metadata="",
+                        error_code=code,
+                    )
+                    for each in topic.partition_indexes
+                ],
+            )
+            for topic in message.topics or ()
+        ],
+        groups=[
+            OffsetFetchResponseGroup(group_id=each.group_id, error_code=code)
+            for each in message.groups
+        ],
+    )

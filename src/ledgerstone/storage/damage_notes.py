@@ -1,0 +1,181 @@
+"""What was found damaged and nobody has acknowledged: on disk, so that no restart forgets. Disk.
+
+One small JSON file in the log directory. A note goes when somebody acknowledges it, or when a start
+finds that the damage is gone; what left a gap stays listed, because the gap stays.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+from ledgerstone.errors import Damage
+from ledgerstone.fs import Filesystem
+from ledgerstone.storage.checkpoints import read_if_exists, write_atomically
+
+_LOG: Final = logging.getLogger(__name__)
+
+VERSION: Final = 1
+# A disk that fails everywhere must not fill itself with notes.
+MAX_NOTES: Final = 1000
+
+# What became of the partition, or of the file where it belongs to none.
+OFFLINE: Final = "offline"
+READ_ONLY: Final = "read-only"
+CUT: Final = "cut"
+TOLD: Final = "told"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """`partition` is the directory's name, empty for a file beside the partitions."""
+
+    partition: str
+    path: str
+    position: int
+    size_bytes: int
+    reason: str
+    is_gap: bool
+    outcome: str
+    found_ms: int
+    acknowledged_ms: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.acknowledged_ms is None
+
+    def __str__(self) -> str:
+        size = f", {self.size_bytes} bytes" if self.size_bytes else ""
+        return f"{self.outcome}: {self.path} at {self.position}{size}: {self.reason}"
+
+
+@dataclass(slots=True)
+class DamageNotes:
+    """Memory is the truth while the disk refuses; `failure` says why it does."""
+
+    fs: Filesystem
+    path: str
+    notes: list[Note] = field(default_factory=list)
+    # Sizes of the log files of partitions that were not opened since a clean stop.
+    sizes: dict[str, dict[int, int]] = field(default_factory=dict)
+    failure: str | None = None
+
+    @classmethod
+    def load(cls, fs: Filesystem, path: str, *, now_ms: int) -> "DamageNotes":
+        notes = cls(fs, path)
+        try:
+            data = read_if_exists(fs, path)
+            if data is not None:
+                notes._read(json.loads(data))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = f"what was noted before cannot be read: {error}"
+            notes.add("", [Damage(path, 0, 0, reason)], TOLD, now_ms=now_ms)
+        return notes
+
+    def _read(self, content: dict[str, Any]) -> None:
+        if content["version"] != VERSION:
+            raise ValueError(f"version {content['version']!r}")
+        self.notes = [Note(**each) for each in content["notes"]]
+        self.sizes = {
+            str(name): {int(base): int(size) for base, size in sizes.items()}
+            for name, sizes in content["sizes"].items()
+        }
+
+    def open_notes(self, partition: str | None = None) -> list[Note]:
+        return [note for note in self.notes if note.is_open and partition in (None, note.partition)]
+
+    def has_gaps(self, partition: str) -> bool:
+        """Whether something was left out of it."""
+        return any(note.partition == partition and not note.is_open for note in self.notes)
+
+    def accepted_gaps(self, partition: str) -> frozenset[str]:
+        return frozenset(
+            note.path
+            for note in self.notes
+            if note.partition == partition and note.is_gap and not note.is_open
+        )
+
+    def add(
+        self, partition: str, damages: Iterable[Damage], outcome: str, *, now_ms: int
+    ) -> list[Note]:
+        """Notes what is new and logs it; a note about the same place is renewed."""
+        added = []
+        for damage in damages:
+            note = Note(
+                partition=partition,
+                path=damage.path,
+                position=damage.position,
+                size_bytes=damage.size_bytes,
+                reason=damage.reason,
+                is_gap=damage.is_gap,
+                outcome=outcome,
+                found_ms=now_ms,
+            )
+            _LOG.error(
+                "damage partition=%s file=%s position=%d bytes=%d outcome=%s reason=%s",
+                partition or "-",
+                note.path,
+                note.position,
+                note.size_bytes,
+                outcome,
+                note.reason,
+            )
+            added.append(note)
+        places = {(note.path, note.position) for note in added}
+        self.notes = [
+            note
+            for note in self.notes
+            if not (note.is_open and (note.path, note.position) in places)
+        ]
+        self.notes = [*self.notes, *added][-MAX_NOTES:]
+        self.save()
+        return added
+
+    def resolve(self, partition: str) -> None:
+        """A start has found nothing wrong any more: the files were restored."""
+        gone = self.open_notes(partition)
+        if gone:
+            _LOG.warning("damage is gone partition=%s notes=%d", partition, len(gone))
+            self.notes = [note for note in self.notes if note not in gone]
+            self.sizes.pop(partition, None)
+            self.save()
+
+    def acknowledge(self, partition: str, *, now_ms: int) -> int:
+        """Somebody knows. What left a gap stays listed, since it will be met again."""
+        told = self.open_notes(partition)
+        for note in told:
+            _LOG.warning("damage acknowledged partition=%s note=%s", partition or "-", note)
+        kept = [note for note in self.notes if note not in told]
+        gaps = [note for note in told if note.outcome in (OFFLINE, READ_ONLY)]
+        known = [replace(note, acknowledged_ms=now_ms) for note in gaps]
+        self.notes = kept + known
+        self.sizes.pop(partition, None)
+        self.save()
+        return len(told)
+
+    def forget(self, partition: str) -> None:
+        """The partition was deleted; its name may come back."""
+        if partition in self.sizes or any(note.partition == partition for note in self.notes):
+            self.notes = [note for note in self.notes if note.partition != partition]
+            self.sizes.pop(partition, None)
+            self.save()
+
+    def keep_sizes(self, partition: str, sizes: Mapping[int, int]) -> None:
+        self.sizes[partition] = dict(sizes)
+        self.save()
+
+    def save(self) -> None:
+        content = {
+            "version": VERSION,
+            "notes": [asdict(note) for note in self.notes],
+            "sizes": {name: dict(sizes) for name, sizes in sorted(self.sizes.items())},
+        }
+        try:
+            if self.notes or self.sizes or self.fs.exists(self.path):
+                write_atomically(self.fs, self.path, json.dumps(content, indent=1).encode())
+            self.failure = None
+        except OSError as error:
+            if self.failure is None:
+                _LOG.error("damage is not written down file=%s reason=%s", self.path, error)
+            self.failure = str(error)
