@@ -39,7 +39,7 @@ from bench.raw_client import (
 )
 from bench.storage import scratch
 from bench.table import Row, paired, render
-from ledgerstone.records.kernels import ensure_compiled
+from ledgerstone.records.kernels import load as load_kernels
 
 GB = 1e9
 BULK_TARGET = 0.8  # of the peer's rate
@@ -225,7 +225,7 @@ def latency(*, seconds: float, rounds: int) -> list[Row]:
 
 
 def start_and_memory(*, rounds: int, connections: int, partitions: int) -> list[Row]:
-    ensure_compiled()
+    load_kernels()
     times = []
     for _ in range(rounds):
         with scratch() as path:
@@ -326,7 +326,7 @@ def _requests_per_s(client: RawClient, frames: Sequence[bytes]) -> float:
 
 
 def run(*, quick: bool = False) -> list[Row]:
-    ensure_compiled()
+    load_kernels()
     scale, rounds = (5, 1) if quick else (1, 3)
     return [
         *produce(scale=scale, rounds=rounds),

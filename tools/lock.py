@@ -1,8 +1,9 @@
 """Resolves requirements/*.txt from pyproject.toml, with hashes. Shell grade.
 
 `dev.txt` is everything to develop and test, the build backend included; `base.txt` is what a
-deployment needs and `docs.txt` what the site is made with, held to the same versions. Hashes cover
-every platform a release was built for, and no index is named: whoever installs brings their own.
+deployment needs, `build.txt` what builds the package and its kernels, and `docs.txt` what the site
+is made with, held to the same versions. Hashes cover every platform a release was built for, and no
+index is named: whoever installs brings their own.
 """
 
 import os
@@ -44,8 +45,10 @@ def main() -> int:
         return 1
     extras = ("--extra", "dev", "--extra", "spark", "--extra", "lake")
     resolve("dev.txt", *extras, "--all-build-deps")
-    resolve("base.txt", "--constraint", "requirements/dev.txt")
-    resolve("docs.txt", "--extra", "docs", "--constraint", "requirements/dev.txt")
+    pinned = ("--constraint", "requirements/dev.txt")
+    resolve("base.txt", *pinned)
+    resolve("build.txt", "--only-build-deps", "--all-build-deps", *pinned)
+    resolve("docs.txt", "--extra", "docs", *pinned)
     return 0
 
 

@@ -37,7 +37,7 @@ from bench.peers.jars import fetch_kafka
 from bench.peers.measures import Line, Results, Section, from_json, merged, to_json
 from bench.peers.processes import ended_by_signals
 from golden.kafka_tools import REPOSITORY, KafkaJars, KafkaToolError
-from ledgerstone.records.kernels import ensure_compiled
+from ledgerstone.records.kernels import load as load_kernels
 
 CACHE: Final = REPOSITORY / ".cache" / "bench-peers"
 PAGE: Final = REPOSITORY / "docs" / "benchmarks.md"
@@ -104,7 +104,7 @@ def main() -> int:
 
 def run(options: argparse.Namespace, store: Path, command: str) -> list[str]:
     """The sections that failed."""
-    ensure_compiled()
+    load_kernels()
     fetched = fetch_kafka()
     jars = fetched if isinstance(fetched, KafkaJars) else None
     if jars is None:

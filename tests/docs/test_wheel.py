@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +14,12 @@ import pytest
 
 from tests.docs.documents import ROOT
 from tests.kit.broker import STOP_TIMEOUT_S, wait_until
+
+COMPILED = "ledgerstone/records/kernels/compiled"
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the wheel of another family carries other libraries"
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +63,7 @@ def bootstrap(scripts: Path, tmp_path: Path) -> Iterator[str]:
     log_file = tmp_path / "broker.log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            command, stdout=log, stderr=log, cwd=tmp_path, env=_environment()
+            command, stdout=log, stderr=log, cwd=tmp_path, env=_environment(tmp_path)
         )
     try:
         wait_until(lambda: ready.exists() or process.poll() is not None, "the broker is ready", 60)
@@ -67,13 +74,15 @@ def bootstrap(scripts: Path, tmp_path: Path) -> Iterator[str]:
         assert process.wait(STOP_TIMEOUT_S) == 0, log_file.read_text()
 
 
-def _environment() -> dict[str, str]:
-    """Without what would lead Python to the sources, or be taken for settings."""
-    return {
+def _environment(home: Path) -> dict[str, str]:
+    """Without what would lead Python to the sources, or be taken for settings; and without a
+    compiler or anything that was compiled before."""
+    kept = {
         key: value
         for key, value in os.environ.items()
-        if not key.startswith(("KAFKA_", "PYTHONPATH", "VIRTUAL_ENV"))
+        if not key.startswith(("KAFKA_", "LEDGERSTONE_", "PYTHONPATH", "VIRTUAL_ENV", "XDG_"))
     }
+    return {**kept, "HOME": str(home), "PATH": str(home)}
 
 
 def run(scripts: Path, name: str, *words: str, directory: Path) -> str:
@@ -82,7 +91,7 @@ def run(scripts: Path, name: str, *words: str, directory: Path) -> str:
         capture_output=True,
         text=True,
         cwd=directory,
-        env=_environment(),
+        env=_environment(directory),
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -106,6 +115,8 @@ def test_wheel_holds_every_file_of_the_package_that_is_no_document(names: list[s
     ]
 
     assert sorted(set(wanted) - set(names)) == []
+    added = {name for name in set(names) - set(wanted) if ".dist-info/" not in name}
+    assert added == {f"{COMPILED}/kernels-x86-64-{level}.so" for level in ("v2", "v3")}
     assert "ledgerstone/py.typed" in names
 
 
@@ -115,6 +126,25 @@ def test_wheel_carries_templates_assets_and_the_licence(names: list[str]) -> Non
     assert any(name.endswith(".html") for name in web)
     assert any(name.startswith("ledgerstone/web/assets/") for name in web)
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_wheel_is_for_one_family_of_processors_and_every_python(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl")
+
+
+def test_kernels_are_the_ones_the_wheel_carries(scripts: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from ledgerstone.records.kernels import load\n"
+        "report = load()\n"
+        "print(report.compiled, 'llvmlite' in sys.modules, report.path)\n"
+    )
+
+    compiled, has_llvm, path = run(scripts, "python", "-c", program, directory=tmp_path).split()
+
+    assert (compiled, has_llvm) == ("False", "False")
+    assert Path(path).is_relative_to(scripts.parent)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_installed_program_is_the_wheels_own(scripts: Path, tmp_path: Path) -> None:

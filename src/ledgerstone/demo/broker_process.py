@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.demo.errors import DemoFailed
 
-# The first start on a machine compiles kernels.
-START_TIMEOUT_S: Final = 300.0
+START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.02
 _SHOWN_LINES: Final = 8

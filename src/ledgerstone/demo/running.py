@@ -28,6 +28,7 @@ from ledgerstone.demo.sample_history import sample_history
 from ledgerstone.demo.story import Story
 from ledgerstone.demo.table_side import spark_tables
 from ledgerstone.demo.telling import Teller
+from ledgerstone.records.kernels import load as load_kernels
 from ledgerstone.system import SystemClock
 
 _NO_SPARK: Final = "there is no table: {} missing, `pip install '.[spark]'` brings Spark"
@@ -50,6 +51,8 @@ def run_demo(wishes: Wishes, console: Console) -> None:
         # Before anything is started: what somebody typed may be wrong.
         Git(wishes.repository).check()
     with _signals_end_us(), ExitStack() as stack:
+        # Here rather than in the broker, whose words go to a file: it may have to compile them.
+        load_kernels(lambda line: console.print(line, markup=False, highlight=False))
         directory = stack.enter_context(_directory(wishes.keep))
         missing = table_side.missing_for_spark()
         tables = None if missing else stack.enter_context(spark_tables(directory))

@@ -20,6 +20,7 @@ import pyspark
 
 import ledgerstone
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.records.kernels import library_to_carry
 from ledgerstone.spark.java import find_java
 
 LOOPBACK: Final = "127.0.0.1"
@@ -39,7 +40,8 @@ _POLL_S: Final = 0.1
 def package_zip(path: str | Path) -> Path:
     """Writes our packages as `--py-files` and `spark.submit.pyFiles` take them.
 
-    What they need besides, above all pyarrow, has to be installed on the nodes."""
+    What they need besides, above all pyarrow, has to be installed on the nodes. Kernels that were
+    compiled here go along, so that no node compiles."""
     target = Path(path)
     source = Path(ledgerstone.__file__).parent.parent
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -47,6 +49,9 @@ def package_zip(path: str | Path) -> Path:
             for file in sorted((source / package).rglob("*")):
                 if file.is_file() and file.suffix != ".md" and "__pycache__" not in file.parts:
                     archive.write(file, file.relative_to(source))
+        carried = library_to_carry()
+        if carried is not None and carried[0] not in archive.namelist():
+            archive.writestr(*carried)
     return target
 
 

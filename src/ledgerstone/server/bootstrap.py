@@ -22,7 +22,7 @@ from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
 from ledgerstone.metadata.records import bootstrap_records
 from ledgerstone.protocol.message import MetadataRecord
-from ledgerstone.records.kernels import ensure_compiled
+from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.broker import Broker
@@ -190,7 +190,7 @@ async def start_broker(
 ) -> RunningBroker:
     """Listens before the logs are opened, so that a port in use costs nothing."""
     # Now rather than under the first produced batch: the very first time it takes some seconds.
-    ensure_compiled()
+    load()
     sockets = [_listen(listener) for listener in config.listeners]
     http_socket: socket.socket | None = None
     try:

@@ -88,9 +88,11 @@ def _lend(
     *,
     unique: bool = False,
 ) -> "Iterator[LedgerstoneBroker]":
+    from ledgerstone.records.kernels import load
     from ledgerstone.testing.broker import LedgerstoneBroker
     from ledgerstone.testing.settings import as_configs, parse_lines
 
+    load(lambda line: _say(request.config, line))
     try:
         given = parse_lines(request.config.getini("ledgerstone_config"))
     except ValueError as error:
@@ -114,7 +116,11 @@ def _put_away(request: pytest.FixtureRequest, directory: "Path") -> None:
     if isinstance(request.node, pytest.Item):
         # Shown with a failure; a worker of xdist has no other way to say it.
         request.node.add_report_section("teardown", "ledgerstone", text)
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    _say(request.config, text)
+
+
+def _say(config: pytest.Config, text: str) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         reporter.ensure_newline()
-        reporter.write_line(f"ledgerstone: {text}")
+        reporter.write_line(f"ledgerstone: {text}", flush=True)

@@ -21,8 +21,7 @@ from ledgerstone.testing.worker_threads import ThreadedRuntime
 from ledgerstone.web.access import Access
 from ledgerstone.web.site import PageSite
 
-# The kernels are compiled at the very first start on a machine, which takes a while.
-START_TIMEOUT_S: Final = 300.0
+START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
 CALL_TIMEOUT_S: Final = 30.0
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ledgerstone.records.kernels.abi import LANE_WORDS
-from ledgerstone.records.kernels.loader import Kernel, LoadReport, ensure_compiled, kernel, load
+from ledgerstone.records.kernels.abi import LANE_WORDS, Kernel
+from ledgerstone.records.kernels.loader import LoadReport, kernel, library_to_carry, load
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.record import RecordsFacts
 from ledgerstone.types import Buffer
@@ -55,10 +55,10 @@ __all__ = [
     "Rewritten",
     "Scratch",
     "clean_payloads",
-    "ensure_compiled",
     "hash_key",
     "hash_keys",
     "inspect_records",
+    "library_to_carry",
     "load",
     "map_payloads",
     "moved_to_larger",

@@ -3,7 +3,11 @@
 The build turns the types into numba's, the loader into ctypes'; both read this one table.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
+
+# One of them, compiled and called through ctypes.
+Kernel = Callable[..., int]
 
 SYMBOL_PREFIX: Final = "ledgerstone_"
 SOURCE_PACKAGE: Final = "ledgerstone.records.kernels.source"

@@ -1,6 +1,6 @@
 """Where the compiled kernels are kept between processes. Shell: touches the user's cache directory.
 
-A cached object is machine code this process will run, so a directory or file that another user
+A cached library is machine code this process will run, so a directory or file that another user
 could have written is refused. The file format and the rules are in README.md.
 """
 
@@ -15,9 +15,10 @@ import tempfile
 from collections.abc import Iterator
 from typing import Final
 
-MAGIC: Final = b"LSKERN1\n"
+MAGIC: Final = b"LSKERN2\n"
 _LENGTH: Final = struct.Struct(">Q")
 _DIGEST_SIZE: Final = 32
+_TRAILER_SIZE: Final = len(MAGIC) + _LENGTH.size + _DIGEST_SIZE
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -55,28 +56,29 @@ def _check_owner(path: pathlib.Path, status: os.stat_result) -> None:
         raise CacheRefused(f"{path} has mode {stat.S_IMODE(status.st_mode):o}: others may write it")
 
 
-def read_object(path: pathlib.Path) -> bytes | None:
-    """The object in `path`; None if it is missing, damaged, or not ours to trust."""
+def read_image(path: pathlib.Path) -> bytes | None:
+    """The library or object in `path`; None if it is missing, damaged, or not ours to trust."""
     try:
         with path.open("rb") as file:
             _check_owner(path, os.fstat(file.fileno()))
             content = file.read()
     except (OSError, CacheRefused):
         return None
-    start = len(MAGIC) + _LENGTH.size
-    if len(content) < start + _DIGEST_SIZE or content[: len(MAGIC)] != MAGIC:
+    end = len(content) - _TRAILER_SIZE
+    if end < 0 or content[end : end + len(MAGIC)] != MAGIC:
         return None
-    (length,) = _LENGTH.unpack_from(content, len(MAGIC))
-    if length != len(content) - start - _DIGEST_SIZE:
+    if _LENGTH.unpack_from(content, end + len(MAGIC)) != (end,):
         return None
     if hashlib.sha256(content[:-_DIGEST_SIZE]).digest() != content[-_DIGEST_SIZE:]:
         return None
-    return content[start:-_DIGEST_SIZE]
+    return content[:end]
 
 
-def write_object(path: pathlib.Path, image: bytes) -> None:
-    """Replaces `path` atomically: a reader sees the old file, the new one, or none."""
-    content = MAGIC + _LENGTH.pack(len(image)) + image
+def write_image(path: pathlib.Path, image: bytes) -> None:
+    """Replaces `path` atomically: a reader sees the old file, the new one, or none.
+
+    What tells damage stands behind the image, where the linker of a process does not look."""
+    content = image + MAGIC + _LENGTH.pack(len(image))
     content += hashlib.sha256(content).digest()
     # mkstemp makes the file with mode 0600.
     descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
@@ -94,7 +96,7 @@ def write_object(path: pathlib.Path, image: bytes) -> None:
 
 @contextlib.contextmanager
 def one_builder(directory: pathlib.Path) -> Iterator[None]:
-    """Lets one process of this machine compile at a time; the others then find its object."""
+    """Lets one process of this machine compile at a time; the others then find its library."""
     descriptor = os.open(directory / "build.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

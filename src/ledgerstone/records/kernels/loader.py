@@ -1,37 +1,45 @@
-"""Loads the compiled kernels, compiling them first if the cache has none. Shell.
+"""Finds the compiled kernels, or has them compiled, and loads them. Shell.
 
-The one door between records/ and the outside world. A child process compiles (see build.py), so
-this process never imports numba; llvmlite links the object, ctypes calls it and drops the GIL.
+The one door between records/ and the outside world. An installed package carries its kernels; a
+checkout has them compiled once, in a child process (see build.py), and keeps them in the user's
+cache. ctypes calls them and drops the GIL.
 """
 
-import ctypes
 import hashlib
 import importlib.metadata
 import importlib.resources
 import logging
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from importlib.resources.abc import Traversable
+from typing import Final, NamedTuple
 
 from ledgerstone.errors import KernelBuildFailed
 from ledgerstone.records.kernels import cache
-from ledgerstone.records.kernels.abi import KERNELS, SYMBOL_PREFIX
+from ledgerstone.records.kernels.abi import Kernel
+from ledgerstone.records.kernels.library import Linked, link_object, open_library
+from ledgerstone.records.kernels.targets import Target, cpu_flags, target_of
 
 _LOG: Final = logging.getLogger(__name__)
 _BUILD_TIMEOUT_SECONDS: Final = 600
 _STDERR_TAIL: Final = 2000
-
-Kernel = Callable[..., int]
+# The first processor's lines; the rest of the file says the same of the others.
+_CPUINFO_BYTES: Final = 8192
+# What a build depends on beside the sources of the kernels.
+_BUILDERS: Final = ("abi.py", "build.py", "codegen.py", "lowering.py", "targets.py")
+# Where a wheel has its libraries, beside this module.
+PACKAGED: Final = "compiled"
 
 
 class LoadReport(NamedTuple):
-    """What loading took. `path` is the cached object; None if no cache directory was usable."""
+    """What loading took. `path` is the file; None if no cache directory was usable."""
 
     seconds: float
     compiled: bool
@@ -41,17 +49,28 @@ class LoadReport(NamedTuple):
 class Library(NamedTuple):
     kernels: Mapping[str, Kernel]
     report: LoadReport
-    # Own the machine code; the functions above are only addresses into it.
     owners: tuple[object, ...]
+
+
+class Built(NamedTuple):
+    """What the build gave: a library, or an object where the machine has no linker."""
+
+    image: bytes
+    suffix: str  # ".so" or ".o"
+
+
+# Told when somebody has to wait for a build, and when that is over.
+Tell = Callable[[str], None]
 
 
 class Loader:
     """One load per process, whichever thread asks first; a forked child inherits it."""
 
-    def __init__(self, load_library: Callable[[], Library]) -> None:
+    def __init__(self, load_library: Callable[[Tell], Library]) -> None:
         self._load_library = load_library
         self._lock = threading.Lock()
         self._library: Library | None = None
+        self.tell: Tell = _tell
         # A thread of the parent may hold the lock at the moment of a fork.
         os.register_at_fork(after_in_child=self._renew_lock)
 
@@ -64,23 +83,27 @@ class Loader:
             with self._lock:
                 library = self._library
                 if library is None:
-                    library = self._library = self._load_library()
+                    library = self._library = self._load_library(self.tell)
         return library
 
 
-def load() -> LoadReport:
-    """Loads the kernels now instead of at the first call; the report tells what that took."""
+def load(tell: Tell | None = None) -> LoadReport:
+    """Loads the kernels now instead of at the first call; the report tells what that took.
+
+    `tell` hears of a build, which takes some seconds; without it whoever started this process does.
+    """
+    if tell is not None:
+        _LOADER.tell = tell
     return _LOADER.library().report
 
 
-def ensure_compiled() -> None:
-    """Compiles now if nothing is cached, without loading: LLVM alone is 45 MB of a process.
-
-    Only the sources are compared. A cache taken to another processor is noticed when loading."""
-    pattern = f"kernels-{source_fingerprint()}-*.o"
-    directory = cache.cache_directory()
-    if not directory.is_dir() or not any(directory.glob(pattern)):
-        load()
+def _tell(line: str) -> None:
+    """To the log where there is one, else to the terminal: somebody waits."""
+    if _LOG.isEnabledFor(logging.INFO):
+        _LOG.info("%s", line)
+    elif sys.stderr is not None:
+        sys.stderr.write(f"ledgerstone: {line}\n")
+        sys.stderr.flush()
 
 
 def kernel(symbol: str) -> Kernel:
@@ -88,49 +111,136 @@ def kernel(symbol: str) -> Kernel:
     return _LOADER.library().kernels[symbol]
 
 
-def load_library() -> Library:
+def load_library(tell: Tell) -> Library:
     started = time.perf_counter()
-    # Imported here: a process that never calls a kernel should not pay for LLVM.
-    import llvmlite.binding as llvm
+    target = this_target()
+    carried = _packaged(target)
+    if carried is not None:
+        (linked, path), compiled = carried, False
+    else:
+        linked, path, compiled = _cached_or_built(target, tell)
+    seconds = time.perf_counter() - started
+    report = LoadReport(seconds, compiled, None if path is None else str(path))
+    return Library(linked.kernels, report, linked.owners)
 
+
+def this_target() -> Target:
+    return target_of(platform.machine(), _flags)
+
+
+def _flags() -> frozenset[str]:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return cpu_flags(file.read(_CPUINFO_BYTES))
+    except OSError:
+        return frozenset()
+
+
+# -- what a wheel carries -------------------------------------------------------------------------
+
+
+def _packaged(target: Target) -> tuple[Linked, pathlib.Path | None] | None:
+    entry = importlib.resources.files(__package__) / PACKAGED / _file_name(target)
+    if isinstance(entry, pathlib.Path):
+        return (open_library(entry), entry) if entry.is_file() else None
+    return _unpacked(entry) if entry.is_file() else None
+
+
+def _file_name(target: Target) -> str:
+    return f"kernels-{target.name}.so"
+
+
+def library_to_carry() -> tuple[str, bytes] | None:
+    """This process's library and its path in a package that carries it; None where no linker has
+    made one. For an archive of the package that goes to machines like this one."""
+    path = load().path
+    if path is None or not path.endswith(".so"):
+        return None
+    image = cache.read_image(pathlib.Path(path)) or pathlib.Path(path).read_bytes()
+    place = f"{str(__package__).replace('.', '/')}/{PACKAGED}/{_file_name(this_target())}"
+    return place, image
+
+
+def _unpacked(entry: Traversable) -> tuple[Linked, pathlib.Path | None]:
+    """From a package in an archive, as Spark's executors get it: no linker looks in there."""
+    image = entry.read_bytes()
+    name = f"kernels-{hashlib.sha256(image).hexdigest()[:24]}.so"
+    directory = _usable_cache()
+    if directory is None:
+        return _link(Built(image, ".so")), None
+    path = directory / name
+    if cache.read_image(path) != image:
+        cache.write_image(path, image)
+    return open_library(path), path
+
+
+# -- what is compiled here ------------------------------------------------------------------------
+
+
+def _cached_or_built(target: Target, tell: Tell) -> tuple[Linked, pathlib.Path | None, bool]:
+    name = f"kernels-{source_fingerprint()}-{target.name}"
+    directory = _usable_cache()
+    if directory is None:
+        return _link(build(target, tell)), None, True
+    found, compiled = cached_or_built(directory / name, lambda: build(target, tell))
+    path = (directory / name).with_name(name + found.suffix)
+    if found.suffix == ".so" and path.is_file():
+        return open_library(path), path, compiled
+    return _link(found), path, compiled
+
+
+def _usable_cache() -> pathlib.Path | None:
     directory = cache.cache_directory()
     try:
         cache.prepare_directory(directory)
     except cache.CacheRefused as refusal:
         _LOG.warning("kernels not cached reason=%s", refusal)
-        image, compiled, path = build_object(), True, None
-    else:
-        path = directory / f"kernels-{source_fingerprint()}-{machine_fingerprint(llvm)}.o"
-        image, compiled = cached_or_built(path)
-    owners, addresses = _link(llvm, image)
-    seconds = time.perf_counter() - started
-    report = LoadReport(seconds, compiled, None if path is None else str(path))
-    return Library(_prototypes(addresses), report, owners)
+        return None
+    return directory
 
 
-def cached_or_built(path: pathlib.Path) -> tuple[bytes, bool]:
-    image = cache.read_object(path)
-    if image is not None:
-        return image, False
-    with cache.one_builder(path.parent):
-        image = cache.read_object(path)
-        if image is not None:
-            return image, False
-        image = build_object()
+def cached_or_built(stem: pathlib.Path, build_now: Callable[[], Built]) -> tuple[Built, bool]:
+    found = _cached(stem)
+    if found is not None:
+        return found, False
+    with cache.one_builder(stem.parent):
+        found = _cached(stem)
+        if found is not None:
+            return found, False
+        built = build_now()
+        path = stem.with_name(stem.name + built.suffix)
         try:
-            cache.write_object(path, image)
+            cache.write_image(path, built.image)
         except OSError as error:
             _LOG.warning("kernels not cached path=%s reason=%s", path, error)
-        return image, True
+        return built, True
+
+
+def _cached(stem: pathlib.Path) -> Built | None:
+    for suffix in (".so", ".o"):
+        image = cache.read_image(stem.with_name(stem.name + suffix))
+        if image is not None:
+            return Built(image, suffix)
+    return None
+
+
+def _link(built: Built) -> Linked:
+    if built.suffix == ".o":
+        return link_object(built.image)
+    # The file is not needed any more once it is mapped.
+    with tempfile.TemporaryDirectory(prefix="ledgerstone-kernels-") as directory:
+        path = pathlib.Path(directory) / "kernels.so"
+        path.write_bytes(built.image)
+        return open_library(path)
 
 
 def source_fingerprint() -> str:
     """What the machine code says, whatever the machine: our sources, and who compiles them."""
     digest = hashlib.sha256()
     for package_name in ("numba", "llvmlite"):
-        digest.update(importlib.metadata.version(package_name).encode() + b"\0")
+        digest.update(_version(package_name).encode() + b"\0")
     package = importlib.resources.files(__package__)
-    sources = [package / "abi.py", package / "build.py"]
+    sources = [package / name for name in _BUILDERS]
     sources += sorted(
         (entry for entry in (package / "source").iterdir() if entry.name.endswith(".py")),
         key=lambda entry: entry.name,
@@ -140,28 +250,25 @@ def source_fingerprint() -> str:
     return digest.hexdigest()[:24]
 
 
-def machine_fingerprint(llvm: Any) -> str:  # noqa: ANN401 - llvmlite has no types
-    """What the machine code is for: another processor gets a file of its own."""
-    digest = hashlib.sha256()
-    for fact in (
-        llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
-    ):
-        digest.update(fact.encode() + b"\0")
-    return digest.hexdigest()[:8]
+def _version(package_name: str) -> str:
+    try:
+        return importlib.metadata.version(package_name)
+    except importlib.metadata.PackageNotFoundError:
+        raise KernelBuildFailed(
+            f"this installation carries no kernels for {this_target().name}, and {package_name}, "
+            "which compiles them, is missing: pip install 'ledgerstone[kernels]'"
+        ) from None
 
 
-def build_object() -> bytes:
+def build(target: Target, tell: Tell) -> Built:
     """Compiles in a child process; KernelBuildFailed carries what the child said last."""
     started = time.perf_counter()
-    _LOG.info("kernels are being compiled, once for this machine: some seconds")
+    tell("kernels are being compiled, once for this machine: ten to thirty seconds")
     with tempfile.TemporaryDirectory(prefix="ledgerstone-kernels-") as directory:
-        target = pathlib.Path(directory) / "kernels.o"
-        command = [sys.executable, "-P", "-m", "ledgerstone.records.kernels.build", str(target)]
+        command = [sys.executable, "-P", "-m", "ledgerstone.records.kernels.build"]
         try:
             child = subprocess.run(
-                command,
+                [*command, directory, target.name],
                 env=build_environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -173,11 +280,10 @@ def build_object() -> bytes:
         if child.returncode != 0:
             tail = child.stderr.decode(errors="replace")[-_STDERR_TAIL:].strip()
             raise KernelBuildFailed(f"kernel build ended with {child.returncode}: {tail}")
-        image = target.read_bytes()
-    _LOG.info(
-        "kernels compiled seconds=%.1f size_bytes=%d", time.perf_counter() - started, len(image)
-    )
-    return image
+        (made,) = pathlib.Path(directory).iterdir()
+        built = Built(made.read_bytes(), made.suffix)
+    tell(f"kernels compiled in {time.perf_counter() - started:.1f} s")
+    return built
 
 
 def build_environment() -> dict[str, str]:
@@ -186,39 +292,9 @@ def build_environment() -> dict[str, str]:
         name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")
     }
     environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    # So that whatever goes through a set comes out the same way every time.
+    environment["PYTHONHASHSEED"] = "0"
     return environment
-
-
-def _link(llvm: Any, image: bytes) -> tuple[tuple[object, ...], dict[str, int]]:  # noqa: ANN401
-    """Links the object into this process; returns what keeps it there, and the entry points."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    symbols = [SYMBOL_PREFIX + spec.symbol for spec in KERNELS]
-    builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
-    for symbol in symbols:
-        builder.export_symbol(symbol)
-    compiler = llvm.create_lljit_compiler()
-    try:
-        tracker = builder.link(compiler, "ledgerstone_kernels")
-    except RuntimeError as error:
-        raise KernelBuildFailed(f"kernels of {len(image)} bytes do not link: {error}") from error
-    return (tracker, compiler), {symbol: tracker[symbol] for symbol in symbols}
-
-
-def _prototypes(addresses: Mapping[str, int]) -> dict[str, Kernel]:
-    kernels: dict[str, Kernel] = {}
-    for spec in KERNELS:
-        kinds = [
-            ctypes.c_void_p
-            if argument.endswith("*")
-            else ctypes.c_uint64
-            if argument == "u64"
-            else ctypes.c_int64
-            for argument in spec.arguments
-        ]
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)
-        kernels[spec.symbol] = prototype(addresses[SYMBOL_PREFIX + spec.symbol])
-    return kernels
 
 
 _LOADER: Final = Loader(load_library)
