@@ -15,7 +15,7 @@ from ledgerstone.client.producer import NewRecord
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
 from tests.kit.cleaner_api import compact
-from tests.spark.conftest import MakeTopic, Produce
+from tests.spark.conftest import MakeTopic, Produce, Recreate
 from tests.spark.kit import offsets_of, run_until_now, stream
 
 EARLIEST = {"startingOffsets": "earliest"}
@@ -104,6 +104,29 @@ def test_what_was_deleted_while_the_query_was_away_is_data_loss(
     run_until_now(forgiving, tmp_path, seen)
 
     assert seen.all == [(0, 0), (0, 4), (0, 5)]
+
+
+def test_a_topic_that_was_created_again_is_not_taken_for_the_one_that_was_read(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    recreate: Recreate,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("again")
+    seen = Batches()
+    produce(*(NewRecord(topic, None, b"old") for _ in range(4)))
+    run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+    recreate(topic)
+    produce(*(NewRecord(topic, None, b"new") for _ in range(6)))
+
+    with pytest.raises(StreamingQueryException, match="created again: .*checkpointLocation"):
+        run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+    forgiving = stream(spark, broker, topic, failOnDataLoss="false", **EARLIEST)
+    run_until_now(forgiving, tmp_path, seen)
+
+    assert seen.offsets == [[(0, n) for n in range(4)], [(0, n) for n in range(6)]]
 
 
 def test_a_checkpoint_of_sparks_kafka_connector_is_continued(

@@ -139,7 +139,8 @@ def reconcile(
     with _table(pipeline, master) as (spark, target):
         found = reconcile_table(spark, pipeline, target)
         with connect_to(pipeline.source.bootstrap) as client:
-            MissedDeletes(client, pipeline.source, Path(pipeline.work)).settled()
+            watch = MissedDeletes(client, pipeline.source, Path(pipeline.work))
+            watch.settled(target.positions())
     _show_comparison(found, as_json=as_json)
 
 

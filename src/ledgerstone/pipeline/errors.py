@@ -21,3 +21,7 @@ class RecordRefused(PipelineError):
 
 class DeletesMissed(PipelineError):
     """Tombstones were removed from the log before the pipeline had read them."""
+
+
+class TopicChanged(PipelineError):
+    """What is there was made of another topic: one that has another name, or only another id."""

@@ -27,12 +27,19 @@ from ledgerstone.pipeline.bad_records import Letter
 from ledgerstone.pipeline.connecting import connect_to, log_ends
 from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
+from ledgerstone.pipeline.following import (
+    begin_to_follow,
+    check_followed,
+    how_to_begin_anew,
+    topic_now,
+)
 from ledgerstone.pipeline.missed_deletes import MissedDeletes
 from ledgerstone.pipeline.reading import EARLIEST, change_stream, collected
 from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
 from ledgerstone.pipeline.tables.opening import open_target
-from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.pipeline.tables.target import Followed, TableTarget
+from ledgerstone.spark.offsets import topic_ids_in
 from ledgerstone.spark.progress import publish
 from ledgerstone.types import TopicPartition
 
@@ -110,6 +117,8 @@ class PipelineRun:
 
     def _follow(self, client: Client, target: TableTarget, status: RunStatus) -> None:
         pipeline = self._pipeline
+        followed = topic_now(client, pipeline.source.topic)
+        begin_to_follow(pipeline, target, followed)
         producer = Producer(client, ProducerConfig(idempotent=True))
         applier = ChangeApplier(pipeline, target, lambda letters: _send(producer, letters))
         status.positions = dict(applier.positions)
@@ -124,7 +133,9 @@ class PipelineRun:
                 if self._stopped:
                     return
                 self._check_deletes(watch, target, applier, status)
-                ends = batch_ends(checkpoint, batch_id, pipeline.source.topic)
+                ends, read = batch_ends(checkpoint, batch_id, pipeline.source.topic)
+                # The topic may be another one since the run began.
+                check_followed(pipeline, target, read)
                 report = applier.apply(collected(found, pipeline), ends)
                 status.add(report)
                 _publish(client, pipeline, applier.positions)
@@ -213,7 +224,7 @@ class PipelineRun:
             )
         logger.warning("pipeline=%s reconciles: %s", self._pipeline.name, text)
         status.reconciled += reconcile(self._spark, self._pipeline, target).extra
-        watch.settled()
+        watch.settled(applier.positions)
 
 
 def run_pipeline(
@@ -222,16 +233,20 @@ def run_pipeline(
     return PipelineRun(pipeline, spark, once=once, on_batch=on_batch).run()
 
 
-def batch_ends(checkpoint: Path, batch_id: int, topic: str) -> dict[int, int]:
-    """Where a micro-batch ends, from Spark's own log of it.
+def batch_ends(
+    checkpoint: Path, batch_id: int, topic: str
+) -> tuple[dict[int, int], Followed | None]:
+    """Where a micro-batch ends, and of which topic it is, from Spark's own log of it.
 
-    Empty where that cannot be read: then the last records say it."""
+    Nothing where that cannot be read: then the last records say where it ends."""
     try:
         lines = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()
-        ends = json.loads(lines[-1])[topic]
-        return {int(partition): int(offset) for partition, offset in ends.items()}
+        content = json.loads(lines[-1])
+        ends = {int(partition): int(offset) for partition, offset in content[topic].items()}
+        topic_id = topic_ids_in(content).get(topic)
     except (OSError, ValueError, KeyError, IndexError):
-        return {}
+        return {}, None
+    return ends, None if topic_id is None else Followed(topic, topic_id)
 
 
 def _starting(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> dict[int, int]:
@@ -250,8 +265,7 @@ def _check_reach(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> 
             said = "is not there" if end is None else f"ends at {end}"
             raise PipelineError(
                 f"the table has applied {topic}-{partition} up to {position}, and the partition "
-                f"{said}: the topic was deleted and created again, or truncated. Verify the table "
-                "against it, or begin with an empty table"
+                f"{said}: the log was truncated. {how_to_begin_anew(pipeline)}"
             )
 
 

@@ -19,7 +19,7 @@ from ledgerstone.pipeline.canonical import cells_of, checksum
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, Layout
 from ledgerstone.pipeline.tables.merging import bucket_numbers, merged
-from ledgerstone.pipeline.tables.target import Applied, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions
 
 MANIFEST: Final = "_manifest.json"
 VERSION: Final = 1
@@ -73,6 +73,14 @@ class ParquetTable:
 
     def positions(self) -> Positions:
         return {int(each): int(at) for each, at in self.manifest()["positions"].items()}
+
+    def followed(self) -> Followed | None:
+        topic_id = self.manifest().get("topic_id")
+        return None if topic_id is None else Followed(self._topic, topic_id)
+
+    def follow(self, followed: Followed) -> None:
+        manifest = self.manifest()
+        self._commit({**manifest, "topic": followed.topic, "topic_id": followed.topic_id})
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
         return {}

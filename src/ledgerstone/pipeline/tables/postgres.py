@@ -19,7 +19,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.history import versions_of
-from ledgerstone.pipeline.tables.target import Applied, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _STAGED: Final = "pg_temp.ledgerstone_staged"
@@ -46,12 +46,16 @@ class PostgresTable:
 
     def prepare(self) -> None:
         with _said(self._name):
-            self._db.execute(_sql(sql.create_table(self._table, self._layout, self._types)))
             self._db.execute(
                 f"CREATE TABLE IF NOT EXISTS {sql.POSITIONS_TABLE} (table_name text NOT NULL, "
                 "topic text NOT NULL, partition integer NOT NULL, next_offset bigint NOT NULL, "
                 "PRIMARY KEY (table_name, topic, partition))"
             )
+            self._db.execute(
+                f"CREATE TABLE IF NOT EXISTS {sql.TOPICS_TABLE} (table_name text PRIMARY KEY, "
+                "topic text NOT NULL, topic_id text NOT NULL)"
+            )
+            self._create_if_missing()
             found = self._db.execute(
                 "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass "
                 "AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
@@ -64,6 +68,16 @@ class PostgresTable:
                 f"and the definition says {', '.join(self._types)}"
             )
 
+    def _create_if_missing(self) -> None:
+        """Whoever drops the table begins anew, and need not know what else is kept of it."""
+        is_there = self._db.execute("SELECT to_regclass(%s) IS NOT NULL", (self._table,)).fetchone()
+        if is_there == (True,):
+            return
+        with self._db.transaction():
+            for each in (sql.POSITIONS_TABLE, sql.TOPICS_TABLE):
+                self._db.execute(f"DELETE FROM {each} WHERE table_name = %s", (self._name,))
+            self._db.execute(_sql(sql.create_table(self._table, self._layout, self._types)))
+
     def positions(self) -> Positions:
         found = self._db.execute(
             f"SELECT partition, next_offset FROM {sql.POSITIONS_TABLE} "
@@ -71,6 +85,20 @@ class PostgresTable:
             (self._name, self._topic),
         )
         return dict(found.fetchall())
+
+    def followed(self) -> Followed | None:
+        found = self._db.execute(
+            f"SELECT topic, topic_id FROM {sql.TOPICS_TABLE} WHERE table_name = %s", (self._name,)
+        ).fetchone()
+        return None if found is None else Followed(*found)
+
+    def follow(self, followed: Followed) -> None:
+        with _said(self._name):
+            self._db.execute(
+                f"INSERT INTO {sql.TOPICS_TABLE} VALUES (%s, %s, %s) ON CONFLICT (table_name) "
+                "DO UPDATE SET topic = excluded.topic, topic_id = excluded.topic_id",
+                (self._name, *followed),
+            )
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
         """PostgreSQL's text holds every character but one."""

@@ -7,11 +7,19 @@ once. One process at a time writes; the runner holds a lock.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 Positions = dict[int, int]  # partition: next offset
+
+
+class Followed(NamedTuple):
+    """Which topic the positions of a table are of. A topic that was deleted and created again has
+    the same name and another id."""
+
+    topic: str
+    topic_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +33,18 @@ class Applied:
 
 class TableTarget(Protocol):
     def prepare(self) -> None:
-        """Makes what is missing; refuses a table that has other columns."""
+        """Makes what is missing; refuses a table that has other columns.
+
+        A table that has to be made has come nowhere, whatever is noted about an earlier one."""
 
     def positions(self) -> Positions:
         """Behind the last record applied, per partition of the topic; empty if none was."""
+
+    def followed(self) -> Followed | None:
+        """As `follow` noted it; None if it never was."""
+
+    def follow(self, followed: Followed) -> None:
+        """Notes the topic, for good, before anything of it is applied."""
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
         """Rows of the changes that this target cannot hold, with the reason."""
