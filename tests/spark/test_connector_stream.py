@@ -63,6 +63,34 @@ def test_limits_and_restarts_lose_and_repeat_nothing(
     assert {each.partition: done.offset for each, done in committed.items()} == {0: 12, 1: 12}
 
 
+def test_a_limit_in_bytes_holds_for_records_of_any_size(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("bytes", partitions=2)
+    sizes = [100] * 40 + [50_000] * 30 + [100] * 40
+    records = [NewRecord(topic, None, b"x" * size, partition=0) for size in sizes]
+    for start in range(0, len(records), 5):
+        produce(*records[start : start + 5])
+    produce(NewRecord(topic, None, b"few", partition=1))
+    seen = Batches()
+    found: list[int] = []
+
+    def each(frame: DataFrame, batch_id: int) -> None:
+        seen(frame, batch_id)
+        found.append(frame.selectExpr("coalesce(sum(length(value)), 0)").first()[0])  # type: ignore[index]
+
+    limits = {"maxBytesPerTrigger": "500000", "maxOffsetsPerTrigger": "100"}
+    run_until_now(stream(spark, broker, topic, **EARLIEST, **limits), tmp_path, each)
+
+    assert seen.all == [(0, n) for n in range(len(sizes))] + [(1, 0)]
+    assert max(found) <= 2 * 500_000
+    assert 3 <= len(found) <= 12
+
+
 def test_a_new_partition_is_read_from_its_start(
     spark: SparkSession,
     broker: BrokerProcess,
@@ -121,7 +149,7 @@ def test_a_topic_that_was_created_again_is_not_taken_for_the_one_that_was_read(
     recreate(topic)
     produce(*(NewRecord(topic, None, b"new") for _ in range(6)))
 
-    with pytest.raises(StreamingQueryException, match="created again: .*checkpointLocation"):
+    with pytest.raises(StreamingQueryException, match=r"created again: .*checkpointLocation"):
         run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
     forgiving = stream(spark, broker, topic, failOnDataLoss="false", **EARLIEST)
     run_until_now(forgiving, tmp_path, seen)

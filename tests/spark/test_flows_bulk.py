@@ -150,7 +150,7 @@ def test_a_topic_that_was_created_again_is_not_mixed_into_its_copy(
     produce(*[NewRecord(topic, b"new%d" % n, b"v") for n in range(6)])
 
     for command in (lambda: mirror_round(spark, mirror), lambda: verify_mirror(mirror)):
-        with pytest.raises(PipelineError, match="created again: .* another work directory"):
+        with pytest.raises(PipelineError, match=r"created again: .* another work directory"):
             command()
 
     with connect_to(other.bootstrap) as target:

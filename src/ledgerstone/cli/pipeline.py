@@ -3,11 +3,10 @@
 Definitions, options, JSON fields and exit codes are in docs/pipeline.md.
 """
 
-import logging
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -19,6 +18,7 @@ from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import JsonOption
 from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
 from ledgerstone.cli.pipeline_state import restore, snapshot
+from ledgerstone.cli.spark_session import ConfOption, spark_session
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import load_definition
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ledgerstone.pipeline.applying import BatchReport
+    from ledgerstone.pipeline.runner import PipelineRun
     from ledgerstone.pipeline.state.comparing import Comparison
     from ledgerstone.pipeline.status import RunStatus
     from ledgerstone.pipeline.tables.target import TableTarget
@@ -53,11 +54,13 @@ def run(
         bool, typer.Option("--once", help="Up to the present end of the topic, then stop.")
     ] = False,
     master: MasterOption = None,
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
     """Follow the topic: apply what is new, from where the table is."""
     pipeline = load_definition(definition)
     from ledgerstone.pipeline.runner import PipelineRun
+    from ledgerstone.pipeline.status import check_free
 
     def show(batch: "BatchReport", status: "RunStatus") -> None:
         if as_json:
@@ -69,11 +72,29 @@ def run(
             )
         flush()
 
-    running = PipelineRun(pipeline, _session(pipeline, master), once=once, on_batch=show)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: running.stop())
-    status = running.run()
+    check_free(Path(pipeline.work))
+    with _session(pipeline, master, conf) as spark:
+        running = PipelineRun(pipeline, spark, once=once, on_batch=show)
+        signals = _stopped_by_signals(running)
+        status = running.run()
     _show_status(asdict(status), as_json=as_json)
+    if once and signals:
+        # It was to come to the end and has not; a program that asked for it has to know.
+        raise typer.Exit(128 + signals[0])
+
+
+def _stopped_by_signals(running: "PipelineRun") -> list[int]:
+    """The signals that came. The first ends the run after its transaction, the next at once."""
+    came: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        came.append(number)
+        running.stop()
+        signal.signal(number, signal.SIG_DFL)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, stop)
+    return came
 
 
 @app.command()
@@ -113,13 +134,14 @@ def verify(
         bool, typer.Option("--repair", help="Make the table what the topic says.")
     ] = False,
     master: MasterOption = None,
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
     """Hold the table against the topic, key by key."""
     from ledgerstone.pipeline.state.verify import verify as verify_table
 
     pipeline = load_definition(definition)
-    with _table(pipeline, master) as (spark, target):
+    with _table(pipeline, master, conf) as (spark, target):
         found = verify_table(spark, pipeline, target, repair=repair)
     _show_comparison(found, as_json=as_json)
     if not found.is_equal and not repair:
@@ -128,7 +150,10 @@ def verify(
 
 @app.command()
 def reconcile(
-    definition: DefinitionArgument, master: MasterOption = None, as_json: JsonOption = False
+    definition: DefinitionArgument,
+    master: MasterOption = None,
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
+    as_json: JsonOption = False,
 ) -> None:
     """Delete rows whose tombstone was missed."""
     from ledgerstone.pipeline.connecting import connect_to
@@ -136,7 +161,7 @@ def reconcile(
     from ledgerstone.pipeline.state.reconcile import reconcile as reconcile_table
 
     pipeline = load_definition(definition)
-    with _table(pipeline, master) as (spark, target):
+    with _table(pipeline, master, conf) as (spark, target):
         found = reconcile_table(spark, pipeline, target)
         with connect_to(pipeline.source.bootstrap) as client:
             watch = MissedDeletes(client, pipeline.source, Path(pipeline.work))
@@ -147,28 +172,33 @@ def reconcile(
 # -- what they share --------------------------------------------------------------------------
 
 
-def _session(pipeline: Pipeline, master: str | None) -> "SparkSession":
-    import ledgerstone.spark
-
-    # Spark's own warnings are about Spark; errors still come.
-    conf = {"spark.log.level": "ERROR"}
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    return ledgerstone.spark.session(
-        f"pipeline {pipeline.name}", master=master or pipeline.master, conf=conf
+def _session(
+    pipeline: Pipeline, master: str | None, given: list[str]
+) -> "AbstractContextManager[SparkSession]":
+    return spark_session(
+        f"pipeline {pipeline.name}",
+        master or pipeline.master,
+        conf=pipeline.spark,
+        given=given,
+        work=Path(pipeline.work),
     )
 
 
 @contextmanager
-def _table(pipeline: Pipeline, master: str | None) -> "Iterator[tuple[SparkSession, TableTarget]]":
+def _table(
+    pipeline: Pipeline, master: str | None, given: list[str]
+) -> "Iterator[tuple[SparkSession, TableTarget]]":
     """The table of a pipeline that nobody else runs meanwhile, and a session."""
     from ledgerstone.pipeline.status import held
     from ledgerstone.pipeline.tables.opening import open_target
 
-    with held(Path(pipeline.work)):
-        spark = _session(pipeline, master)
-        with closing(open_target(pipeline, spark=spark)) as target:
-            target.prepare()
-            yield spark, target
+    with (
+        held(Path(pipeline.work)),
+        _session(pipeline, master, given) as spark,
+        closing(open_target(pipeline, spark=spark)) as target,
+    ):
+        target.prepare()
+        yield spark, target
 
 
 def _lag(pipeline: Pipeline, status: dict[str, Any]) -> int | None:

@@ -27,6 +27,8 @@ from ledgerstone.pipeline.errors import DefinitionError
 E = TypeVar("E", bound=Enum)
 
 DEFAULT_BATCH_OFFSETS: Final = 500_000
+# Of the driver's default of 1 GiB, which holds a micro-batch more than once on its way.
+DEFAULT_BATCH_BYTES: Final = 64 << 20
 DEFAULT_BUCKETS: Final = 8
 DEFAULT_BULK_ROWS: Final = 200_000
 # What PostgreSQL keeps of a name; longer ones would be cut, and two could become one.
@@ -127,6 +129,7 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
         target=_target(top.section("table"), name),
         work=top.text("work", f".ledgerstone/{name}"),
         master=top.text("master", "local[*]"),
+        spark=_spark(top),
         every_ms=_duration(top, "every", 1_000),
     )
     top.done()
@@ -146,6 +149,7 @@ def _source(section: _Section, name: str) -> Source:
         topic=topic,
         group=section.text("group", f"ledgerstone-pipeline-{name}"),
         max_offsets_per_batch=section.count("max_offsets_per_batch", DEFAULT_BATCH_OFFSETS),
+        max_bytes_per_batch=section.count("max_bytes_per_batch", DEFAULT_BATCH_BYTES, minimum=1024),
         on_missed_tombstones=section.one_of(
             "on_missed_tombstones", OnMissedTombstones, OnMissedTombstones.FAIL
         ),
@@ -154,6 +158,26 @@ def _source(section: _Section, name: str) -> Source:
     )
     section.done()
     return source
+
+
+def _spark(top: _Section) -> dict[str, str]:
+    """Spark's own names and words; Spark refuses what it does not know of the latter."""
+    content = top.get("spark")
+    if content is None:
+        return {}
+    if not isinstance(content, Mapping):
+        raise top.refuse("spark", "settings like spark.driver.memory: 2g are expected")
+    found = {}
+    for name, value in content.items():
+        key = f"spark.{name}"
+        if not isinstance(name, str) or not name.startswith("spark."):
+            raise DefinitionError("spark", name, "names of Spark's settings begin with spark.")
+        if name == "spark.master":
+            raise DefinitionError(key, value, "say it as master")
+        if not isinstance(value, str | int | float):
+            raise DefinitionError(key, value, "text, a number, true or false is expected")
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
 
 
 def _dead_letter_topic(top: _Section, policy: OnBadRecord) -> str | None:

@@ -5,7 +5,6 @@ from ledgerstone.errors import LedgerstoneError
 HOW_TO_GO_ON = "set failOnDataLoss=false to go on without it"
 
 
-
 def said_recreated(topic: str, before: str, now: str) -> str:
     return f"topic {topic} was deleted and created again: its id was {before} and is {now}"
 

@@ -40,7 +40,8 @@ def windows(
 ) -> Iterator[Fetched]:
     """Whole batches that hold the range; the first and the last may reach beyond it.
 
-    With a `topic_id`, records of another topic of the same name are refused. Nobody else may use the client until this has ended or is closed."""
+    With a `topic_id`, records of another topic of the same name are refused. Nobody else may use
+    the client until this has ended or is closed."""
     config = FetchConfig(
         max_bytes=fetch_bytes,
         partition_max_bytes=fetch_bytes,

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
@@ -38,6 +39,7 @@ from ledgerstone.spark.positions import offsets_at, partitions_of, resolve, topi
 from ledgerstone.spark.progress import publish
 from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import ReadOptions
+from ledgerstone.spark.sampling import bytes_limited
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.tombstone_watch import TombstoneWatch
 from ledgerstone.spark.worker import connect, settle
@@ -144,12 +146,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if waiting:
             self._last_batch_ms = now_ms
         if isinstance(limit, ReadMaxRows):
-            return limited(begin, end, limit.max_rows)
+            end = limited(begin, end, limit.max_rows)
+        if isinstance(limit, ReadMaxRows | ReadMaxBytes) and admission.max_bytes is not None:
+            isolation = self.options.rows.isolation
+            return bytes_limited(client, begin, end, admission.max_bytes, isolation)
         return dict(end)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        max_offsets = self.options.admission.max_offsets
-        return ReadAllAvailable() if max_offsets is None else ReadMaxRows(max_offsets)
+        """Spark takes one; the other is added where a batch is planned."""
+        admission = self.options.admission
+        if admission.max_offsets is not None:
+            return ReadMaxRows(admission.max_offsets)
+        if admission.max_bytes is not None:
+            return ReadMaxBytes(admission.max_bytes)
+        return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._frozen = self._latest_offsets()

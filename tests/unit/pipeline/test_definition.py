@@ -58,6 +58,22 @@ table: {type: sqlite, path: data/people.db, deletes: soft}
     assert pipeline.work == str(tmp_path / ".ledgerstone/people")
 
 
+def test_settings_of_spark_are_taken_by_their_own_names() -> None:
+    said = {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": 4,
+        "spark.ui.enabled": True,
+    }
+
+    pipeline = define(content(spark=said), directory=Path())
+
+    assert pipeline.spark == {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.x": "true",
+    }
+
+
 def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
     file = tmp_path / "people.py"
     file.write_text(f"pipeline = {content()!r}", encoding="utf-8")
@@ -86,6 +102,11 @@ def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
         ({"dead_letter_topic": "x"}, "goes with on_bad_record: dead_letter"),
         ({"every": "soon"}, "every: 'soon': a duration"),
         ({"source": []}, r"source: \[\]: a mapping"),
+        ({"spark": "2g"}, "spark: '2g': settings like spark.driver.memory: 2g"),
+        ({"spark": {"driver.memory": "2g"}}, "spark: 'driver.memory': names of Spark's settings"),
+        ({"spark": {"spark.master": "x"}}, "spark.spark.master: 'x': say it as master"),
+        ({"spark": {"spark.x": [1]}}, "text, a number, true or false"),
+        ({"source__max_bytes_per_batch": 5}, "source.max_bytes_per_batch: 5"),
     ],
 )
 def test_definition_is_refused_with_the_key_to_blame(changes: dict[str, Any], message: str) -> None:

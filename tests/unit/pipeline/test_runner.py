@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ledgerstone.pipeline.runner import _said, batch_ends
+from ledgerstone.pipeline.runner import batch_ends
 from ledgerstone.pipeline.tables.target import Followed
 
 
@@ -17,18 +17,3 @@ def test_ends_of_a_batch_come_from_sparks_log(tmp_path: Path) -> None:
     assert batch_ends(tmp_path, 5, "people") == ({0: 9}, Followed("people", "ID"))
     assert batch_ends(tmp_path, 4, "people") == ({}, None)
     assert batch_ends(tmp_path, 3, "other") == ({}, None)
-
-
-def test_our_words_are_found_in_what_spark_makes_of_them() -> None:
-    text = """[STREAM_FAILED] Query terminated with exception: Error from Python worker:
-Traceback (most recent call last):
-  File "x.py", line 1, in <module>
-ledgerstone.spark.errors.DataLoss: people-0 begins at 9, but was read up to 3
-=== Streaming Query ===
-Identifier: people
-"""
-
-    assert _said(text) == "DataLoss: people-0 begins at 9, but was read up to 3"
-    assert _said("[STREAM_FAILED] Nothing of ours\nIdentifier: x") == (
-        "[STREAM_FAILED] Nothing of ours"
-    )

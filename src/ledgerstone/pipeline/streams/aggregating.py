@@ -8,7 +8,7 @@ that changed go to a compacted topic, an empty group as a tombstone.
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
 from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.definition_reading import DEFAULT_BATCH_BYTES, DEFAULT_BATCH_OFFSETS
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.frames import Topic, ktable_changes
 from ledgerstone.pipeline.streams.totals import Aggregate, TableRow, TotalsStore
@@ -53,12 +54,21 @@ def aggregate_table(
 
     trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
-        needed_columns(ktable_changes(spark, grouped.source), grouped)
+        needed_columns(ktable_changes(spark, _limited(grouped.source)), grouped)
         .writeStream.foreachBatch(each_batch)
         .option("checkpointLocation", str(work / "checkpoint"))
         .trigger(**trigger)
         .start()
     )
+
+
+def _limited(topic: Topic) -> Topic:
+    """A micro-batch comes to the driver: without a limit the first one is the whole topic."""
+    limits = {
+        "maxOffsetsPerTrigger": str(DEFAULT_BATCH_OFFSETS),
+        "maxBytesPerTrigger": str(DEFAULT_BATCH_BYTES),
+    }
+    return replace(topic, options={**limits, **topic.options})
 
 
 def needed_columns(changes: DataFrame, grouped: GroupedTable) -> DataFrame:
