@@ -63,6 +63,19 @@ def test_limits_and_restarts_lose_and_repeat_nothing(
     assert {each.partition: done.offset for each, done in committed.items()} == {0: 12, 1: 12}
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [("endingOffsets", "a stream has no end"), ("kafka.security.protocol", "plain text only")],
+)
+def test_options_that_a_stream_refuses_are_told(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, option: str, message: str
+) -> None:
+    frame = stream(spark, broker, "none", **{option: "latest"})
+
+    with pytest.raises(StreamingQueryException, match=message):
+        run_until_now(frame, tmp_path, Batches())
+
+
 def test_a_limit_in_bytes_holds_for_records_of_any_size(
     spark: SparkSession,
     broker: BrokerProcess,

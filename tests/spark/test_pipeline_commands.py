@@ -2,7 +2,9 @@
 
 import json
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,58 @@ def test_reconcile_lets_the_next_run_go_on(
 
     assert (first.code, refused.code, reconciled.code) == (0, 1, 0), (first, refused, reconciled)
     assert "ledgerstone pipeline reconcile" in refused.stderr
-    assert json.loads(reconciled.stdout)["extra"] == 1
+    assert json.loads(reconciled.stdout)["deleted_rows"] == 1
     assert (second.code, second.stderr) == (0, "")
     assert json.loads(second.stdout.splitlines()[-1])["state"] == "finished"
+
+
+def test_repair_says_what_it_did_and_what_is_there_now(
+    make_topic: MakeTopic,
+    produce: Produce,
+    definition: Definition,
+    pipeline: Callable[..., Done],
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("repaired", cleanup_policy="compact")
+    file = definition(topic)
+    produce(*(NewRecord(topic, b"%d" % n, b"1") for n in range(3)))
+    assert pipeline("run", file, "--once").code == 0
+    with closing(sqlite3.connect(tmp_path / "table.db")) as db, db:
+        db.execute("DELETE FROM people WHERE id = '1'")
+        db.execute("UPDATE people SET said = 'wrong' WHERE id = '2'")
+
+    differs = pipeline("verify", file, "--json")
+    repaired = pipeline("verify", file, "--repair", "--json")
+    in_words = pipeline("verify", file)
+
+    assert (differs.code, json.loads(differs.stdout)["is_equal"]) == (3, False)
+    said = json.loads(repaired.stdout)
+    assert (repaired.code, said["is_equal"]) == (0, True)
+    assert said["repaired"] == {"missing": 1, "extra": 0, "stale": 1}
+    assert (in_words.code, "is_equal         True" in in_words.stdout) == (0, True)
+
+
+def test_status_tells_the_lag_of_the_table_whatever_the_last_run_wrote_down(
+    make_topic: MakeTopic,
+    produce: Produce,
+    definition: Definition,
+    pipeline: Callable[..., Done],
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("status")
+    file = definition(topic, work="work")
+    produce(*(NewRecord(topic, b"%d" % n, b"1") for n in range(3)))
+    nothing = pipeline("status", file)
+    assert pipeline("run", file, "--once").code == 0
+    produce(NewRecord(topic, b"late", b"1"))
+    path = tmp_path / "work" / "status.json"
+    # As a run leaves it that is killed between the table's commit and its own note.
+    path.write_text(json.dumps({**json.loads(path.read_text()), "positions": {}}))
+
+    status = json.loads(pipeline("status", file, "--json").stdout)
+    path.unlink()
+    without = json.loads(pipeline("status", file, "--json").stdout)
+
+    assert "has not run yet" in nothing.stdout
+    assert (status["positions"], status["lag"]) == ({"0": 3}, 1)
+    assert (without["positions"], without["lag"]) == ({"0": 3}, 1)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ledgerstone.pipeline.runner import PipelineRun
     from ledgerstone.pipeline.state.comparing import Comparison
     from ledgerstone.pipeline.status import RunStatus
-    from ledgerstone.pipeline.tables.target import TableTarget
+    from ledgerstone.pipeline.tables.target import Positions, TableTarget
 
 DIFFERS_EXIT: Final = 3
 
@@ -100,8 +100,13 @@ def _stopped_by_signals(running: "PipelineRun") -> list[int]:
 @app.command()
 def validate(definition: DefinitionArgument) -> None:
     """Check a definition without touching anything."""
+    from ledgerstone.pipeline.tables.opening import check_drivers
+
     pipeline = load_definition(definition)
-    write_line(f"{printable(pipeline.name)}: {len(pipeline.columns)} columns, good")
+    check_drivers(pipeline)
+    target = pipeline.target
+    table = f"{target.type.value} table {printable(target.name)}"
+    write_line(f"{printable(pipeline.name)}: {table}, {len(pipeline.columns)} columns, good")
 
 
 @app.command(name="explain")
@@ -120,11 +125,15 @@ def show_status(definition: DefinitionArgument, as_json: JsonOption = False) -> 
     from ledgerstone.pipeline.status import read_status
 
     pipeline = load_definition(definition)
-    status = read_status(Path(pipeline.work))
-    if status is None:
+    status = read_status(Path(pipeline.work)) or {}
+    # What a run wrote down is as old as its last batch; the table is what it is.
+    positions = _positions(pipeline)
+    if positions is not None:
+        status["positions"] = positions
+    if not status.get("positions") and "state" not in status:
         write_line(f"{printable(pipeline.name)} has not run yet")
         return
-    _show_status({**status, "lag": _lag(pipeline, status)}, as_json=as_json)
+    _show_status({**status, "lag": _lag(pipeline, status["positions"])}, as_json=as_json)
 
 
 @app.command()
@@ -138,13 +147,19 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Hold the table against the topic, key by key."""
+    from ledgerstone.pipeline.state.comparing import DIFFERENCES
     from ledgerstone.pipeline.state.verify import verify as verify_table
 
     pipeline = load_definition(definition)
+    repaired = None
     with _table(pipeline, master, conf) as (spark, target):
         found = verify_table(spark, pipeline, target, repair=repair)
-    _show_comparison(found, as_json=as_json)
-    if not found.is_equal and not repair:
+        if repair and not found.is_equal:
+            # What was wrong, and then what is there now: the table is looked at again.
+            repaired = {name: getattr(found, name) for name in DIFFERENCES}
+            found = verify_table(spark, pipeline, target)
+    _show_comparison(found, repaired, as_json=as_json)
+    if not found.is_equal:
         raise typer.Exit(DIFFERS_EXIT)
 
 
@@ -166,7 +181,10 @@ def reconcile(
         with connect_to(pipeline.source.bootstrap) as client:
             watch = MissedDeletes(client, pipeline.source, Path(pipeline.work))
             watch.settled(target.positions())
-    _show_comparison(found, as_json=as_json)
+    # The rest is not its business: a row that is missing or stale is read on, or `verify`s.
+    left = {name: getattr(found, name) for name in ("live", "missing", "stale", "pending")}
+    _show_status({"deleted_rows": found.extra, **left}, as_json=as_json)
+    flush()
 
 
 # -- what they share --------------------------------------------------------------------------
@@ -201,18 +219,33 @@ def _table(
         yield spark, target
 
 
-def _lag(pipeline: Pipeline, status: dict[str, Any]) -> int | None:
+def _positions(pipeline: Pipeline) -> "Positions | None":
     from ledgerstone.errors import LedgerstoneError
-    from ledgerstone.pipeline.connecting import connect_to, log_ends
+    from ledgerstone.pipeline.tables.opening import positions_of
+
+    try:
+        return positions_of(pipeline)
+    except LedgerstoneError as error:
+        said = f"the table cannot be asked, positions are those of the last run: {error}"
+        sys.stderr.write(f"ledgerstone: {printable(said)}\n")
+        return None
+
+
+def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
+    """Records that the table has yet to see: from where it is, or else from the start of the
+    log."""
+    from ledgerstone.errors import LedgerstoneError
+    from ledgerstone.pipeline.connecting import connect_to, log_ends, log_starts
 
     try:
         with connect_to(pipeline.source.bootstrap) as client:
             ends = log_ends(client, pipeline.source.topic)
+            starts = log_starts(client, pipeline.source.topic)
     except LedgerstoneError as error:
         sys.stderr.write(f"ledgerstone: the lag is not known: {printable(str(error))}\n")
         return None
-    at = {int(each): int(offset) for each, offset in status["positions"].items()}
-    return sum(max(end - at.get(each, 0), 0) for each, end in ends.items())
+    at = {int(each): int(offset) for each, offset in positions.items()}
+    return sum(max(end - at.get(each, starts[each]), 0) for each, end in ends.items())
 
 
 def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
@@ -225,7 +258,9 @@ def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
     flush()
 
 
-def _show_comparison(found: "Comparison", *, as_json: bool) -> None:
+def _show_comparison(
+    found: "Comparison", repaired: dict[str, int] | None, *, as_json: bool
+) -> None:
     counts = {
         name: getattr(found, name)
         for name in (
@@ -235,8 +270,12 @@ def _show_comparison(found: "Comparison", *, as_json: bool) -> None:
     }
     if as_json:
         partitions = [asdict(each) for each in found.partitions]
-        write_json({**counts, "partitions": partitions, "examples": list(found.examples)})
+        also = {} if repaired is None else {"repaired": repaired}
+        write_json({**also, **counts, "partitions": partitions, "examples": list(found.examples)})
     else:
+        if repaired is not None:
+            said = ", ".join(f"{count} {name}" for name, count in repaired.items())
+            write_line(f"{'repaired':16} {said}")
         for name, value in counts.items():
             write_line(f"{name:16} {value}")
         for each in found.partitions:

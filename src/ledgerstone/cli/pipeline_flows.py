@@ -126,6 +126,9 @@ def mirror(
     group: Annotated[
         list[str], typer.Option("--group", help="A group whose place is translated.")
     ] = [],  # noqa: B006 - typer copies it
+    max_offsets: Annotated[
+        int, typer.Option("--max-offsets", min=1, help="Of a partition in a round.")
+    ] = 1_000_000,
     verify: Annotated[bool, typer.Option("--verify", help="Fold both sides and compare.")] = False,
     once: OnceOption = False,
     every: EveryOption = 5.0,
@@ -143,6 +146,7 @@ def mirror(
         topics={name: copy or name for name, _, copy in names},
         work=str(work),
         groups=group,
+        max_offsets=max_offsets,
     )
 
     def round_() -> None:

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.errors import LedgerstoneError
 from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss, TopicRecreated, said_recreated
 from ledgerstone.spark.offsets import (
     EARLIEST,
@@ -237,3 +238,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """For tasks: everything but the connection."""
         return {**self.__dict__, "_client": None}
+
+
+class RefusedStream(DataSourceStreamReader):
+    """A stream whose options say what cannot be; whatever is asked first is told why."""
+
+    def __init__(self, error: LedgerstoneError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> OffsetJson:  # noqa: N802
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetJson:  # noqa: N802
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._error

@@ -3,6 +3,7 @@
 import random
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions
 from ledgerstone.pipeline.definition import Deletes, Pipeline, TargetType
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.pipeline.tables.opening import check_drivers, open_target, positions_of
 from ledgerstone.pipeline.tables.sqlite import SqliteTable
 from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
@@ -149,6 +150,44 @@ def test_positions_move_without_any_change(target: str, location: str) -> None:
     with opened(pipeline) as table:
         assert table.positions() == {0: 17, 4: 2}
         assert table_rows(table.rows()) == []
+
+
+@pytest.mark.parametrize("deletes", [each.value for each in Deletes])
+@pytest.mark.parametrize("target", TARGETS)
+def test_changes_are_counted_alike(target: str, location: str, deletes: str) -> None:
+    pipeline = pipeline_of(target, location, deletes)
+    with opened(pipeline) as table:
+        first = table.apply(
+            changes_of(pipeline, [Record(0, 0, b"a", b"1", 9), Record(0, 1, b"b", b"1", 9)]), {0: 2}
+        )
+        # One has a row, the other never had.
+        second = table.apply(
+            changes_of(pipeline, [Record(0, 2, b"a", None, 9), Record(0, 3, b"c", None, 9)]), {0: 4}
+        )
+
+    assert (first.upserts, first.deletes) == (2, 0)
+    assert (second.upserts, second.deletes) == (0, 2)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_positions_of_a_table_that_is_not_there_are_none(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location)
+
+    before = positions_of(pipeline)
+    with opened(pipeline) as table:
+        apply(pipeline, table, [Record(0, 7, b"a", b"1", 9)])
+
+    assert (before, positions_of(pipeline)) == ({}, {0: 8})
+
+
+@pytest.mark.parametrize(("target", "driver"), [("delta", "deltalake"), ("postgres", "psycopg")])
+def test_driver_that_is_not_installed_is_named(
+    target: str, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, driver, None)
+
+    with pytest.raises(PipelineError, match=rf"{driver} is not installed: .*ledgerstone\[lake\]"):
+        check_drivers(pipeline_of(target, "x"))
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import CommitProperties, Transaction
@@ -31,7 +30,7 @@ from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.delta_buckets import BUCKET, RunJobs, rewrite_buckets, run_here
 from ledgerstone.pipeline.tables.history import versions_of
 from ledgerstone.pipeline.tables.merging import bucket_numbers
-from ledgerstone.pipeline.tables.target import Applied, Followed, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
 _ROWS_AT_ONCE: Final = 1 << 16
 # A topic has at most as many partitions as we ask the table about.
@@ -96,6 +95,8 @@ class DeltaTarget:
         return self._table
 
     def positions(self) -> Positions:
+        if self._table is None and not DeltaTable.is_deltatable(self._uri):
+            return {}
         table = self._current()
         counted = table.transaction_version(f"{self._app}/partitions")
         found: Positions = {}
@@ -149,9 +150,7 @@ class DeltaTarget:
         except (DeltaError, OSError) as error:
             self._table = None
             raise PipelineError(f"the Delta table {self._uri}: {error}") from error
-        deletes = int(pc.sum(changes.column(DELETED)).as_py() or 0)
-        version = self._current().version()
-        return Applied(upserts=changes.num_rows - deletes, deletes=deletes, version=version)
+        return applied(changes, self._current().version())
 
     def _merge(
         self, table: DeltaTable, changes: pa.Table, commit: CommitProperties, *, forced: bool

@@ -19,7 +19,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.history import versions_of
-from ledgerstone.pipeline.tables.target import Applied, Followed, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _STAGED: Final = "pg_temp.ledgerstone_staged"
@@ -79,6 +79,9 @@ class PostgresTable:
             self._db.execute(_sql(sql.create_table(self._table, self._layout, self._types)))
 
     def positions(self) -> Positions:
+        is_there = self._db.execute("SELECT to_regclass(%s)", (sql.POSITIONS_TABLE,)).fetchone()
+        if is_there == (None,):
+            return {}
         found = self._db.execute(
             f"SELECT partition, next_offset FROM {sql.POSITIONS_TABLE} "
             "WHERE table_name = %s AND topic = %s ORDER BY partition",
@@ -119,26 +122,24 @@ class PostgresTable:
     def _write(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
         with _said(self._name), self._db.transaction(), self._db.cursor() as cursor:
             if self._layout.deletes is Deletes.HISTORY:
-                applied = self._write_versions(cursor, changes)
+                self._write_versions(cursor, changes)
             else:
-                applied = self._write_latest(cursor, changes, forced=forced)
+                self._write_latest(cursor, changes, forced=forced)
             cursor.executemany(
                 f"INSERT INTO {sql.POSITIONS_TABLE} VALUES (%s, %s, %s, %s) ON CONFLICT "
                 "(table_name, topic, partition) DO UPDATE SET next_offset = excluded.next_offset",
                 [(self._name, self._topic, each, at) for each, at in sorted(positions.items())],
             )
-        return applied
+        return applied(changes)
 
     def _write_latest(
         self, cursor: "psycopg.Cursor[Any]", changes: pa.Table, *, forced: bool
-    ) -> Applied:
+    ) -> None:
         layout = self._layout
         columns = [*layout.key_names, *layout.content_names]
         staged = changes.select([*columns, DELETED])
         self._stage(cursor, _STAGED, staged, {**self._types, DELETED: "boolean"})
-        deletes = int(pc.sum(staged.column(DELETED)).as_py() or 0)
         cursor.execute(_sql(self._merge(columns, forced=forced)))
-        return Applied(upserts=changes.num_rows - deletes, deletes=deletes)
 
     def _merge(self, columns: list[str], *, forced: bool) -> str:
         layout = self._layout
@@ -163,11 +164,10 @@ class PostgresTable:
             f"INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')}){unknown}"
         )
 
-    def _write_versions(self, cursor: "psycopg.Cursor[Any]", changes: pa.Table) -> Applied:
+    def _write_versions(self, cursor: "psycopg.Cursor[Any]", changes: pa.Table) -> None:
         versions = versions_of(changes, self._layout)
         self._stage(cursor, _CLOSED, versions.closed, self._types)
         cursor.execute(_sql(sql.close_versions(self._table, _CLOSED, self._layout)))
-        closed = cursor.rowcount
         self._stage(cursor, _STAGED, versions.new, self._types)
         columns = sql.names(versions.new.column_names)
         cursor.execute(
@@ -176,7 +176,6 @@ class PostgresTable:
                 f"ON CONFLICT ({sql.names(self._layout.row_identity)}) DO NOTHING"
             )
         )
-        return Applied(upserts=cursor.rowcount, deletes=closed)
 
     def _stage(
         self,

@@ -27,7 +27,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.history import versions_of
-from ledgerstone.pipeline.tables.target import Applied, Followed, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _BUSY_TIMEOUT_S: Final = 60.0
@@ -99,6 +99,8 @@ class SqliteTable:
         return sql.quoted(self._name)
 
     def positions(self) -> Positions:
+        if not self._db.execute(f"PRAGMA main.table_info({sql.POSITIONS_TABLE})").fetchall():
+            return {}
         found = self._db.execute(
             f"SELECT partition, next_offset FROM main.{sql.POSITIONS_TABLE} "
             "WHERE table_name = ? AND topic = ? ORDER BY partition",
@@ -131,38 +133,37 @@ class SqliteTable:
     def _write(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
         with self._transaction():
             if self._layout.deletes is Deletes.HISTORY:
-                applied = self._write_versions(changes)
+                self._write_versions(changes)
             else:
-                applied = self._write_latest(changes, forced=forced)
+                self._write_latest(changes, forced=forced)
             self._db.executemany(
                 f"INSERT OR REPLACE INTO main.{sql.POSITIONS_TABLE} VALUES (?, ?, ?, ?)",
                 [(self._name, self._topic, each, at) for each, at in sorted(positions.items())],
             )
-        return applied
+        return applied(changes)
 
-    def _write_latest(self, changes: pa.Table, *, forced: bool) -> Applied:
+    def _write_latest(self, changes: pa.Table, *, forced: bool) -> None:
         layout = self._layout
         columns = [*layout.key_names, *layout.content_names]
         self._stage(_STAGED, changes.select([*columns, DELETED]))
-        deleted = self._db.execute(self._delete(forced=forced)).rowcount
+        self._db.execute(self._delete(forced=forced))
         sets = [f"{sql.quoted(n)} = excluded.{sql.quoted(n)}" for n in layout.content_names]
         if layout.deletes is Deletes.SOFT:
             sets.append(f"{sql.quoted(DELETED_AT)} = NULL")
         guard = "" if forced else f" WHERE {sql.is_newer('excluded', self._quoted)}"
-        upserted = self._db.execute(
+        self._db.execute(
             f"INSERT INTO {self._table} ({sql.names(columns)}) "
             f"SELECT {sql.names(columns)} FROM {_STAGED} WHERE NOT {sql.quoted(DELETED)} "
             f"ON CONFLICT ({sql.names(layout.key_names)}) DO UPDATE SET {', '.join(sets)}{guard}"
-        ).rowcount
+        )
         if layout.deletes is Deletes.SOFT:
             # A key without a row gets one: that it was deleted is known all the same.
-            deleted += self._db.execute(
+            self._db.execute(
                 f"INSERT INTO {self._table} ({sql.names([*columns, DELETED_AT])}) "
                 f"SELECT {sql.names([*columns, TIMESTAMP])} FROM {_STAGED} "
                 f"WHERE {sql.quoted(DELETED)} ON CONFLICT DO NOTHING"
-            ).rowcount
+            )
         self._db.execute(f"DROP TABLE {_STAGED}")
-        return Applied(upserts=upserted, deletes=deleted)
 
     def _delete(self, *, forced: bool) -> str:
         """Goes through the changes, not through the table: `CROSS JOIN` fixes that order, and
@@ -176,19 +177,18 @@ class SqliteTable:
         rows = f"SELECT t._rowid_ FROM {_STAGED} AS s CROSS JOIN {self._table} AS t WHERE {found}"
         return f"DELETE FROM {self._table} WHERE _rowid_ IN ({rows})"
 
-    def _write_versions(self, changes: pa.Table) -> Applied:
+    def _write_versions(self, changes: pa.Table) -> None:
         versions = versions_of(changes, self._layout)
         self._stage(_CLOSED, versions.closed)
-        closed = self._db.execute(sql.close_versions(self._table, _CLOSED, self._layout)).rowcount
+        self._db.execute(sql.close_versions(self._table, _CLOSED, self._layout))
         self._stage(_STAGED, versions.new)
         columns = sql.names(versions.new.column_names)
-        added = self._db.execute(
+        self._db.execute(
             f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {_STAGED} WHERE true "
             f"ON CONFLICT ({sql.names(self._layout.row_identity)}) DO NOTHING"
-        ).rowcount
+        )
         for each in (_STAGED, _CLOSED):
             self._db.execute(f"DROP TABLE {each}")
-        return Applied(upserts=added, deletes=closed)
 
     def _stage(self, staged: str, table: pa.Table) -> None:
         self._db.execute(f"DROP TABLE IF EXISTS {staged}")

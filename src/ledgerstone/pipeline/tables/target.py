@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from ledgerstone.pipeline.layout import DELETED
 
 Positions = dict[int, int]  # partition: next offset
 
@@ -24,11 +27,17 @@ class Followed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What became of one set of changes."""
+    """One set of changes that is in the table. Counted as changes, the same in every target: a
+    tombstone is a delete whether or not there was a row, which not every database tells."""
 
     upserts: int
     deletes: int
     version: int | None = None  # of the table, where it has versions
+
+
+def applied(changes: pa.Table, version: int | None = None) -> Applied:
+    deletes = int(pc.sum(changes.column(DELETED)).as_py() or 0)
+    return Applied(upserts=changes.num_rows - deletes, deletes=deletes, version=version)
 
 
 class TableTarget(Protocol):
@@ -38,7 +47,8 @@ class TableTarget(Protocol):
         A table that has to be made has come nowhere, whatever is noted about an earlier one."""
 
     def positions(self) -> Positions:
-        """Behind the last record applied, per partition of the topic; empty if none was."""
+        """Behind the last record applied, per partition of the topic; empty if none was, also where
+        nothing was prepared yet."""
 
     def followed(self) -> Followed | None:
         """As `follow` noted it; None if it never was."""
