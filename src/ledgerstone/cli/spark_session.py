@@ -37,6 +37,13 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
 
 
+def _silence(session: "SparkSession") -> None:
+    """Its server for accumulators shows a traceback when the JVM that it serves is gone."""
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+
+
 @contextmanager
 def spark_session(
     app_name: str,
@@ -62,9 +69,11 @@ def spark_session(
     log_file = temporary if work is None else work / LOG_FILE
     try:
         with spark_failures():
-            yield ledgerstone.spark.session(
+            session = ledgerstone.spark.session(
                 app_name, master=master, conf=settings, log_file=log_file
             )
+            _silence(session)
+            yield session
     except SparkFailed as error:
         raise SparkFailed(f"{error}. What Spark said is in {log_file}") from error
     except LedgerstoneError:

@@ -16,6 +16,9 @@ from ledgerstone.errors import LedgerstoneError
 MAX_CHARACTERS: Final = 2000
 # The last line of a Python traceback, as Spark hands it on in a text of hundreds of lines.
 _OUR_ERROR: Final = re.compile(r"^\s*ledgerstone\.[\w.]*\.([A-Z]\w+): (.+)$", re.MULTILINE)
+# Of a call to the JVM the first line only says that it failed.
+_EMPTY_WORDS: Final = "An error occurred while calling"
+_CAUSE: Final = re.compile(r"^(?:Caused by)?: (\S.+)$", re.MULTILINE)
 # A connection breaks a moment before the process behind it is gone.
 _END_TIMEOUT_S: Final = 5.0
 # The exit codes of -XX:+ExitOnOutOfMemoryError, and of Spark where it notices first.
@@ -25,11 +28,13 @@ _MORE_MEMORY: Final = (
     "--conf spark.driver.memory=2g), or let a micro-batch take less (source.max_bytes_per_batch)"
 )
 # What is known to be behind a text of Spark's.
+_WORKER_DIED: Final = (
+    "a Python worker of Spark died; if nobody killed it, the machine was out of memory"
+)
 _KNOWN: Final = (
-    (
-        "Python worker exited unexpectedly",
-        "a Python worker of Spark died; if nobody killed it, the machine was out of memory",
-    ),
+    ("Python worker exited unexpectedly", _WORKER_DIED),
+    # The daemon that workers are forked from, asked for another one.
+    ("java.io.IOException: Stream closed", _WORKER_DIED),
     ("ExecutorLostFailure", "an executor of Spark was lost, and the task with it, too often"),
     ("java.lang.OutOfMemoryError", f"Spark ran out of memory: {_MORE_MEMORY}"),
     (
@@ -52,7 +57,9 @@ def spark_said(text: str) -> str:
     for sign, meaning in _KNOWN:
         if sign in text:
             return meaning
-    return (text.strip().splitlines() or ["no reason was given"])[0][:MAX_CHARACTERS]
+    lines = text.strip().splitlines() or ["no reason was given"]
+    causes = _CAUSE.findall(text) if lines[0].startswith(_EMPTY_WORDS) else []
+    return (causes[-1] if causes else lines[0])[:MAX_CHARACTERS]
 
 
 def jvm_end(proc: "Popen[Any] | None", memory: str) -> str | None:

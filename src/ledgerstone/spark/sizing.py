@@ -48,8 +48,8 @@ def places(sample: Sample, end_offset: int, share_bytes: int) -> list[int]:
     if reach <= sample.next_offset:
         return []
     step = (reach - sample.start_offset) / PROBES
-    found = {sample.start_offset + int(step * number) for number in range(1, PROBES)}
-    return sorted(each for each in found if sample.next_offset <= each < reach)
+    spread = (sample.start_offset + int(step * number) for number in range(1, PROBES))
+    return [each for each in dict.fromkeys(spread) if sample.next_offset <= each < reach]
 
 
 def cut(samples: list[Sample], end_offset: int, share_bytes: int) -> int:

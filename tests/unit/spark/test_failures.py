@@ -30,6 +30,11 @@ Identifier: people
         ("Job aborted\nPython worker exited unexpectedly (crashed)\n", "a Python worker of Spark"),
         ("x\nCaused by: java.lang.OutOfMemoryError: Java heap space", "spark.driver.memory: 2g"),
         ("Job aborted\nExecutorLostFailure (executor 1 exited)", "an executor of Spark was lost"),
+        ("Job aborted\nCaused by: java.io.IOException: Stream closed", "a Python worker of Spark"),
+        (
+            "An error occurred while calling o1.x.\n: a.B: first\n\tat x\nCaused by: c.D: last",
+            "c.D",
+        ),
         ("", "no reason was given"),
     ],
 )
