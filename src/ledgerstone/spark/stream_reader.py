@@ -40,7 +40,6 @@ from ledgerstone.spark.positions import offsets_at, partitions_of, resolve, topi
 from ledgerstone.spark.progress import publish
 from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import ReadOptions
-from ledgerstone.spark.sampling import bytes_limited
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.tombstone_watch import TombstoneWatch
 from ledgerstone.spark.worker import connect, settle
@@ -149,6 +148,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxRows):
             end = limited(begin, end, limit.max_rows)
         if isinstance(limit, ReadMaxRows | ReadMaxBytes) and admission.max_bytes is not None:
+            from ledgerstone.spark.sampling import bytes_limited  # with all that opens batches
+
             isolation = self.options.rows.isolation
             return bytes_limited(client, begin, end, admission.max_bytes, isolation)
         return dict(end)

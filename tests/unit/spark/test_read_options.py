@@ -123,9 +123,7 @@ def test_a_secret_is_not_shown_when_its_option_is_refused() -> None:
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "more", [{"kafka.transactional.id": "x"}, {"kafka.partitioner.class": "x"}]
-)
+@pytest.mark.parametrize("name", ["kafka.transactional.id", "kafka.partitioner.class"])
 def test_a_write_refuses_what_it_cannot_do(name: str) -> None:
     with pytest.raises(ConfigError, match="not an option here"):
         write_options({**_WRITE, name: "x"}, overwrite=False)
