@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ledgerstone.spark
-from ledgerstone.client.admin import NewTopic, create_topic
+from ledgerstone.client.admin import NewTopic, create_topic, delete_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
@@ -24,6 +24,7 @@ _NUMBERS = itertools.count()
 
 MakeTopic = Callable[..., str]
 Produce = Callable[..., None]
+Recreate = Callable[[str], None]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -82,6 +83,19 @@ def make_topic(client: Client, new_name: Callable[[str], str]) -> MakeTopic:
         return name
 
     return make
+
+
+@pytest.fixture(scope="session")
+def recreate(client: Client) -> Recreate:
+    """Deletes a topic and makes one of the same name."""
+
+    def again(name: str) -> None:
+        partitions = len(client.topic(name).partitions)
+        delete_topic(client, name)
+        topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs={})
+        create_topic(client, topic)
+
+    return again
 
 
 @pytest.fixture(scope="session")

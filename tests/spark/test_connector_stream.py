@@ -15,7 +15,7 @@ from ledgerstone.client.producer import NewRecord
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
 from tests.kit.cleaner_api import compact
-from tests.spark.conftest import MakeTopic, Produce
+from tests.spark.conftest import MakeTopic, Produce, Recreate
 from tests.spark.kit import offsets_of, run_until_now, stream
 
 EARLIEST = {"startingOffsets": "earliest"}
@@ -63,6 +63,47 @@ def test_limits_and_restarts_lose_and_repeat_nothing(
     assert {each.partition: done.offset for each, done in committed.items()} == {0: 12, 1: 12}
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [("endingOffsets", "a stream has no end"), ("kafka.security.protocol", "plain text only")],
+)
+def test_options_that_a_stream_refuses_are_told(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, option: str, message: str
+) -> None:
+    frame = stream(spark, broker, "none", **{option: "latest"})
+
+    with pytest.raises(StreamingQueryException, match=message):
+        run_until_now(frame, tmp_path, Batches())
+
+
+def test_a_limit_in_bytes_holds_for_records_of_any_size(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("bytes", partitions=2)
+    sizes = [100] * 40 + [50_000] * 30 + [100] * 40
+    records = [NewRecord(topic, None, b"x" * size, partition=0) for size in sizes]
+    for start in range(0, len(records), 5):
+        produce(*records[start : start + 5])
+    produce(NewRecord(topic, None, b"few", partition=1))
+    seen = Batches()
+    found: list[int] = []
+
+    def each(frame: DataFrame, batch_id: int) -> None:
+        seen(frame, batch_id)
+        found.append(frame.selectExpr("coalesce(sum(length(value)), 0)").first()[0])  # type: ignore[index]
+
+    limits = {"maxBytesPerTrigger": "500000", "maxOffsetsPerTrigger": "100"}
+    run_until_now(stream(spark, broker, topic, **EARLIEST, **limits), tmp_path, each)
+
+    assert seen.all == [(0, n) for n in range(len(sizes))] + [(1, 0)]
+    assert max(found) <= 2 * 500_000
+    assert 3 <= len(found) <= 12
+
+
 def test_a_new_partition_is_read_from_its_start(
     spark: SparkSession,
     broker: BrokerProcess,
@@ -104,6 +145,29 @@ def test_what_was_deleted_while_the_query_was_away_is_data_loss(
     run_until_now(forgiving, tmp_path, seen)
 
     assert seen.all == [(0, 0), (0, 4), (0, 5)]
+
+
+def test_a_topic_that_was_created_again_is_not_taken_for_the_one_that_was_read(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    recreate: Recreate,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("again")
+    seen = Batches()
+    produce(*(NewRecord(topic, None, b"old") for _ in range(4)))
+    run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+    recreate(topic)
+    produce(*(NewRecord(topic, None, b"new") for _ in range(6)))
+
+    with pytest.raises(StreamingQueryException, match=r"created again: .*checkpointLocation"):
+        run_until_now(stream(spark, broker, topic, **EARLIEST), tmp_path, seen)
+    forgiving = stream(spark, broker, topic, failOnDataLoss="false", **EARLIEST)
+    run_until_now(forgiving, tmp_path, seen)
+
+    assert seen.offsets == [[(0, n) for n in range(4)], [(0, n) for n in range(6)]]
 
 
 def test_a_checkpoint_of_sparks_kafka_connector_is_continued(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ledgerstone.client.admin import NewTopic, create_topic
+from ledgerstone.client.admin import NewTopic, create_topic, delete_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
 from ledgerstone.client.offsets import CommittedOffset, commit_offsets, committed_offsets
@@ -15,11 +15,12 @@ from ledgerstone.client.producer import NewRecord, Producer
 from ledgerstone.errors import LogDirLocked
 from ledgerstone.pipeline.bulk_compaction import BulkCompaction, compact
 from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.mirror import Mirror, mirror_round, verify_mirror
 from ledgerstone.state.rebuild import rebuild
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
-from tests.spark.conftest import MakeTopic, Produce
+from tests.spark.conftest import MakeTopic, Produce, Recreate
 from tests.spark.test_flows_sources import records_in
 
 
@@ -130,6 +131,38 @@ def test_a_round_whose_notes_were_lost_copies_nothing_twice(
     assert [(each.recognised, each.records) for each in copied] == [(10, 1)]
     with connect_to(other.bootstrap) as target:
         assert records_in(target, f"copy.{topic}") == records_in(client, topic)
+
+
+def test_a_topic_that_was_created_again_is_not_mixed_into_its_copy(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    other: BrokerProcess,
+    make_topic: MakeTopic,
+    recreate: Recreate,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("mirrored-anew")
+    mirror = mirror_of(broker, other, topic, tmp_path / "first")
+    produce(*[NewRecord(topic, b"old%d" % n, b"v") for n in range(4)])
+    mirror_round(spark, mirror)
+    recreate(topic)
+    produce(*[NewRecord(topic, b"new%d" % n, b"v") for n in range(6)])
+
+    for command in (lambda: mirror_round(spark, mirror), lambda: verify_mirror(mirror)):
+        with pytest.raises(PipelineError, match=r"created again: .* another work directory"):
+            command()
+
+    with connect_to(other.bootstrap) as target:
+        copied = records_in(target, f"copy.{topic}")
+        delete_topic(target, f"copy.{topic}")
+    assert len(copied) == 4
+    anew = replace(mirror, work=str(tmp_path / "second"))
+    assert [each.records for each in mirror_round(spark, anew)] == [6]
+    with connect_to(other.bootstrap) as target:
+        delete_topic(target, f"copy.{topic}")
+    with pytest.raises(PipelineError, match="and it was mirrored; start anew"):
+        mirror_round(spark, anew)
 
 
 def test_a_difference_is_found(

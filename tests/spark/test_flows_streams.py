@@ -101,6 +101,39 @@ def test_aggregates_take_back_what_was_changed_or_deleted(
     assert after == {"PT": {"n": 2, "total": 6}}
 
 
+def test_sums_of_decimals_are_exact_and_a_state_is_of_one_definition(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    client: Client,
+    make_topic: MakeTopic,
+    produce: Produce,
+    tmp_path: Path,
+) -> None:
+    topic, totals = make_topic("paid"), make_topic("paid-totals", cleanup_policy="compact")
+    fields = "country string, paid decimal(9,2), due decimal(9,2)"
+
+    def grouped(kind: Kind, column: str) -> GroupedTable:
+        return GroupedTable(
+            source=Topic(bootstrap=broker.bootstrap, name=topic, value=fields),
+            by=("value.country",),
+            aggregates=(Aggregate(name="total", kind=kind, column=column),),
+            to=Topic(bootstrap=broker.bootstrap, name=totals),
+            work=str(tmp_path),
+        )
+
+    produce(
+        json_record(topic, "ann", {"country": "PL", "paid": "0.10", "due": "5"}),
+        json_record(topic, "bob", {"country": "PL", "paid": "0.20", "due": "5"}),
+    )
+    finish(aggregate_table(spark, grouped(Kind.SUM, "value.paid"), once=True))
+
+    assert [value for _, value in folded(client, totals).items()] == [b'{"total": 0.30}']
+    with pytest.raises(PipelineError, match=r"holds the state of other aggregates.*value\.due"):
+        aggregate_table(spark, grouped(Kind.SUM, "value.due"), once=True)
+    with pytest.raises(PipelineError, match="which is string: numbers are added up"):
+        aggregate_table(spark, grouped(Kind.SUM, "value.country"), once=True)
+
+
 def test_a_tombstone_removes_the_row_from_the_join_with_a_stream(
     spark: SparkSession,
     broker: BrokerProcess,

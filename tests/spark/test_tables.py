@@ -1,6 +1,7 @@
 """A topic into tables, through Spark and a real broker: every target, restarts, bad records."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,18 +15,19 @@ from ledgerstone.client.consumer import Consumer
 from ledgerstone.client.fetcher import FetchConfig, Fetcher
 from ledgerstone.client.offsets import committed_offsets
 from ledgerstone.client.producer import NewRecord
+from ledgerstone.pipeline.applying import BatchReport
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import define
-from ledgerstone.pipeline.errors import PipelineError, RecordRefused
+from ledgerstone.pipeline.errors import PipelineError, RecordRefused, TopicChanged
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.runner import PipelineRun, run_pipeline
 from ledgerstone.pipeline.state.verify import verify
-from ledgerstone.pipeline.status import read_status
+from ledgerstone.pipeline.status import RunStatus, read_status
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import BrokerProcess
 from tests.kit.postgres import postgres, postgres_server  # noqa: F401 - fixtures
-from tests.spark.conftest import MakeTopic, Produce
+from tests.spark.conftest import MakeTopic, Produce, Recreate
 
 Define = Callable[..., Pipeline]
 
@@ -188,14 +190,75 @@ def test_dead_letters_keep_the_record_and_say_where_it_was(
     assert [row["id"] for row in rows_of(pipeline)] == ["good"]
 
 
-def test_topic_that_was_made_anew_is_noticed(
+def test_topic_that_was_created_again_is_refused_until_the_table_is_dropped(
     spark: SparkSession,
-    client: Client,
     make_topic: MakeTopic,
+    recreate: Recreate,
+    produce: Produce,
+    pipeline_for: Define,
+    tmp_path: Path,
+) -> None:
+    topic = make_topic("anew")
+    pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t", "name": "people"})
+    produce(*(person(topic, f"old{n}", "o") for n in range(4)))
+    run_pipeline(pipeline, spark, once=True)
+    before = rows_of(pipeline)
+    recreate(topic)
+    produce(*(person(topic, f"new{n}", "n") for n in range(6)))
+
+    with pytest.raises(TopicChanged, match=rf"{topic} was deleted and created .* drop table peop"):
+        run_pipeline(pipeline, spark, once=True)
+    refused = rows_of(pipeline)
+    with closing(open_target(pipeline)) as target, pytest.raises(TopicChanged):
+        verify(spark, pipeline, target, repair=True)
+    with closing(sqlite3.connect(tmp_path / "t")) as db:
+        db.execute("DROP TABLE people")
+    run_pipeline(pipeline, spark, once=True)
+
+    assert refused == before
+    assert [row["id"] for row in rows_of(pipeline)] == [f"new{n}" for n in range(6)]
+
+
+def test_topic_created_again_under_a_run_is_refused(
+    spark: SparkSession,
+    make_topic: MakeTopic,
+    recreate: Recreate,
     produce: Produce,
     pipeline_for: Define,
 ) -> None:
-    topic = make_topic("anew")
+    topic = make_topic("under")
+    source = {"fail_on_data_loss": False}
+    pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t"}, source=source)
+    produce(*(person(topic, f"old{n}", "o") for n in range(4)))
+
+    def at_first_batch(report: BatchReport, status: RunStatus) -> None:
+        assert status.batches == 1, "records of another topic were applied"
+        recreate(topic)
+        produce(*(person(topic, f"new{n}", "n") for n in range(6)))
+
+    running = PipelineRun(pipeline, spark, once=False, on_batch=at_first_batch)
+    with pytest.raises(TopicChanged):
+        running.run()
+
+    assert [row["id"] for row in rows_of(pipeline)] == [f"old{n}" for n in range(4)]
+
+
+def test_another_topic_for_the_same_table_is_refused(
+    spark: SparkSession, make_topic: MakeTopic, produce: Produce, pipeline_for: Define
+) -> None:
+    one, other = make_topic("one"), make_topic("other")
+    table = {"type": "sqlite", "path": "t", "name": "people"}
+    produce(person(one, "a", "o"), person(other, "b", "o"))
+    run_pipeline(pipeline_for(one, table), spark, once=True)
+
+    with pytest.raises(TopicChanged, match=f"in topic {one}, and source.topic is {other}"):
+        run_pipeline(pipeline_for(other, table), spark, once=True)
+
+
+def test_log_that_was_truncated_is_noticed(
+    spark: SparkSession, make_topic: MakeTopic, pipeline_for: Define
+) -> None:
+    topic = make_topic("truncated")
     pipeline = pipeline_for(topic, {"type": "sqlite", "path": "t"})
     with closing(open_target(pipeline)) as target:
         target.prepare()

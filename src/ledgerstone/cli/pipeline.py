@@ -3,11 +3,10 @@
 Definitions, options, JSON fields and exit codes are in docs/pipeline.md.
 """
 
-import logging
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -19,6 +18,7 @@ from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import JsonOption
 from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line
 from ledgerstone.cli.pipeline_state import restore, snapshot
+from ledgerstone.cli.spark_session import ConfOption, spark_session
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import load_definition
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ledgerstone.pipeline.applying import BatchReport
+    from ledgerstone.pipeline.runner import PipelineRun
     from ledgerstone.pipeline.state.comparing import Comparison
     from ledgerstone.pipeline.status import RunStatus
-    from ledgerstone.pipeline.tables.target import TableTarget
+    from ledgerstone.pipeline.tables.target import Positions, TableTarget
 
 DIFFERS_EXIT: Final = 3
 
@@ -53,11 +54,13 @@ def run(
         bool, typer.Option("--once", help="Up to the present end of the topic, then stop.")
     ] = False,
     master: MasterOption = None,
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
     """Follow the topic: apply what is new, from where the table is."""
     pipeline = load_definition(definition)
     from ledgerstone.pipeline.runner import PipelineRun
+    from ledgerstone.pipeline.status import check_free
 
     def show(batch: "BatchReport", status: "RunStatus") -> None:
         if as_json:
@@ -69,18 +72,41 @@ def run(
             )
         flush()
 
-    running = PipelineRun(pipeline, _session(pipeline, master), once=once, on_batch=show)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: running.stop())
-    status = running.run()
+    check_free(Path(pipeline.work))
+    with _session(pipeline, master, conf) as spark:
+        running = PipelineRun(pipeline, spark, once=once, on_batch=show)
+        signals = _stopped_by_signals(running)
+        status = running.run()
     _show_status(asdict(status), as_json=as_json)
+    if once and signals:
+        # It was to come to the end and has not; a program that asked for it has to know.
+        raise typer.Exit(128 + signals[0])
+
+
+def _stopped_by_signals(running: "PipelineRun") -> list[int]:
+    """The signals that came. The first ends the run after its transaction, the next at once."""
+    came: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        came.append(number)
+        running.stop()
+        signal.signal(number, signal.SIG_DFL)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, stop)
+    return came
 
 
 @app.command()
 def validate(definition: DefinitionArgument) -> None:
     """Check a definition without touching anything."""
+    from ledgerstone.pipeline.tables.opening import check_drivers
+
     pipeline = load_definition(definition)
-    write_line(f"{printable(pipeline.name)}: {len(pipeline.columns)} columns, good")
+    check_drivers(pipeline)
+    target = pipeline.target
+    table = f"{target.type.value} table {printable(target.name)}"
+    write_line(f"{printable(pipeline.name)}: {table}, {len(pipeline.columns)} columns, good")
 
 
 @app.command(name="explain")
@@ -99,11 +125,15 @@ def show_status(definition: DefinitionArgument, as_json: JsonOption = False) -> 
     from ledgerstone.pipeline.status import read_status
 
     pipeline = load_definition(definition)
-    status = read_status(Path(pipeline.work))
-    if status is None:
+    status = read_status(Path(pipeline.work)) or {}
+    # What a run wrote down is as old as its last batch; the table is what it is.
+    positions = _positions(pipeline)
+    if positions is not None:
+        status["positions"] = positions
+    if not status.get("positions") and "state" not in status:
         write_line(f"{printable(pipeline.name)} has not run yet")
         return
-    _show_status({**status, "lag": _lag(pipeline, status)}, as_json=as_json)
+    _show_status({**status, "lag": _lag(pipeline, status["positions"])}, as_json=as_json)
 
 
 @app.command()
@@ -113,22 +143,32 @@ def verify(
         bool, typer.Option("--repair", help="Make the table what the topic says.")
     ] = False,
     master: MasterOption = None,
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
     """Hold the table against the topic, key by key."""
+    from ledgerstone.pipeline.state.comparing import DIFFERENCES
     from ledgerstone.pipeline.state.verify import verify as verify_table
 
     pipeline = load_definition(definition)
-    with _table(pipeline, master) as (spark, target):
+    repaired = None
+    with _table(pipeline, master, conf) as (spark, target):
         found = verify_table(spark, pipeline, target, repair=repair)
-    _show_comparison(found, as_json=as_json)
-    if not found.is_equal and not repair:
+        if repair and not found.is_equal:
+            # What was wrong, and then what is there now: the table is looked at again.
+            repaired = {name: getattr(found, name) for name in DIFFERENCES}
+            found = verify_table(spark, pipeline, target)
+    _show_comparison(found, repaired, as_json=as_json)
+    if not found.is_equal:
         raise typer.Exit(DIFFERS_EXIT)
 
 
 @app.command()
 def reconcile(
-    definition: DefinitionArgument, master: MasterOption = None, as_json: JsonOption = False
+    definition: DefinitionArgument,
+    master: MasterOption = None,
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
+    as_json: JsonOption = False,
 ) -> None:
     """Delete rows whose tombstone was missed."""
     from ledgerstone.pipeline.connecting import connect_to
@@ -136,52 +176,76 @@ def reconcile(
     from ledgerstone.pipeline.state.reconcile import reconcile as reconcile_table
 
     pipeline = load_definition(definition)
-    with _table(pipeline, master) as (spark, target):
+    with _table(pipeline, master, conf) as (spark, target):
         found = reconcile_table(spark, pipeline, target)
         with connect_to(pipeline.source.bootstrap) as client:
-            MissedDeletes(client, pipeline.source, Path(pipeline.work)).settled()
-    _show_comparison(found, as_json=as_json)
+            watch = MissedDeletes(client, pipeline.source, Path(pipeline.work))
+            watch.settled(target.positions())
+    # The rest is not its business: a row that is missing or stale is read on, or `verify`s.
+    left = {name: getattr(found, name) for name in ("live", "missing", "stale", "pending")}
+    _show_status({"deleted_rows": found.extra, **left}, as_json=as_json)
+    flush()
 
 
 # -- what they share --------------------------------------------------------------------------
 
 
-def _session(pipeline: Pipeline, master: str | None) -> "SparkSession":
-    import ledgerstone.spark
-
-    # Spark's own warnings are about Spark; errors still come.
-    conf = {"spark.log.level": "ERROR"}
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    return ledgerstone.spark.session(
-        f"pipeline {pipeline.name}", master=master or pipeline.master, conf=conf
+def _session(
+    pipeline: Pipeline, master: str | None, given: list[str]
+) -> "AbstractContextManager[SparkSession]":
+    return spark_session(
+        f"pipeline {pipeline.name}",
+        master or pipeline.master,
+        conf=pipeline.spark,
+        given=given,
+        work=Path(pipeline.work),
     )
 
 
 @contextmanager
-def _table(pipeline: Pipeline, master: str | None) -> "Iterator[tuple[SparkSession, TableTarget]]":
+def _table(
+    pipeline: Pipeline, master: str | None, given: list[str]
+) -> "Iterator[tuple[SparkSession, TableTarget]]":
     """The table of a pipeline that nobody else runs meanwhile, and a session."""
     from ledgerstone.pipeline.status import held
     from ledgerstone.pipeline.tables.opening import open_target
 
-    with held(Path(pipeline.work)):
-        spark = _session(pipeline, master)
-        with closing(open_target(pipeline, spark=spark)) as target:
-            target.prepare()
-            yield spark, target
+    with (
+        held(Path(pipeline.work)),
+        _session(pipeline, master, given) as spark,
+        closing(open_target(pipeline, spark=spark)) as target,
+    ):
+        target.prepare()
+        yield spark, target
 
 
-def _lag(pipeline: Pipeline, status: dict[str, Any]) -> int | None:
+def _positions(pipeline: Pipeline) -> "Positions | None":
     from ledgerstone.errors import LedgerstoneError
-    from ledgerstone.pipeline.connecting import connect_to, log_ends
+    from ledgerstone.pipeline.tables.opening import positions_of
+
+    try:
+        return positions_of(pipeline)
+    except LedgerstoneError as error:
+        said = f"the table cannot be asked, positions are those of the last run: {error}"
+        sys.stderr.write(f"ledgerstone: {printable(said)}\n")
+        return None
+
+
+def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
+    """Records that the table has yet to see: from where it is, or else from the start of the
+    log."""
+    from ledgerstone.errors import LedgerstoneError
+    from ledgerstone.pipeline.connecting import connect_to, log_ends, log_starts
 
     try:
         with connect_to(pipeline.source.bootstrap) as client:
             ends = log_ends(client, pipeline.source.topic)
+            starts = log_starts(client, pipeline.source.topic)
     except LedgerstoneError as error:
         sys.stderr.write(f"ledgerstone: the lag is not known: {printable(str(error))}\n")
         return None
-    at = {int(each): int(offset) for each, offset in status["positions"].items()}
-    return sum(max(end - at.get(each, 0), 0) for each, end in ends.items())
+    at = {int(each): int(offset) for each, offset in positions.items()}
+    return sum(max(end - at.get(each, starts[each]), 0) for each, end in ends.items())
 
 
 def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
@@ -194,7 +258,9 @@ def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
     flush()
 
 
-def _show_comparison(found: "Comparison", *, as_json: bool) -> None:
+def _show_comparison(
+    found: "Comparison", repaired: dict[str, int] | None, *, as_json: bool
+) -> None:
     counts = {
         name: getattr(found, name)
         for name in (
@@ -204,8 +270,12 @@ def _show_comparison(found: "Comparison", *, as_json: bool) -> None:
     }
     if as_json:
         partitions = [asdict(each) for each in found.partitions]
-        write_json({**counts, "partitions": partitions, "examples": list(found.examples)})
+        also = {} if repaired is None else {"repaired": repaired}
+        write_json({**also, **counts, "partitions": partitions, "examples": list(found.examples)})
     else:
+        if repaired is not None:
+            said = ", ".join(f"{count} {name}" for name, count in repaired.items())
+            write_line(f"{'repaired':16} {said}")
         for name, value in counts.items():
             write_line(f"{name:16} {value}")
         for each in found.partitions:

@@ -23,10 +23,9 @@ from ledgerstone.cli.options import (
     parse_pairs,
 )
 from ledgerstone.cli.output import flush, printable, write_json, write_line
+from ledgerstone.cli.spark_session import ConfOption, spark_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ledgerstone.pipeline.erasing_files import Finding
 
 FAILED_EXIT: Final = 3
@@ -38,12 +37,6 @@ OnceOption = Annotated[bool, typer.Option("--once", help="One round, then stop."
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", help="How often to look for news.")
 ]
-
-
-def _session(master: str) -> "SparkSession":
-    import ledgerstone.spark
-
-    return ledgerstone.spark.session("ledgerstone pipeline", master=master)
 
 
 @app.command()
@@ -63,6 +56,7 @@ def compact(
         int, typer.Option("--dedupe-bytes", help="Memory of each task for its keys.")
     ] = 128 << 20,
     master: MasterOption = "local[*]",
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
     """Clean log directories that no broker has open, a task per partition."""
@@ -76,7 +70,8 @@ def compact(
         dedupe_buffer_bytes=memory,
         keep_tombstones=keep_tombstones,
     )
-    outcomes = run(_session(master), wish)
+    with spark_session("pipeline compact", master, given=conf) as spark:
+        outcomes = run(spark, wish)
     for each in outcomes:
         if as_json:
             write_json(asdict(each))
@@ -131,10 +126,14 @@ def mirror(
     group: Annotated[
         list[str], typer.Option("--group", help="A group whose place is translated.")
     ] = [],  # noqa: B006 - typer copies it
+    max_offsets: Annotated[
+        int, typer.Option("--max-offsets", min=1, help="Of a partition in a round.")
+    ] = 1_000_000,
     verify: Annotated[bool, typer.Option("--verify", help="Fold both sides and compare.")] = False,
     once: OnceOption = False,
     every: EveryOption = 5.0,
     master: MasterOption = "local[*]",
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
     """Copy topics to another cluster: records, tombstones, settings, places of groups."""
@@ -147,8 +146,8 @@ def mirror(
         topics={name: copy or name for name, _, copy in names},
         work=str(work),
         groups=group,
+        max_offsets=max_offsets,
     )
-    spark = _session(master)
 
     def round_() -> None:
         for each in mirror_round(spark, wish):
@@ -161,7 +160,8 @@ def mirror(
             )
         flush()
 
-    _repeat(round_, once=once, every_s=every)
+    with spark_session("pipeline mirror", master, given=conf, work=work) as spark:
+        _repeat(round_, once=once, every_s=every)
     if verify:
         checks = verify_mirror(wish)
         for check in checks:

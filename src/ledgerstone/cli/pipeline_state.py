@@ -1,7 +1,8 @@
 """`ledgerstone pipeline snapshot` and `restore`. Shell; options in docs/pipeline.md."""
 
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,6 +15,7 @@ from ledgerstone.cli.options import (
     TopicArgument,
 )
 from ledgerstone.cli.output import flush, printable, write_json, write_line
+from ledgerstone.cli.spark_session import ConfOption, spark_session
 
 if TYPE_CHECKING:
     from ledgerstone.pipeline.state.jobs import RunJobs
@@ -38,6 +40,7 @@ def snapshot(
         bool, typer.Option("--rebuild", help="Read everything, whatever is there already.")
     ] = False,
     master: MasterOption = "local[*]",
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -46,7 +49,8 @@ def snapshot(
     from ledgerstone.pipeline.state.snapshot import snapshot as make
 
     source = TopicSource(bootstrap=bootstrap, topic=topic)
-    made = make(source, snapshots, run_jobs=_run_jobs(master), again=again)
+    with _run_jobs(master, conf) as run_jobs:
+        made = make(source, snapshots, run_jobs=run_jobs, again=again)
     _show(made, as_json=as_json)
 
 
@@ -64,6 +68,7 @@ def restore(
         typer.Option("--include-forgotten", help="Also keys that the log knows nothing of."),
     ] = False,
     master: MasterOption = "local[*]",
+    conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -73,14 +78,15 @@ def restore(
     from ledgerstone.pipeline.state.snapshot import restore as make
     from ledgerstone.system import SystemClock
 
-    made = make(
-        TopicSource(bootstrap=bootstrap, topic=topic),
-        snapshots,
-        to,
-        parse_point(at, SystemClock().now_ms()),
-        run_jobs=_run_jobs(master),
-        include_forgotten=include_forgotten,
-    )
+    with _run_jobs(master, conf) as run_jobs:
+        made = make(
+            TopicSource(bootstrap=bootstrap, topic=topic),
+            snapshots,
+            to,
+            parse_point(at, SystemClock().now_ms()),
+            run_jobs=run_jobs,
+            include_forgotten=include_forgotten,
+        )
     if into is not None:
         _load(into, Path(made.path))
     _show(made, as_json=as_json)
@@ -91,15 +97,15 @@ def restore(
         raise typer.Exit(INCOMPLETE_EXIT)
 
 
-def _run_jobs(master: str) -> "RunJobs":
+@contextmanager
+def _run_jobs(master: str, given: list[str]) -> "Iterator[RunJobs]":
     from ledgerstone.pipeline.state.jobs import run_here, run_on
 
     if master == _NO_SPARK:
-        return run_here
-    import ledgerstone.spark
-
-    conf = {"spark.log.level": "ERROR"}
-    return run_on(ledgerstone.spark.session("pipeline snapshot", master=master, conf=conf))
+        yield run_here
+        return
+    with spark_session("pipeline snapshot", master, given=given) as spark:
+        yield run_on(spark)
 
 
 def _load(definition: Path, path: Path) -> None:

@@ -3,6 +3,7 @@
 Every key of a definition, with its default, is in docs/pipeline.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -70,6 +71,7 @@ class Source:
     topic: str
     group: str
     max_offsets_per_batch: int
+    max_bytes_per_batch: int
     on_missed_tombstones: OnMissedTombstones
     isolation: str
     fail_on_data_loss: bool
@@ -97,6 +99,7 @@ class Pipeline:
     target: Target
     work: str  # a directory for checkpoints, the status and a lock
     master: str  # of Spark
+    spark: Mapping[str, str]  # Spark's own settings, such as spark.driver.memory
     every_ms: int  # how often a run that goes on looks for news
 
     @property

@@ -28,7 +28,7 @@ def load_definition(path: str | Path, environment: Mapping[str, str] | None = No
     try:
         content = _content(file)
     except OSError as error:
-        raise DefinitionError(str(file), None, f"cannot be read: {error}") from error
+        raise DefinitionError(str(file), None, cannot_be_read(error)) from error
     if isinstance(content, Pipeline):
         return content
     filled = _filled(content, os.environ if environment is None else environment, "")
@@ -57,7 +57,21 @@ def _content(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise DefinitionError(str(file), None, f"not YAML: {error}") from error
+        raise DefinitionError(str(file), None, f"not YAML: {yaml_said(error)}") from error
+
+
+def cannot_be_read(error: OSError) -> str:
+    return f"cannot be read: {error.strerror or error}"
+
+
+def yaml_said(error: Exception) -> str:
+    """In one line: what is wrong, and where."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    words = (getattr(error, "context", None), getattr(error, "problem", None))
+    said = ", ".join(word for word in words if word)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
 
 
 def _filled(content: Any, environment: Mapping[str, str], key: str) -> Any:  # noqa: ANN401

@@ -1,12 +1,8 @@
-"""A mapping, as YAML or Python gives it, to a `Pipeline`. Pure; every refusal names the key.
-
-A key that is not known is refused too: a setting that nobody reads is worse than none.
-"""
+"""A mapping, as YAML or Python gives it, to a `Pipeline`. Pure; every refusal names the key."""
 
 import re
 from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from ledgerstone.pipeline.avro_schema import columns_of_schema
 from ledgerstone.pipeline.column_types import ColumnType, named_type
@@ -22,11 +18,12 @@ from ledgerstone.pipeline.definition import (
     Target,
     TargetType,
 )
+from ledgerstone.pipeline.definition_section import Section
 from ledgerstone.pipeline.errors import DefinitionError
 
-E = TypeVar("E", bound=Enum)
-
 DEFAULT_BATCH_OFFSETS: Final = 500_000
+# Of the driver's default of 1 GiB, which holds a micro-batch more than once on its way.
+DEFAULT_BATCH_BYTES: Final = 64 << 20
 DEFAULT_BUCKETS: Final = 8
 DEFAULT_BULK_ROWS: Final = 200_000
 # What PostgreSQL keeps of a name; longer ones would be cut, and two could become one.
@@ -40,101 +37,50 @@ _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 # Without column mapping, which few readers have, Delta refuses these in a name.
 _NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
 
+_TOP: Final = (
+    *("name", "source", "key", "value", "on_bad_record", "dead_letter_topic", "table", "work"),
+    *("master", "spark", "every"),
+)
+_SOURCE: Final = (
+    *("topic", "bootstrap", "group", "max_offsets_per_batch", "max_bytes_per_batch", "isolation"),
+    *("on_missed_tombstones", "fail_on_data_loss"),
+)
+_TABLE: Final = ("type", "name", "deletes", "keep_bytes", "buckets", "bulk_rows")
+_FORMATS: Final = {
+    Format.STRING: ("format", "column"),
+    Format.RAW: ("format", "column"),
+    Format.JSON: ("format", "columns"),
+    Format.AVRO: ("format", "schema", "registry", "columns"),
+}
+
 ReadText = Callable[[str], str]
-
-
-class _Section:
-    """One mapping of the definition, and the keys of it that were asked for."""
-
-    def __init__(self, content: object, place: str) -> None:
-        if not isinstance(content, Mapping):
-            raise DefinitionError(place or "definition", content, "a mapping is expected")
-        self._content: dict[object, Any] = dict(content)
-        self._place = place
-        self._asked: list[str] = []
-
-    def key(self, name: str) -> str:
-        return f"{self._place}.{name}" if self._place else name
-
-    def get(self, name: str) -> Any:  # noqa: ANN401 - whatever YAML gives
-        self._asked.append(name)
-        return self._content.get(name)
-
-    def refuse(self, name: str, reason: str) -> DefinitionError:
-        return DefinitionError(self.key(name), self._content.get(name), reason)
-
-    def section(self, name: str) -> "_Section":
-        return _Section(self.get(name), self.key(name))
-
-    def text(self, name: str, default: str | None = None) -> str:
-        value = self.get(name)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, str) or not value:
-            raise self.refuse(name, "text is expected")
-        return value
-
-    def optional_text(self, name: str) -> str | None:
-        return None if self.get(name) is None else self.text(name)
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        value = self.get(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise self.refuse(name, "true or false is expected")
-        return value
-
-    def count(self, name: str, default: int, *, minimum: int = 1) -> int:
-        value = self.get(name)
-        if value is None:
-            return default
-        if type(value) is not int or value < minimum:
-            raise self.refuse(name, f"a whole number from {minimum} on is expected")
-        return value
-
-    def one_of(self, name: str, kind: type[E], default: E | None = None) -> E:
-        value = self.get(name)
-        if value is None and default is not None:
-            return default
-        try:
-            return kind(value)
-        except ValueError:
-            known = ", ".join(str(each.value) for each in kind)
-            raise self.refuse(name, f"one of {known} is expected") from None
-
-    def done(self) -> None:
-        for name in self._content:
-            if name not in self._asked:
-                known = ", ".join(self._asked)
-                raise DefinitionError(self.key(str(name)), self._content[name], f"not of {known}")
 
 
 def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
     """`read_text` gives the content of a file that the definition names."""
-    top = _Section(content, "")
+    top = Section(content, "", _TOP)
     name = top.text("name")
     if not _NAME.fullmatch(name):
         raise top.refuse("name", "up to 100 letters, digits, dots, dashes and underscores")
     on_bad_record = top.one_of("on_bad_record", OnBadRecord, OnBadRecord.FAIL)
     pipeline = Pipeline(
         name=name,
-        source=_source(top.section("source"), name),
-        key=_codec(top.section("key"), read_text),
-        value=_codec(top.section("value"), read_text),
+        source=_source(top.section("source", _SOURCE), name),
+        key=_codec(top, "key", read_text),
+        value=_codec(top, "value", read_text),
         on_bad_record=on_bad_record,
         dead_letter_topic=_dead_letter_topic(top, on_bad_record),
-        target=_target(top.section("table"), name),
+        target=_target(top, name),
         work=top.text("work", f".ledgerstone/{name}"),
         master=top.text("master", "local[*]"),
+        spark=_spark(top),
         every_ms=_duration(top, "every", 1_000),
     )
-    top.done()
     _check_columns(pipeline)
     return pipeline
 
 
-def _source(section: _Section, name: str) -> Source:
+def _source(section: Section, name: str) -> Source:
     topic = section.text("topic")
     if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
         raise section.refuse("topic", "this is no name of a topic")
@@ -146,17 +92,37 @@ def _source(section: _Section, name: str) -> Source:
         topic=topic,
         group=section.text("group", f"ledgerstone-pipeline-{name}"),
         max_offsets_per_batch=section.count("max_offsets_per_batch", DEFAULT_BATCH_OFFSETS),
+        max_bytes_per_batch=section.count("max_bytes_per_batch", DEFAULT_BATCH_BYTES, minimum=1024),
         on_missed_tombstones=section.one_of(
             "on_missed_tombstones", OnMissedTombstones, OnMissedTombstones.FAIL
         ),
         isolation=isolation,
         fail_on_data_loss=section.flag("fail_on_data_loss", default=True),
     )
-    section.done()
     return source
 
 
-def _dead_letter_topic(top: _Section, policy: OnBadRecord) -> str | None:
+def _spark(top: Section) -> dict[str, str]:
+    """Spark's own names and words; Spark refuses what it does not know of the latter."""
+    content = top.get("spark")
+    if content is None:
+        return {}
+    if not isinstance(content, Mapping):
+        raise top.refuse("spark", "settings like spark.driver.memory: 2g are expected")
+    found = {}
+    for name, value in content.items():
+        key = f"spark.{name}"
+        if not isinstance(name, str) or not name.startswith("spark."):
+            raise DefinitionError("spark", name, "names of Spark's settings begin with spark.")
+        if name == "spark.master":
+            raise DefinitionError(key, value, "say it as master")
+        if not isinstance(value, str | int | float):
+            raise DefinitionError(key, value, "text, a number, true or false is expected")
+        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
+def _dead_letter_topic(top: Section, policy: OnBadRecord) -> str | None:
     topic = top.optional_text("dead_letter_topic")
     if (topic is not None) != (policy is OnBadRecord.DEAD_LETTER):
         raise top.refuse("dead_letter_topic", "goes with on_bad_record: dead_letter, and it alone")
@@ -165,7 +131,7 @@ def _dead_letter_topic(top: _Section, policy: OnBadRecord) -> str | None:
     return topic
 
 
-def _duration(section: _Section, name: str, default: int) -> int:
+def _duration(section: Section, name: str, default: int) -> int:
     value = section.get(name)
     if value is None:
         return default
@@ -178,21 +144,22 @@ def _duration(section: _Section, name: str, default: int) -> int:
 # -- keys and values --------------------------------------------------------------------------
 
 
-def _codec(section: _Section, read_text: ReadText) -> Codec:
-    kind = section.one_of("format", Format)
+def _codec(top: Section, name: str, read_text: ReadText) -> Codec:
+    every = tuple(dict.fromkeys(key for keys in _FORMATS.values() for key in keys))
+    kind = top.section(name, every).one_of("format", Format)
+    section = top.section(name, _FORMATS[kind])
     if kind in (Format.STRING, Format.RAW):
         type_ = ColumnType.STRING if kind is Format.STRING else ColumnType.BINARY
-        name = section.text("column")
-        codec = Codec(format=kind, columns=(Column(name=name, type=type_, path=()),))
+        column = Column(name=section.text("column"), type=type_, path=())
+        codec = Codec(format=kind, columns=(column,))
     elif kind is Format.JSON:
         codec = Codec(format=kind, columns=_columns(section))
     else:
         codec = _avro(section, read_text)
-    section.done()
     return codec
 
 
-def _avro(section: _Section, read_text: ReadText) -> Codec:
+def _avro(section: Section, read_text: ReadText) -> Codec:
     file, registry = section.optional_text("schema"), section.optional_text("registry")
     if (file is None) == (registry is None):
         raise section.refuse("schema", "either this, a file, or registry, an address, is needed")
@@ -212,7 +179,7 @@ def _avro(section: _Section, read_text: ReadText) -> Codec:
     return Codec(format=Format.AVRO, columns=columns, schema=schema, registry=registry)
 
 
-def _columns(section: _Section) -> tuple[Column, ...]:
+def _columns(section: Section) -> tuple[Column, ...]:
     content = section.get("columns")
     if not isinstance(content, Mapping) or not 0 < len(content) <= MAX_COLUMNS:
         raise section.refuse("columns", f"1 to {MAX_COLUMNS} columns, name: type, are expected")
@@ -224,7 +191,7 @@ def _column(place: str, name: object, said: object) -> Column:
         raise DefinitionError(place, name, "the name of a column is text")
     if isinstance(said, str):
         said = {"type": said}
-    section = _Section(said, f"{place}.{name}")
+    section = Section(said, f"{place}.{name}", ("type", "path"))
     path = section.get("path")
     if path is None:
         path = [name]
@@ -237,16 +204,16 @@ def _column(place: str, name: object, said: object) -> Column:
     except ValueError as error:
         raise section.refuse("type", str(error)) from None
     column = Column(name=name, type=kind, path=tuple(path))
-    section.done()
     return column
 
 
 # -- the table --------------------------------------------------------------------------------
 
 
-def _target(section: _Section, name: str) -> Target:
-    kind = section.one_of("type", TargetType)
+def _target(top: Section, name: str) -> Target:
+    kind = top.section("table", ("connection", "path", *_TABLE)).one_of("type", TargetType)
     where = "connection" if kind is TargetType.POSTGRES else "path"
+    section = top.section("table", (where, *_TABLE))
     target = Target(
         type=kind,
         location=section.text(where),
@@ -256,7 +223,6 @@ def _target(section: _Section, name: str) -> Target:
         buckets=section.count("buckets", 1 if kind is TargetType.DELTA else DEFAULT_BUCKETS),
         bulk_rows=section.count("bulk_rows", DEFAULT_BULK_ROWS),
     )
-    section.done()
     if target.buckets > 4096:
         raise section.refuse("buckets", "at most 4096")
     if target.keep_bytes and target.deletes is Deletes.HISTORY:

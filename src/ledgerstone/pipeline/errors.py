@@ -4,10 +4,11 @@ from ledgerstone.errors import LedgerstoneError
 
 
 class DefinitionError(LedgerstoneError):
-    """A definition is refused: says which key of it, the value and the reason."""
+    """A definition is refused: says which key of it, the value if it has one, and the reason."""
 
     def __init__(self, key: str, value: object, reason: str) -> None:
-        super().__init__(f"{key}: {value!r:.80}: {reason}")
+        said = "" if value is None else f"{value!r:.80}: "
+        super().__init__(f"{key}: {said}{reason}")
         self.key = key
 
 
@@ -21,3 +22,7 @@ class RecordRefused(PipelineError):
 
 class DeletesMissed(PipelineError):
     """Tombstones were removed from the log before the pipeline had read them."""
+
+
+class TopicChanged(PipelineError):
+    """What is there was made of another topic: one that has another name, or only another id."""

@@ -30,11 +30,13 @@ from ledgerstone.client.offsets import (
 from ledgerstone.errors import UnknownTopicOrPartition
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.mirror_notes import MirrorNotes, Noted
+from ledgerstone.pipeline.mirror_notes import MirrorNotes, Noted, Pair
 from ledgerstone.pipeline.mirror_offsets import translate
+from ledgerstone.spark.errors import said_recreated
 from ledgerstone.state.points import AtOffsets
 from ledgerstone.state.rebuild import rebuild
 from ledgerstone.types import TopicPartition
+from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from ledgerstone.pipeline.mirror_copy import Copied, CopyTask
 
 _READ_COMMITTED: Final = 1
+_UNKNOWN: Final = uuid_to_text(ZERO_UUID)  # of brokers that give topics no ids
+_ANEW: Final = "start anew with another work directory, and another or an empty copy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,9 @@ def mirror_round(spark: "SparkSession", mirror: Mirror) -> "list[Copied]":
         connect_to(mirror.target) as target,
     ):
         for topic, copy in mirror.topics.items():
+            _check_pair(source, target, notes, topic, copy)
             prepare_topic(source, target, topic, copy)
+            notes.note_pair(topic, _pair(source, target, topic, copy))
         tasks = []
         for partition, start, end in _ranges(source, mirror, notes):
             noted = notes.position(partition)
@@ -87,6 +93,7 @@ def mirror_round(spark: "SparkSession", mirror: Mirror) -> "list[Copied]":
                     start_offset=start,
                     end_offset=end,
                     target_next=0 if noted is None else noted.target_next,
+                    topic_id=_source_id(notes, partition.topic),
                     compression=mirror.compression,
                 )
             )
@@ -98,6 +105,34 @@ def mirror_round(spark: "SparkSession", mirror: Mirror) -> "list[Copied]":
             commit_offsets(source, mirror.group, offsets)
         _translate_groups(source, target, mirror, notes)
     return copied
+
+
+def _check_pair(source: Client, target: Client, notes: MirrorNotes, topic: str, copy: str) -> None:
+    """Neither the original nor the copy was deleted and created again since it was noted."""
+    before = notes.pair(topic)
+    if before is None or not notes.has_positions(topic):
+        return
+    try:
+        now = _pair(source, target, topic, copy)
+    except UnknownTopicOrPartition as error:
+        raise PipelineError(f"{error}, and it was mirrored; {_ANEW}") from error
+    if before.copy != now.copy:
+        raise PipelineError(f"{topic} was mirrored to {before.copy}, not to {copy}; {_ANEW}")
+    ids = ((topic, before.source_id, now.source_id), (copy, before.copy_id, now.copy_id))
+    for name, was, is_now in ids:
+        if was != is_now and _UNKNOWN not in (was, is_now):
+            raise PipelineError(f"{said_recreated(name, was, is_now)}; {_ANEW}")
+
+
+def _pair(source: Client, target: Client, topic: str, copy: str) -> Pair:
+    ids = [uuid_to_text(each.topic_id) for each in (source.topic(topic), target.topic(copy))]
+    return Pair(ids[0], copy, ids[1])
+
+
+def _source_id(notes: MirrorNotes, topic: str) -> str | None:
+    """As it was noted when the round began."""
+    pair = notes.pair(topic)
+    return None if pair is None or pair.source_id == _UNKNOWN else pair.source_id
 
 
 def prepare_topic(source: Client, target: Client, topic: str, copy: str) -> None:
@@ -145,7 +180,7 @@ def _ranges(
             if noted is not None and ends[each].offset < noted.next_offset:
                 raise PipelineError(
                     f"{each} ends at {ends[each].offset} and was copied up to {noted.next_offset}: "
-                    "it is another topic now; start anew with another work directory"
+                    f"the log was truncated; {_ANEW}"
                 )
             start = max(0 if noted is None else noted.next_offset, starts[each].offset)
             end = min(ends[each].offset, start + mirror.max_offsets)
@@ -179,6 +214,7 @@ def verify_mirror(mirror: Mirror) -> list[MirrorCheck]:
         connect_to(mirror.target) as target,
     ):
         for topic, copy in mirror.topics.items():
+            _check_pair(source, target, notes, topic, copy)
             partitions = [TopicPartition(topic, n) for n in source.topic(topic).partitions]
             starts = list_offsets(source, dict.fromkeys(partitions, EARLIEST))
             ends = {

@@ -44,6 +44,7 @@ class CopyTask:
     start_offset: int
     end_offset: int
     target_next: int | None  # where the copy ends as far as is noted; None: nothing is
+    topic_id: str | None = None  # of the original
     compression: str = "none"
 
 
@@ -108,10 +109,14 @@ class _Copy:
     ) -> Iterator[pa.RecordBatch]:
         wanted = OffsetRange(partition, start, end)
         options = RowOptions()
+        topic_id = self._task.topic_id if client is self._source else None
 
         def read_from(offset: int) -> Iterator[Window]:
             rest = wanted._replace(start_offset=offset)
-            for fetched in windows(client, rest, options, fetch_bytes=_FETCH_BYTES):
+            fetched_ones = windows(
+                client, rest, options, fetch_bytes=_FETCH_BYTES, topic_id=topic_id
+            )
+            for fetched in fetched_ones:
                 yield Window(fetched.fetch_offset, fetched.records, fetched.aborted)
 
         seed = SystemDice().random_bytes(16)

@@ -16,7 +16,17 @@ CREATE TABLE IF NOT EXISTS position(topic TEXT, partition INTEGER, next_offset I
 CREATE TABLE IF NOT EXISTS run(topic TEXT, partition INTEGER, source_start INTEGER,
     source_end INTEGER, target_start INTEGER, records INTEGER,
     PRIMARY KEY (topic, partition, source_start)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pair(topic TEXT PRIMARY KEY, source_id TEXT NOT NULL,
+    copy TEXT NOT NULL, copy_id TEXT NOT NULL) WITHOUT ROWID;
 """
+
+
+class Pair(NamedTuple):
+    """Which topics the offsets are of: those of the same name may be others tomorrow."""
+
+    source_id: str
+    copy: str
+    copy_id: str
 
 
 class Noted(NamedTuple):
@@ -40,6 +50,19 @@ class MirrorNotes:
         query = "SELECT next_offset, target_next FROM position WHERE topic=? AND partition=?"
         row = self._db.execute(query, partition).fetchone()
         return None if row is None else Noted(*row)
+
+    def pair(self, topic: str) -> Pair | None:
+        query = "SELECT source_id, copy, copy_id FROM pair WHERE topic=?"
+        row = self._db.execute(query, (topic,)).fetchone()
+        return None if row is None else Pair(*row)
+
+    def note_pair(self, topic: str, pair: Pair) -> None:
+        with self._db:
+            self._db.execute("INSERT OR REPLACE INTO pair VALUES (?,?,?,?)", (topic, *pair))
+
+    def has_positions(self, topic: str) -> bool:
+        query = "SELECT 1 FROM position WHERE topic=? AND next_offset > 0 LIMIT 1"
+        return self._db.execute(query, (topic,)).fetchone() is not None
 
     def note(self, partition: TopicPartition, noted: Noted, runs: list[Run]) -> None:
         """One transaction: a position without its runs would lose translations for ever."""

@@ -11,9 +11,10 @@ from typing import Final
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.pipeline.definition import Source
+from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.status import read_json, write_json
 from ledgerstone.pipeline.tables.target import Positions
-from ledgerstone.spark.progress import published_at_ms
+from ledgerstone.spark.progress import publish, published_at_ms
 from ledgerstone.spark.tombstones import (
     Missed,
     missed_by_offset,
@@ -22,6 +23,7 @@ from ledgerstone.spark.tombstones import (
     tombstone_retention_ms,
 )
 from ledgerstone.types import TopicPartition
+from ledgerstone.uuid_text import uuid_to_text
 
 SEEN_FILE: Final = "tombstones.json"
 _INTERVAL_MS: Final = 60_000
@@ -34,6 +36,7 @@ class MissedDeletes:
         self._client = client
         self._source = source
         self._file = work / SEEN_FILE
+        self._topic_id = uuid_to_text(client.topic(source.topic).topic_id)
         self._asked_ms: int | None = None
 
     def check(self, positions: Positions) -> list[Missed]:
@@ -57,17 +60,29 @@ class MissedDeletes:
         last_read_ms = published_at_ms(self._client, self._source.group)
         return missed_by_time(at, last_read_ms, retention_ms, self._client.clock.now_ms())
 
-    def settled(self) -> None:
-        """Whatever was missed so far has been made good."""
+    def settled(self, positions: Positions) -> None:
+        """Whatever was missed so far by a table that stands there has been made good."""
         removed = removed_below(self._client, self._source.topic)
         if removed is not None:
             self._remember({**self._seen(), **removed})
+        elif positions:
+            # Of such a broker the group's last word is all that is known; so it hears one now.
+            topic = self._source.topic
+            at = {TopicPartition(topic, each): offset for each, offset in positions.items()}
+            if not publish(self._client, self._source.group, at):
+                raise PipelineError(
+                    f"the table is good, but group {self._source.group} could not be told so, and "
+                    "the next run would refuse again; repeat the command"
+                )
 
     def _seen(self) -> dict[TopicPartition, int]:
-        content = (read_json(self._file) or {}).get("removed_below_offset", {})
+        noted = read_json(self._file) or {}
         topic = self._source.topic
+        if noted.get("topic_id", self._topic_id) != self._topic_id:
+            return {}  # of a topic that was deleted since
+        content = noted.get("removed_below_offset", {})
         return {TopicPartition(topic, int(each)): int(at) for each, at in content.items()}
 
     def _remember(self, seen: dict[TopicPartition, int]) -> None:
         content = {str(each.partition): seen[each] for each in sorted(seen)}
-        write_json(self._file, {"removed_below_offset": content})
+        write_json(self._file, {"topic_id": self._topic_id, "removed_below_offset": content})

@@ -45,6 +45,7 @@ def change_stream(spark: SparkSession, pipeline: Pipeline, starting: dict[int, i
         **common_options(source),
         "startingOffsets": offsets_text(source.topic, starting),
         "maxOffsetsPerTrigger": str(source.max_offsets_per_batch),
+        "maxBytesPerTrigger": str(source.max_bytes_per_batch),
         # The run looks for these itself, by where the table is and not by where the query is.
         "onMissedTombstones": "ignore",
     }

@@ -7,7 +7,6 @@ group is told, so that lag and holds of tombstones never see more than the table
 
 import json
 import logging
-import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,19 +25,25 @@ from ledgerstone.pipeline.bad_records import Letter
 from ledgerstone.pipeline.connecting import connect_to, log_ends
 from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
+from ledgerstone.pipeline.following import (
+    begin_to_follow,
+    check_followed,
+    how_to_begin_anew,
+    topic_now,
+)
 from ledgerstone.pipeline.missed_deletes import MissedDeletes
 from ledgerstone.pipeline.reading import EARLIEST, change_stream, collected
 from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
 from ledgerstone.pipeline.tables.opening import open_target
-from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.pipeline.tables.target import Followed, TableTarget
+from ledgerstone.spark.failures import failure_of, is_connection_lost, spark_said
+from ledgerstone.spark.offsets import topic_ids_in
 from ledgerstone.spark.progress import publish
 from ledgerstone.types import TopicPartition
 
 CHECKPOINT: Final = "checkpoint"
 _POLL_S: Final = 1
-# The last line of a Python traceback, as Spark hands it on in a text of hundreds of lines.
-_OUR_ERROR: Final = re.compile(r"^\s*ledgerstone\.[\w.]*\.([A-Z]\w+): (.+)$", re.MULTILINE)
 # Spark waits ten seconds for a Python process to start, which a busy machine may not manage.
 _NOT_STARTED: Final = "Python worker failed to connect back"
 _STARTS: Final = 3
@@ -99,7 +103,9 @@ class PipelineRun:
         write_status(self._work, status)
         try:
             yield
-            status.state = RunState.FINISHED.value
+            # Whoever was stopped has come as far as the positions say, and perhaps not to the end.
+            ended = RunState.STOPPED if self._stopped else RunState.FINISHED
+            status.state = ended.value
         except BaseException as error:
             status.state = RunState.FAILED.value
             status.error = str(error) or type(error).__name__
@@ -110,6 +116,8 @@ class PipelineRun:
 
     def _follow(self, client: Client, target: TableTarget, status: RunStatus) -> None:
         pipeline = self._pipeline
+        followed = topic_now(client, pipeline.source.topic)
+        begin_to_follow(pipeline, target, followed)
         producer = Producer(client, ProducerConfig(idempotent=True))
         applier = ChangeApplier(pipeline, target, lambda letters: _send(producer, letters))
         status.positions = dict(applier.positions)
@@ -124,7 +132,9 @@ class PipelineRun:
                 if self._stopped:
                     return
                 self._check_deletes(watch, target, applier, status)
-                ends = batch_ends(checkpoint, batch_id, pipeline.source.topic)
+                ends, read = batch_ends(checkpoint, batch_id, pipeline.source.topic)
+                # The topic may be another one since the run began.
+                check_followed(pipeline, target, read)
                 report = applier.apply(collected(found, pipeline), ends)
                 status.add(report)
                 _publish(client, pipeline, applier.positions)
@@ -169,30 +179,35 @@ class PipelineRun:
         return writer.start()
 
     def _await(self, query: StreamingQuery) -> None:
+        is_gone = False
         try:
             # A signal handler cannot talk to the JVM while we wait for an answer from it.
             while not self._stopped and not query.awaitTermination(_POLL_S):
                 pass
-        except StreamingQueryException as error:
+        except Exception as error:  # noqa: BLE001 - py4j's errors have nothing else in common
+            is_gone = is_connection_lost(error)
             if self._stopped:
                 return
-            if _NOT_STARTED in str(error) or _NOT_STARTED in str(self._failure):
-                raise _NotStarted(_said(str(error))) from error
-            if self._failure is not None:
-                raise self._failure from None
-            raise PipelineError(_said(str(error))) from error
+            raise self._why(error, is_gone=is_gone) from None
         finally:
-            self._stop(query)
+            self._stop(query, is_gone=is_gone)
             # Whoever is still at work on the table ends before it is closed or read again.
             with self._applying:
                 pass
 
-    def _stop(self, query: StreamingQuery) -> None:
+    def _why(self, error: Exception, *, is_gone: bool) -> BaseException:
+        """The failure as it was where it happened, not as Spark tells it."""
+        if _NOT_STARTED in str(error) or _NOT_STARTED in str(self._failure):
+            return _NotStarted(spark_said(str(error)))
+        failure = error if self._failure is None or is_gone else self._failure
+        return failure if not isinstance(failure, Exception) else failure_of(failure)
+
+    def _stop(self, query: StreamingQuery, *, is_gone: bool) -> None:
         try:
             query.stop()
         except Exception as error:
             # A signal to the whole group of processes ends the JVM before us: that is no failure.
-            if not self._stopped:
+            if not self._stopped and not is_gone:
                 raise
             logger.info("pipeline=%s: its JVM was stopped too: %s", self._pipeline.name, error)
 
@@ -213,7 +228,7 @@ class PipelineRun:
             )
         logger.warning("pipeline=%s reconciles: %s", self._pipeline.name, text)
         status.reconciled += reconcile(self._spark, self._pipeline, target).extra
-        watch.settled()
+        watch.settled(applier.positions)
 
 
 def run_pipeline(
@@ -222,16 +237,20 @@ def run_pipeline(
     return PipelineRun(pipeline, spark, once=once, on_batch=on_batch).run()
 
 
-def batch_ends(checkpoint: Path, batch_id: int, topic: str) -> dict[int, int]:
-    """Where a micro-batch ends, from Spark's own log of it.
+def batch_ends(
+    checkpoint: Path, batch_id: int, topic: str
+) -> tuple[dict[int, int], Followed | None]:
+    """Where a micro-batch ends, and of which topic it is, from Spark's own log of it.
 
-    Empty where that cannot be read: then the last records say it."""
+    Nothing where that cannot be read: then the last records say where it ends."""
     try:
         lines = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()
-        ends = json.loads(lines[-1])[topic]
-        return {int(partition): int(offset) for partition, offset in ends.items()}
+        content = json.loads(lines[-1])
+        ends = {int(partition): int(offset) for partition, offset in content[topic].items()}
+        topic_id = topic_ids_in(content).get(topic)
     except (OSError, ValueError, KeyError, IndexError):
-        return {}
+        return {}, None
+    return ends, None if topic_id is None else Followed(topic, topic_id)
 
 
 def _starting(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> dict[int, int]:
@@ -250,8 +269,7 @@ def _check_reach(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> 
             said = "is not there" if end is None else f"ends at {end}"
             raise PipelineError(
                 f"the table has applied {topic}-{partition} up to {position}, and the partition "
-                f"{said}: the topic was deleted and created again, or truncated. Verify the table "
-                "against it, or begin with an empty table"
+                f"{said}: the log was truncated. {how_to_begin_anew(pipeline)}"
             )
 
 
@@ -266,10 +284,3 @@ def _send(producer: Producer, letters: list[Letter]) -> None:
     for outcome in producer.send([NewRecord(*each) for each in letters]):
         if isinstance(outcome, LedgerstoneError):
             raise PipelineError(f"a dead letter cannot be sent: {outcome}") from outcome
-
-
-def _said(text: str) -> str:
-    """What our own code said, out of a Java stack trace."""
-    found = _OUR_ERROR.findall(text)
-    ours = [f"{kind}: {message}" for kind, message in found]
-    return (ours[-1] if ours else text.strip().splitlines()[0])[:2000]

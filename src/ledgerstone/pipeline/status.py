@@ -24,6 +24,7 @@ LOCK_FILE: Final = "lock"
 class RunState(Enum):
     RUNNING = "running"
     FINISHED = "finished"
+    STOPPED = "stopped"  # it was asked to end, before it was through
     FAILED = "failed"
 
 
@@ -91,8 +92,18 @@ def held(work: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise PipelineError(f"{work}: another process works on this pipeline") from error
+            raise _taken(work) from error
         yield
+
+
+def check_free(work: Path) -> None:
+    """Before anything costly is started; whoever goes on holds the directory all the same."""
+    if work.exists() and is_held(work):
+        raise _taken(work)
+
+
+def _taken(work: Path) -> PipelineError:
+    return PipelineError(f"{work}: another process works on this pipeline")
 
 
 def is_held(work: Path) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 __all__ = ["session"]
@@ -21,6 +23,7 @@ def session(
     fast_start: bool = True,
     short_lived: bool = False,
     conf: Mapping[str, str] | None = None,
+    log_file: "Path | None" = None,
 ) -> "SparkSession":
     """A session with our settings; `session_builder.SessionPlan` says what each choice means."""
     from ledgerstone.spark.session_builder import SessionPlan, start
@@ -33,5 +36,6 @@ def session(
         fast_start=fast_start,
         short_lived=short_lived,
         conf=conf or {},
+        log_file=log_file,
     )
     return start(plan)

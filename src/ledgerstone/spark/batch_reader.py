@@ -13,7 +13,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import list_offsets
 from ledgerstone.spark.filters import Bounds, Pruning, pruning_of
 from ledgerstone.spark.planning import OffsetRange, plan, ranges_between
-from ledgerstone.spark.positions import partitions_of, resolve
+from ledgerstone.spark.positions import partitions_of, resolve, topic_ids_of
 from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import Fold, ReadOptions, Rows
 from ledgerstone.spark.schema import Projection
@@ -38,8 +38,10 @@ class BatchReader(DataSourceReader):
             known = partitions_of(client, self.topics)
             start = resolve(client, options.starting, known, isolation, what="starting")
             end = resolve(client, options.ending, known, isolation, what="ending")
+            ids = topic_ids_of(client, known)
             ranges = self._pruned(client, ranges_between(start, end))
-        return [RangeTask(each) for each in plan(ranges, options.splits)]
+        planned = plan(ranges, options.splits)
+        return [RangeTask(each, ids.get(each.partition.topic)) for each in planned]
 
     def _pruned(self, client: Client, ranges: list[OffsetRange]) -> list[OffsetRange]:
         folds = self.options.rows.fold is not Fold.NONE

@@ -5,8 +5,16 @@ from ledgerstone.errors import LedgerstoneError
 HOW_TO_GO_ON = "set failOnDataLoss=false to go on without it"
 
 
+def said_recreated(topic: str, before: str, now: str) -> str:
+    return f"topic {topic} was deleted and created again: its id was {before} and is {now}"
+
+
 class DataLoss(LedgerstoneError):
     """Offsets that a query still had to read are not there any more."""
+
+
+class TopicRecreated(DataLoss):
+    """The topic was deleted and created again: its offsets are those of other records."""
 
 
 class MissedTombstones(LedgerstoneError):

@@ -15,9 +15,10 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
 from ledgerstone.client.offsets import list_offsets
 from ledgerstone.errors import OffsetOutOfRange
-from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
+from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss, TopicRecreated, said_recreated
 from ledgerstone.spark.offsets import EARLIEST, LATEST
 from ledgerstone.spark.planning import OffsetRange
+from ledgerstone.spark.positions import topic_ids_of
 from ledgerstone.spark.read_options import RowOptions
 
 # How large records are is known after the first answer: a small range is not worth more than this,
@@ -30,17 +31,23 @@ logger = logging.getLogger(__name__)
 
 
 def windows(
-    client: Client, wanted: OffsetRange, rows: RowOptions, *, fetch_bytes: int
+    client: Client,
+    wanted: OffsetRange,
+    rows: RowOptions,
+    *,
+    fetch_bytes: int,
+    topic_id: str | None = None,
 ) -> Iterator[Fetched]:
     """Whole batches that hold the range; the first and the last may reach beyond it.
 
-    Nobody else may use the client until this has ended or is closed."""
+    With a `topic_id`, records of another topic of the same name are refused. Nobody else may use
+    the client until this has ended or is closed."""
     config = FetchConfig(
         max_bytes=fetch_bytes,
         partition_max_bytes=fetch_bytes,
         isolation_level=rows.isolation.level,
     )
-    answers = _fetch(client, Fetcher(client, config), wanted, rows)
+    answers = _of_topic(_fetch(client, Fetcher(client, config), wanted, rows), client, topic_id)
     first = next(answers, None)
     if first is None:
         return
@@ -48,6 +55,20 @@ def windows(
         yield first  # All there is: no thread is worth starting.
         return
     yield from one_ahead(chain((first,), answers))
+
+
+def _of_topic(
+    answers: Iterator[Fetched], client: Client, topic_id: str | None
+) -> Iterator[Fetched]:
+    """A fetch names the topic by its id, and a client that is told so learns a new id by itself:
+    after an answer the id that is known is that of the answer."""
+    for fetched in answers:
+        topic = fetched.partition.topic
+        found = topic_ids_of(client, [fetched.partition]).get(topic)
+        if topic_id is not None and found is not None and found != topic_id:
+            # No record of it may pass for one that was planned, whatever failOnDataLoss says.
+            raise TopicRecreated(said_recreated(topic, topic_id, found))
+        yield fetched
 
 
 def _fetch(

@@ -2,7 +2,9 @@
 
 Spark compares offsets as text, so the same offsets must always be written in the same order: by
 topic, then by the number of the partition. The layout is that of Spark's own Kafka connector, and
-a checkpoint of one is read by the other.
+a checkpoint of one is read by the other. Ours also says which topics these are, for a topic may be
+deleted and created again: `people#ID` without partitions, which no topic can be called and in which
+the other connector finds no offset.
 """
 
 import json
@@ -20,16 +22,32 @@ EARLIEST: Final = -2
 
 Offsets = Mapping[TopicPartition, int]
 OffsetJson = dict[str, dict[str, int]]
+TopicIds = Mapping[str, str]  # by topic, as text; a topic of a broker without ids is missing
 
+_ID_MARK: Final = "#"
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
-def to_json(offsets: Offsets) -> OffsetJson:
+def to_json(offsets: Offsets, topic_ids: TopicIds | None = None) -> OffsetJson:
     """For Spark, which keeps it in the checkpoint."""
     found: OffsetJson = {}
     for partition in sorted(offsets):
         found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    for topic, topic_id in sorted((topic_ids or {}).items()):
+        if topic in found:
+            found[f"{topic}{_ID_MARK}{topic_id}"] = {}
     return found
+
+
+def topic_ids_in(content: Mapping[str, object]) -> dict[str, str]:
+    """Of what `to_json` makes; empty where another connector wrote it."""
+    marked = (name.partition(_ID_MARK) for name in content if _ID_MARK in name)
+    return {topic: topic_id for topic, _, topic_id in marked}
+
+
+def recreated(before: TopicIds, now: TopicIds) -> list[str]:
+    """Topics that have the same name and are others; where either id is unknown nothing is said."""
+    return sorted(topic for topic in now if before.get(topic, now[topic]) != now[topic])
 
 
 def from_json(

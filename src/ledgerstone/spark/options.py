@@ -11,20 +11,11 @@ from typing import Final, TypeVar
 
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.errors import ConfigError
+from ledgerstone.spark.kafka_options import PREFIX, check_kafka_option, check_own_option
 
 E = TypeVar("E", bound=Enum)
 
 DEFAULT_PORT: Final = 9092
-# Spark and SQL add options of their own to those of a user.
-_REFUSED: Final = {
-    "kafka.auto.offset.reset": "say where to start with startingOffsets",
-    "kafka.key.deserializer": "keys are bytes; decode them with DataFrame operations",
-    "kafka.value.deserializer": "values are bytes; decode them with DataFrame operations",
-    "kafka.key.serializer": "keys are bytes or text; encode them with DataFrame operations",
-    "kafka.value.serializer": "values are bytes or text; encode them with DataFrame operations",
-    "kafka.enable.auto.commit": "Spark keeps the offsets; a group is told where the query is",
-    "kafka.interceptor.classes": "there is no Java class to load them into",
-}
 _DURATION: Final = re.compile(r"([0-9]{1,15})\s*(ms|s|m|min|h|d)?")
 _MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _ENDPOINT: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:\[\]]+))(?::([0-9]{1,5}))?")
@@ -35,9 +26,14 @@ class Options:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
-        for name, instead in _REFUSED.items():
-            if name in self._values:
-                raise ConfigError(name, self._values[name], f"not an option here: {instead}")
+
+    def check(self, *, kafka: tuple[str, ...], own: tuple[str, ...]) -> None:
+        """Raises ConfigError for an option that would be ignored, though somebody means it."""
+        for name, value in self._values.items():
+            if name.startswith(PREFIX):
+                check_kafka_option(name, value, kafka)
+            else:
+                check_own_option(name, own)
 
     def text(self, name: str) -> str | None:
         return self._values.get(name.lower())

@@ -13,6 +13,7 @@ from ledgerstone.errors import ConfigError, UnknownTopicOrPartition
 from ledgerstone.spark.offsets import EARLIEST, LATEST
 from ledgerstone.spark.read_options import Isolation, Position, Topics
 from ledgerstone.types import NO_OFFSET, TopicPartition
+from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
 
 def partitions_of(client: Client, topics: Topics) -> list[TopicPartition]:
@@ -34,6 +35,13 @@ def partitions_of(client: Client, topics: Topics) -> list[TopicPartition]:
     else:
         found = [client.topic(name) for name in topics.subscribe or ()]
     return sorted(TopicPartition(info.name, n) for info in found for n in info.partitions)
+
+
+def topic_ids_of(client: Client, partitions: Iterable[TopicPartition]) -> dict[str, str]:
+    """As the cluster said when it was last asked; topics without an id are left out."""
+    cluster = client.session.cluster
+    ids = {topic: cluster.topic_id(topic) for topic in dict.fromkeys(p.topic for p in partitions)}
+    return {topic: uuid_to_text(each) for topic, each in ids.items() if each != ZERO_UUID}
 
 
 def offsets_at(

@@ -9,9 +9,10 @@ from ledgerstone.spark.planning import OffsetRange
 
 
 class RangeTask(InputPartition):
-    def __init__(self, wanted: OffsetRange) -> None:
+    def __init__(self, wanted: OffsetRange, topic_id: str | None = None) -> None:
         super().__init__(None)
         self.wanted = wanted
+        self.topic_id = topic_id  # of the topic the offsets are of; None: nobody said
 
     def __repr__(self) -> str:
         return f"RangeTask({self.wanted})"

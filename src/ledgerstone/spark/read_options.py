@@ -12,6 +12,7 @@ from typing import Final
 
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.errors import ConfigError
+from ledgerstone.spark import kafka_options
 from ledgerstone.spark.offsets import EARLIEST, LATEST, Offsets, parse_offsets
 from ledgerstone.spark.options import Options
 from ledgerstone.spark.planning import Splits
@@ -20,6 +21,15 @@ from ledgerstone.types import TopicPartition
 _DEFAULT_TRIGGER_DELAY_MS: Final = 15 * 60_000
 _DEFAULT_TIMEOUT_MS: Final = 120_000
 _DEFAULT_FETCH_BYTES: Final = 8 << 20
+_OWN: Final = (
+    *("assign", "subscribe", "subscribePattern"),
+    *("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp"),
+    "startingOffsetsByTimestampStrategy",
+    *("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"),
+    *("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
+    *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "groupIdPrefix"),
+    *("includeHeaders", "fold", "includeTombstones", "onMissedTombstones", "rows", "pushFilters"),
+)
 
 
 class Isolation(Enum):
@@ -96,6 +106,7 @@ class Admission:
     """How much a micro-batch takes."""
 
     max_offsets: int | None
+    max_bytes: int | None  # decompressed, about
     min_offsets: int | None
     max_delay_ms: int
 
@@ -118,6 +129,7 @@ class ReadOptions:
 
 def read_options(raw: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     options = Options(raw)
+    options.check(kafka=kafka_options.READ, own=_OWN)
     connection = connection_of(options)
     path = options.text("path")
     if (connection is None) == (path is None):
@@ -139,6 +151,7 @@ def read_options(raw: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         splits=_splits(options, rows),
         admission=Admission(
             max_offsets=options.count("maxOffsetsPerTrigger"),
+            max_bytes=options.count("maxBytesPerTrigger", minimum=1024),
             min_offsets=options.count("minOffsetsPerTrigger"),
             max_delay_ms=options.duration_ms("maxTriggerDelay", default=_DEFAULT_TRIGGER_DELAY_MS),
         ),

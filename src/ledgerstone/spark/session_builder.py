@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import pyspark
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ledgerstone.records.kernels.cache import cache_directory
@@ -24,7 +25,12 @@ from ledgerstone.spark.spark_home import linked_home
 
 LOOPBACK: Final = "127.0.0.1"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# As large as what a reader hands on: 65,536 rows of 20 kB would be more than the heap.
+_ARROW_BYTES: Final = 16 << 20
 _RAW_LOCAL_FS: Final = "org.apache.hadoop.fs.local.RawLocalFs"
+
+# What the JVM of this process was started with; once it is gone it cannot be asked.
+started_with: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +43,7 @@ class SessionPlan:
     # C1 only and the serial collector: a quicker start and slower queries. For tests.
     short_lived: bool = False
     conf: Mapping[str, str] = field(default_factory=dict)
+    log_file: Path | None = None  # of the JVM and of all that it starts; None: our own outputs
 
     @property
     def is_local(self) -> bool:
@@ -55,6 +62,7 @@ def settings(plan: SessionPlan, archive: ClassArchive | None = None) -> dict[str
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BYTES),
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.hadoop.fs.AbstractFileSystem.file.impl": _RAW_LOCAL_FS,
     }
@@ -64,14 +72,14 @@ def settings(plan: SessionPlan, archive: ClassArchive | None = None) -> dict[str
             "spark.driver.bindAddress": LOOPBACK,
             "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
         }
-    options = " ".join(_java_options(plan, archive))
-    if options:
-        ours["spark.driver.extraJavaOptions"] = options
+    ours["spark.driver.extraJavaOptions"] = " ".join(_java_options(plan, archive))
     return {**ours, **plan.conf}
 
 
 def _java_options(plan: SessionPlan, archive: ClassArchive | None) -> list[str]:
-    options = [] if archive is None else list(archive.options)
+    # A JVM that goes on without memory answers nobody and never ends.
+    options = ["-XX:+ExitOnOutOfMemoryError"]
+    options += [] if archive is None else archive.options
     if plan.short_lived:
         options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     return options
@@ -91,14 +99,31 @@ def start(plan: SessionPlan) -> SparkSession:
         if plan.fast_start:
             archive = archive_for(java, pyspark.__version__, home)
     builder = SparkSession.builder
-    for key, value in settings(plan, archive).items():
+    chosen = settings(plan, archive)
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     with _started_from(home):
+        if SparkContext._gateway is None:
+            started_with.update(chosen)
+            if plan.log_file is not None:
+                _launch(chosen, plan.log_file)
         session = builder.getOrCreate()
     gateway = SparkContext._gateway
     if archive is not None and gateway is not None:
         keep_when_ended(archive, gateway.proc)
     return session
+
+
+def _launch(chosen: Mapping[str, str], log_file: Path) -> None:
+    """Starts the JVM with outputs of its own; Spark would give it ours."""
+    conf = SparkConf(loadDefaults=False)
+    for key, value in chosen.items():
+        conf.set(key, value)
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    with log_file.open("wb") as file:
+        outputs = {"stdout": file, "stderr": file}
+        gateway = launch_gateway(conf, outputs)  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _spark_home(plan: SessionPlan) -> Path:

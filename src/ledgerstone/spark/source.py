@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from ledgerstone.errors import LedgerstoneError
 from ledgerstone.spark.read_options import ReadOptions, Rows, read_options
 
 if TYPE_CHECKING:
@@ -58,10 +59,14 @@ class LedgerstoneSource(DataSource):
         return (PruningBatchReader if takes_filters else BatchReader)(options, shape)
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":  # noqa: N802
-        from ledgerstone.spark.stream_reader import StreamReader
+        from ledgerstone.spark.stream_reader import RefusedStream, StreamReader
 
-        options = read_options(self.options, streaming=True)
-        return StreamReader(options, self._projection(schema, options))
+        try:
+            options = read_options(self.options, streaming=True)
+            return StreamReader(options, self._projection(schema, options))
+        except LedgerstoneError as error:
+            # Raised here, it would be lost: Spark then fails over a reader it does not have.
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from ledgerstone.spark.sink import BatchSink

@@ -14,24 +14,29 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.spark.errors import HOW_TO_GO_ON, DataLoss, TopicRecreated, said_recreated
 from ledgerstone.spark.offsets import (
     EARLIEST,
     LATEST,
     OffsetJson,
     Offsets,
+    TopicIds,
     backlog,
     from_json,
     limited,
+    recreated,
     to_json,
+    topic_ids_in,
 )
 from ledgerstone.spark.planning import plan, ranges_between
-from ledgerstone.spark.positions import offsets_at, partitions_of, resolve
+from ledgerstone.spark.positions import offsets_at, partitions_of, resolve, topic_ids_of
 from ledgerstone.spark.progress import publish
 from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import ReadOptions
@@ -55,6 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._watch = TombstoneWatch(options.on_missed_tombstones, options.group_id)
         self._published: dict[TopicPartition, int] = {}
         self._latest: dict[TopicPartition, int] = {}  # as last asked for
+        self._topic_ids: TopicIds = {}  # likewise
         self._frozen: dict[TopicPartition, int] | None = None  # the end of an AvailableNow run
         self._last_batch_ms = 0
 
@@ -65,25 +71,45 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         client = self._connected()
         self._watch.query_is_new()
         known = partitions_of(client, self.topics)
+        ids = topic_ids_of(client, known)
         isolation = self.options.rows.isolation
         start = resolve(client, self.options.starting, known, isolation, what="starting")
-        return to_json(start)
+        return to_json(start, ids)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetJson:  # noqa: N802
         client = self._connected()
-        done = from_json(start, "the offset in the checkpoint")
+        available = self._latest_offsets() if self._frozen is None else dict(self._frozen)
+        done = self._of_same_topics(start, self._topic_ids)
         self._watch.check(client, done)
         self._publish(client, done)
-        available = self._latest_offsets() if self._frozen is None else dict(self._frozen)
         begin = self._with_new_partitions(client, done, available)
-        end = self._without_lost(done, available)
-        return to_json(self._admitted(client, begin, end, limit))
+        end = self._admitted(client, begin, self._without_lost(done, available), limit)
+        # Spark compares text: what another connector wrote, without ids, is not news by itself.
+        return start if end == done else to_json(end, self._topic_ids)
 
     def _latest_offsets(self) -> dict[TopicPartition, int]:
         client = self._connected()
         known = partitions_of(client, self.topics)
+        self._topic_ids = topic_ids_of(client, known)
         self._latest = offsets_at(client, known, LATEST, self.options.rows.isolation)
         return dict(self._latest)
+
+    def _of_same_topics(
+        self, start: dict[str, Any], topic_ids: TopicIds
+    ) -> dict[TopicPartition, int]:
+        """Where the query is, without topics that were created again: of those it has read nothing,
+        and its offsets would be those of other records."""
+        done = from_json(start, "the offset in the checkpoint")
+        before = topic_ids_in(start)
+        others = recreated(before, topic_ids)
+        for topic in others:
+            self._lose(
+                said_recreated(topic, before[topic], topic_ids[topic]),
+                "start with another checkpointLocation to begin anew, or set failOnDataLoss=false "
+                "to go on with the new topic from its start",
+                TopicRecreated,
+            )
+        return {each: at for each, at in done.items() if each.topic not in others}
 
     def _with_new_partitions(
         self, client: Client, done: Offsets, available: Offsets
@@ -120,12 +146,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if waiting:
             self._last_batch_ms = now_ms
         if isinstance(limit, ReadMaxRows):
-            return limited(begin, end, limit.max_rows)
+            end = limited(begin, end, limit.max_rows)
+        if isinstance(limit, ReadMaxRows | ReadMaxBytes) and admission.max_bytes is not None:
+            from ledgerstone.spark.sampling import bytes_limited  # with all that opens batches
+
+            isolation = self.options.rows.isolation
+            return bytes_limited(client, begin, end, admission.max_bytes, isolation)
         return dict(end)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        max_offsets = self.options.admission.max_offsets
-        return ReadAllAvailable() if max_offsets is None else ReadMaxRows(max_offsets)
+        """Spark takes one; the other is added where a batch is planned."""
+        admission = self.options.admission
+        if admission.max_offsets is not None:
+            return ReadMaxRows(admission.max_offsets)
+        if admission.max_bytes is not None:
+            return ReadMaxBytes(admission.max_bytes)
+        return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._frozen = self._latest_offsets()
@@ -139,7 +175,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         client = self._connected()
         isolation = self.options.rows.isolation
         to_offsets = from_json(end, "the offset to read up to")
-        done = from_json(start, "the offset in the checkpoint")
+        ids = topic_ids_in(end)
+        done = self._of_same_topics(start, ids)
         self._watch.check(client, done)
         earliest = offsets_at(client, to_offsets, EARLIEST, isolation)
         begin = {each: done.get(each, earliest[each]) for each in to_offsets}
@@ -147,8 +184,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if offset < min(earliest[each], to_offsets[each]):
                 self._lose(f"{each} begins at {earliest[each]}, but was read up to {offset}")
                 begin[each] = min(earliest[each], to_offsets[each])
+        for topic in self._gone_since_planned(ids):
+            to_offsets = {each: at for each, at in to_offsets.items() if each.topic != topic}
         ranges = plan(ranges_between(begin, to_offsets), self.options.splits)
-        return [RangeTask(each) for each in ranges]
+        return [RangeTask(each, ids.get(each.partition.topic)) for each in ranges]
+
+    def _gone_since_planned(self, planned: TopicIds) -> list[str]:
+        """Topics whose records a batch of the checkpoint asks for and nobody has any more."""
+        if self.options.rows.fail_on_data_loss:
+            return []  # The task that reads it refuses; there is nothing to ask for before.
+        client = self._connected()
+        now = topic_ids_of(client, partitions_of(client, self.topics))
+        gone = recreated(planned, now)
+        for topic in gone:
+            self._lose(said_recreated(topic, planned[topic], now[topic]))
+        return gone
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # What makes rows is loaded by tasks alone: each query starts a planner of its own.
@@ -173,9 +223,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if group_id is not None and news and publish(client, group_id, news):
             self._published |= news
 
-    def _lose(self, message: str) -> None:
+    def _lose(
+        self, message: str, advice: str = HOW_TO_GO_ON, kind: type[DataLoss] = DataLoss
+    ) -> None:
         if self.options.rows.fail_on_data_loss:
-            raise DataLoss(f"{message}; {HOW_TO_GO_ON}")
+            raise kind(f"{message}; {advice}")
         logger.warning("data loss: %s", message)
 
     def _connected(self) -> Client:
@@ -187,3 +239,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """For tasks: everything but the connection."""
         return {**self.__dict__, "_client": None}
+
+
+class RefusedStream(DataSourceStreamReader):
+    """A stream whose options say what cannot be; whatever is asked first is told why."""
+
+    def __init__(self, error: LedgerstoneError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> OffsetJson:  # noqa: N802
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetJson:  # noqa: N802
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._error

@@ -31,7 +31,7 @@ def read_range(
     if not isinstance(task, RangeTask):
         return  # Spark makes one task out of none, and gives it nothing to do.
     client = kept_client(connection)
-    read_from = _over_the_wire(client, connection, task.wanted, rows)
+    read_from = _over_the_wire(client, connection, task, rows)
     try:
         yield from rows_of(read_from, task.wanted, rows, pruning, shape)
     except BaseException:
@@ -54,11 +54,12 @@ def rows_of(
 
 
 def _over_the_wire(
-    client: Client, connection: Connection, wanted: OffsetRange, rows: RowOptions
+    client: Client, connection: Connection, task: RangeTask, rows: RowOptions
 ) -> ReadFrom:
     def read_from(offset: int) -> Iterator[Window]:
-        rest = wanted._replace(start_offset=offset)
-        for fetched in windows(client, rest, rows, fetch_bytes=connection.fetch_bytes):
+        rest = task.wanted._replace(start_offset=offset)
+        fetch_bytes, topic_id = connection.fetch_bytes, task.topic_id
+        for fetched in windows(client, rest, rows, fetch_bytes=fetch_bytes, topic_id=topic_id):
             yield Window(fetched.fetch_offset, fetched.records, fetched.aborted)
 
     return read_from

@@ -12,8 +12,10 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import ask_about
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
 from ledgerstone.errors import LedgerstoneError
+from ledgerstone.protocol.messages.metadata import MetadataResponse
 from ledgerstone.spark.offsets import Offsets
 from ledgerstone.types import TopicPartition
 
@@ -84,6 +86,9 @@ def tombstone_retention_ms(client: Client, topic: str) -> int | None:
 
 
 def http_addresses(client: Client) -> list[tuple[str, int]]:
+    if not client.session.cluster.brokers:
+        # Who has asked for nothing yet knows of no broker, which is not the same as there is none.
+        client.call(ask_about([]), MetadataResponse)
     found = []
     for node_id, endpoint in sorted(client.session.cluster.brokers.items()):
         try:

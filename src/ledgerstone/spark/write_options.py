@@ -20,9 +20,11 @@ from pyspark.sql.types import (
 
 from ledgerstone.errors import ConfigError
 from ledgerstone.records.batch import Codec
+from ledgerstone.spark import kafka_options
 from ledgerstone.spark.options import Options
 from ledgerstone.spark.read_options import Connection, connection_of
 
+_OWN: Final = ("topic", "includeHeaders", "deduplicate")
 _DEFAULT_BATCH_BYTES: Final = 512 * 1024
 _TEXT_OR_BYTES: Final = (StringType, BinaryType)
 _KINDS: Final[Mapping[str, tuple[type[DataType], ...]]] = {
@@ -59,6 +61,7 @@ class WriteColumns:
 
 def write_options(raw: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
     options = Options(raw)
+    options.check(kafka=kafka_options.WRITE, own=_OWN)
     if overwrite:
         raise ConfigError("mode", "overwrite", "a log is only appended to; use mode append")
     connection = connection_of(options)

@@ -52,6 +52,21 @@ def test_good_definition_is_explained(definition: Path) -> None:
     assert "writes   sqlite table people" in done.stdout
 
 
+def test_missing_file_is_one_line(tmp_path: Path) -> None:
+    done = pipeline("validate", str(tmp_path / "no.yaml"))
+
+    said = f"ledgerstone: {tmp_path}/no.yaml: cannot be read: No such file or directory\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_validation_says_which_table_it_is(definition: Path) -> None:
+    definition.write_text(json.dumps({**GOOD, "name": "my-people"}), encoding="utf-8")
+
+    done = pipeline("validate", str(definition))
+
+    assert done.stdout == "my-people: sqlite table my_people, 2 columns, good\n"
+
+
 def test_status_of_a_pipeline_that_was_killed_says_so(tmp_path: Path) -> None:
     write_status(tmp_path, RunStatus(pipeline="p", pid=1, started_ms=1, updated_ms=2))
 

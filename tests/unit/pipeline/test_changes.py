@@ -17,7 +17,7 @@ from ledgerstone.pipeline.definition import OnBadRecord, Pipeline
 from ledgerstone.pipeline.errors import RecordRefused
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.tables.merging import merged
-from ledgerstone.pipeline.tables.target import Applied
+from ledgerstone.pipeline.tables.target import Applied, Followed
 from tests.kit.table_model import Record, changes_of, text_pipeline
 
 PIPELINE = text_pipeline("sqlite", "unused")
@@ -100,6 +100,12 @@ class MemoryTable:
 
     def prepare(self) -> None:
         """Nothing to make."""
+
+    def followed(self) -> Followed | None:
+        return None
+
+    def follow(self, followed: Followed) -> None:
+        del followed
 
     def positions(self) -> dict[int, int]:
         return dict(self.at)

@@ -10,6 +10,7 @@ from ledgerstone.pipeline.definition import Deletes, Format, TargetType
 from ledgerstone.pipeline.definition_files import define, load_definition
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.explaining import explain
+from ledgerstone.pipeline.sources.source_files import load_source
 
 
 def content(**changes: Any) -> dict[str, Any]:
@@ -58,6 +59,22 @@ table: {type: sqlite, path: data/people.db, deletes: soft}
     assert pipeline.work == str(tmp_path / ".ledgerstone/people")
 
 
+def test_settings_of_spark_are_taken_by_their_own_names() -> None:
+    said = {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": 4,
+        "spark.ui.enabled": True,
+    }
+
+    pipeline = define(content(spark=said), directory=Path())
+
+    assert pipeline.spark == {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "true",
+    }
+
+
 def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
     file = tmp_path / "people.py"
     file.write_text(f"pipeline = {content()!r}", encoding="utf-8")
@@ -82,10 +99,20 @@ def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
         ({"table__type": "oracle"}, "table.type: 'oracle'"),
         ({"table__deletes": "maybe"}, "table.deletes: 'maybe': one of hard, soft, history"),
         ({"table__buckets": 0}, "table.buckets: 0"),
-        ({"on_bad_record": "dead_letter"}, "dead_letter_topic: None"),
+        ({"on_bad_record": "dead_letter"}, "^dead_letter_topic: goes with"),
+        ({"source": {"topik": "people"}}, "^source.topik: 'people': not of .* topic may be meant"),
+        ({"source": {}}, "^source.topic: is missing"),
+        ({"table": None}, "^table: is missing"),
+        ({"key": {"format": "string", "columns": {}}}, "column may be meant"),
+        ({"table__connection": "x"}, "^table.connection: 'x': not of path"),
         ({"dead_letter_topic": "x"}, "goes with on_bad_record: dead_letter"),
         ({"every": "soon"}, "every: 'soon': a duration"),
         ({"source": []}, r"source: \[\]: a mapping"),
+        ({"spark": "2g"}, "spark: '2g': settings like spark.driver.memory: 2g"),
+        ({"spark": {"driver.memory": "2g"}}, "spark: 'driver.memory': names of Spark's settings"),
+        ({"spark": {"spark.master": "x"}}, "spark.spark.master: 'x': say it as master"),
+        ({"spark": {"spark.x": [1]}}, "text, a number, true or false"),
+        ({"source__max_bytes_per_batch": 5}, "source.max_bytes_per_batch: 5"),
     ],
 )
 def test_definition_is_refused_with_the_key_to_blame(changes: dict[str, Any], message: str) -> None:
@@ -107,6 +134,28 @@ def test_missing_variable_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(DefinitionError, match=r"name: .*there is no variable NOBODY"):
         load_definition(file, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("name: [1\nsource: 2", "not YAML: line 2, column 7: while parsing a flow sequence, "),
+        ("name: \tx: y", "not YAML: line 1, column 7"),
+    ],
+)
+def test_file_that_cannot_be_read_is_one_line(
+    tmp_path: Path, text: str | None, message: str
+) -> None:
+    file = tmp_path / "people.yaml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+
+    for load in (load_definition, load_source):
+        with pytest.raises(DefinitionError) as refused:
+            load(file)
+        assert str(refused.value).startswith(f"{file}: {message}")
+        assert "\n" not in str(refused.value)
 
 
 def test_columns_come_from_the_avro_schema(tmp_path: Path) -> None:

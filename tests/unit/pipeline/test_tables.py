@@ -1,20 +1,24 @@
 """Every target, with every kind of delete, against the plain model."""
 
 import random
+import shutil
+import sqlite3
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from ledgerstone.pipeline.changes import not_yet_applied, one_per_key, positions_after
-from ledgerstone.pipeline.definition import Deletes, Pipeline
+from ledgerstone.pipeline.definition import Deletes, Pipeline, TargetType
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.pipeline.tables.opening import check_drivers, open_target, positions_of
 from ledgerstone.pipeline.tables.sqlite import SqliteTable
-from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from tests.kit.table_model import Record, changes_of, expected_rows, table_rows, text_pipeline
 
 TARGETS = ("sqlite", "parquet", "delta", "delta-bulk", "postgres")
@@ -146,6 +150,89 @@ def test_positions_move_without_any_change(target: str, location: str) -> None:
     with opened(pipeline) as table:
         assert table.positions() == {0: 17, 4: 2}
         assert table_rows(table.rows()) == []
+
+
+@pytest.mark.parametrize("deletes", [each.value for each in Deletes])
+@pytest.mark.parametrize("target", TARGETS)
+def test_changes_are_counted_alike(target: str, location: str, deletes: str) -> None:
+    pipeline = pipeline_of(target, location, deletes)
+    with opened(pipeline) as table:
+        first = table.apply(
+            changes_of(pipeline, [Record(0, 0, b"a", b"1", 9), Record(0, 1, b"b", b"1", 9)]), {0: 2}
+        )
+        # One has a row, the other never had.
+        second = table.apply(
+            changes_of(pipeline, [Record(0, 2, b"a", None, 9), Record(0, 3, b"c", None, 9)]), {0: 4}
+        )
+
+    assert (first.upserts, first.deletes) == (2, 0)
+    assert (second.upserts, second.deletes) == (0, 2)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_positions_of_a_table_that_is_not_there_are_none(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location)
+
+    before = positions_of(pipeline)
+    with opened(pipeline) as table:
+        apply(pipeline, table, [Record(0, 7, b"a", b"1", 9)])
+
+    assert (before, positions_of(pipeline)) == ({}, {0: 8})
+
+
+@pytest.mark.parametrize(("target", "driver"), [("delta", "deltalake"), ("postgres", "psycopg")])
+def test_driver_that_is_not_installed_is_named(
+    target: str, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, driver, None)
+
+    with pytest.raises(PipelineError, match=rf"{driver} is not installed: .*ledgerstone\[lake\]"):
+        check_drivers(pipeline_of(target, "x"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_table_keeps_which_topic_it_is_of(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location)
+    first, second = (Followed("people-topic", name * 22) for name in "ab")
+    with opened(pipeline) as table:
+        before = table.followed()
+        table.follow(first)
+        apply(pipeline, table, [Record(0, 0, b"a", b"1", 9), Record(0, 1, b"b", b"1", 9)])
+        apply(pipeline, table, [Record(0, 2, b"a", None, 9)])
+
+    with opened(pipeline) as table:
+        kept = table.followed()
+        table.follow(second)
+        rows, positions = table_rows(table.rows()), table.positions()
+    with opened(pipeline) as table:
+        assert (before, kept, table.followed()) == (None, first, second)
+    assert ([row[0] for row in rows], positions) == (["b"], {0: 3})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_table_that_was_dropped_has_come_nowhere(target: str, location: str) -> None:
+    pipeline = pipeline_of(target, location)
+    with opened(pipeline) as table:
+        table.follow(Followed("people-topic", "a" * 22))
+        apply(pipeline, table, [Record(0, 7, b"a", b"1", 9)])
+
+    drop(pipeline)
+    with opened(pipeline) as table:
+        assert (table.followed(), table.positions()) == (None, {})
+        assert table_rows(table.rows()) == []
+
+
+def drop(pipeline: Pipeline) -> None:
+    """As the refusal of another topic tells the user to."""
+    target = pipeline.target
+    if target.type is TargetType.SQLITE:
+        with closing(sqlite3.connect(target.location)) as db:
+            db.execute(f'DROP TABLE "{target.name}"')
+    elif target.type is TargetType.POSTGRES:
+        with psycopg.connect(target.location, autocommit=True) as connection:
+            connection.execute(b'DROP TABLE "people"')
+    else:
+        shutil.rmtree(target.location)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -1,6 +1,9 @@
 """Aggregates over a table: what a key gave is taken back, and a repeated batch changes nothing."""
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams.measures import measure_of, object_text, stored
 from ledgerstone.pipeline.streams.totals import Aggregate, Kind, TableRow, TotalsStore
 
 AGGREGATES = (
@@ -121,6 +125,103 @@ def test_the_state_of_other_aggregates_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(PipelineError, match="other aggregates"):
         TotalsStore(tmp_path / "totals.sqlite", AGGREGATES)
+
+
+def test_a_state_is_of_one_definition(tmp_path: Path) -> None:
+    path = tmp_path / "work" / "totals.sqlite"
+    paid, due = (
+        (Aggregate(name="sum", kind=Kind.SUM, column=f"value.{column}"),)
+        for column in ("paid", "due")
+    )
+    TotalsStore(path, paid, definition="sum(paid)").close()
+
+    with pytest.raises(PipelineError, match=r"made of sum\(paid\), and now it is sum\(due\)"):
+        TotalsStore(path, due, definition="sum(due)")
+    TotalsStore(path, paid, definition="sum(paid)").close()
+
+
+def test_a_state_that_does_not_say_what_it_is_of_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "totals.sqlite"
+    store = TotalsStore(path, AGGREGATES)
+    store.apply(0, [row("a", 0, "x", 5)])
+    store.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE made_of")  # as versions before left it
+
+    with pytest.raises(PipelineError, match="an older version"):
+        TotalsStore(path, AGGREGATES)
+
+
+def test_a_topic_that_has_heard_of_nothing_is_told_everything(store: TotalsStore) -> None:
+    store.tells("totals", "one")
+    store.apply(0, [row("a", 0, "x", 5), row("b", 1, "y", 7)])
+    told(store)
+    store.tells("totals", "one")
+    again = told(store)
+
+    store.tells("totals", "another")
+
+    assert (again, sorted(told(store))) == ({}, ["x", "y"])
+
+
+def aggregated(
+    tmp_path: Path, kind: Kind, type_name: str, values: Sequence[Any]
+) -> tuple[Any, str]:
+    """One aggregate over the values, and the record it becomes."""
+    aggregate = Aggregate(name="r", kind=kind, column="value.c")
+    measure = measure_of("r", kind, "value.c", type_name)
+    store = TotalsStore(tmp_path / "totals.sqlite", (aggregate,), measures=[measure])
+    rows = [
+        TableRow(b"%d" % at, 0, at, 0, ("g",), (stored(value, kind, measure),))
+        for at, value in enumerate(values)
+    ]
+    store.apply(0, rows)
+    ((_, result),) = store.untold()
+    store.close()
+    assert result is not None
+    return result["r"], object_text(result)
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_name", "values", "expected", "text"),
+    [
+        ("sum", "decimal(9,2)", [Decimal("0.10"), Decimal("0.20")], Decimal("0.30"), "0.30"),
+        ("sum", "decimal(38,0)", [Decimal(10**37)] * 3, Decimal(3 * 10**37), str(3 * 10**37)),
+        ("avg", "decimal(9,2)", [Decimal("0.10"), Decimal("0.25")], Decimal("0.175"), "0.175000"),
+        ("max", "decimal(9,2)", [Decimal("9.5"), Decimal("10")], Decimal(10), "10"),
+        ("min", "decimal(9,2)", [Decimal("-9.5"), Decimal("-10")], Decimal(-10), "-10"),
+        ("sum", "bigint", [2**63 - 1, 2**63 - 1], 2**64 - 2, str(2**64 - 2)),
+        ("sum", "bigint", [-(2**63), -1, None], -(2**63) - 1, str(-(2**63) - 1)),
+        ("avg", "int", [1, 2], 1.5, "1.5"),
+        ("sum", "double", [0.5, 0.25], 0.75, "0.75"),
+        ("count", "string", ["a", None], 1, "1"),
+        ("max", "string", ["a", "b"], "b", '"b"'),
+        ("max", "binary", [b"\x00", b"\xff"], "/w==", '"/w=="'),
+        ("min", "boolean", [True, False], False, "false"),
+        ("sum", "decimal(9,2)", [None], None, "null"),
+    ],
+)
+def test_sums_are_exact(
+    tmp_path: Path, kind: str, type_name: str, values: list[Any], expected: Any, text: str
+) -> None:
+    assert aggregated(tmp_path, Kind(kind), type_name, values) == (expected, f'{{"r": {text}}}')
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "type_name", "message"),
+    [
+        ("sum", "value.name", "string", r"CAST\(value.name AS decimal\(18,2\)\)"),
+        ("avg", "value.born", "date", "numbers are added up"),
+        ("sum", "value.ok", "boolean", "numbers are added up"),
+        ("max", "value.all", "array<int>", "has no max here"),
+        ("sum", None, "int", "sum needs a column"),
+    ],
+)
+def test_what_cannot_be_added_up_is_refused(
+    kind: str, column: str | None, type_name: str, message: str
+) -> None:
+    with pytest.raises(PipelineError, match=message):
+        measure_of("r", Kind(kind), column, type_name)
 
 
 def test_a_deleted_key_is_not_left_in_the_file(tmp_path: Path) -> None:

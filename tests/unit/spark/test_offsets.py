@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerstone.errors import ConfigError
-from ledgerstone.spark.offsets import backlog, from_json, limited, parse_offsets, to_json
+from ledgerstone.spark.offsets import (
+    backlog,
+    from_json,
+    limited,
+    parse_offsets,
+    recreated,
+    to_json,
+    topic_ids_in,
+)
 from ledgerstone.types import TopicPartition
 
 _OFFSETS = st.dictionaries(
@@ -37,6 +45,22 @@ def test_partitions_are_sorted_as_numbers() -> None:
     offsets = {TopicPartition("t", number): 0 for number in (10, 9, 1)}
 
     assert list(to_json(offsets)["t"]) == ["1", "9", "10"]
+
+
+def test_ids_of_topics_travel_with_the_offsets_and_hold_none() -> None:
+    offsets = {TopicPartition("t", 0): 5, TopicPartition("u", 3): 7}
+
+    content = to_json(offsets, {"t": "A" * 22, "gone": "B" * 22})
+
+    assert content == {"t": {"0": 5}, "u": {"3": 7}, f"t#{'A' * 22}": {}}
+    assert (from_json(content), topic_ids_in(content)) == (offsets, {"t": "A" * 22})
+
+
+def test_a_topic_is_another_one_only_if_both_ids_are_known() -> None:
+    before = {"same": "1", "other": "1", "gone": "1"}
+
+    assert recreated(before, {"same": "1", "other": "2", "new": "3"}) == ["other"]
+    assert recreated({}, {"t": "1"}) == []
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from ledgerstone.client.cluster import Endpoint
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark.offsets import EARLIEST, LATEST
 from ledgerstone.spark.read_options import Fold, Isolation, OnMissedTombstones, read_options
+from ledgerstone.spark.write_options import write_options
 from ledgerstone.types import TopicPartition
 
+_WRITE = {"kafka.bootstrap.servers": "a", "topic": "t"}
 _MINIMUM = {"kafka.bootstrap.servers": "a:1, b", "subscribe": "x, y,x"}
 
 
@@ -92,6 +94,17 @@ def test_executors_can_be_sent_the_options() -> None:
         ({**_MINIMUM, "fold": "first"}, False, "one of none, latest"),
         ({**_MINIMUM, "fold": "latest", "minPartitions": "4"}, False, "one task"),
         ({**_MINIMUM, "kafka.isolation.level": "dirty"}, False, "one of read_committed"),
+        ({**_MINIMUM, "kafka.security.protocol": "SASL_SSL"}, False, "plain text only"),
+        ({**_MINIMUM, "kafka.sasl.jaas.config": "x"}, True, "cannot log in"),
+        ({**_MINIMUM, "kafka.ssl.truststore.location": "x"}, True, "without TLS"),
+        ({**_MINIMUM, "kafka.Isolation.Levle": "x"}, False, "kafka.isolation.level may be meant"),
+        ({**_MINIMUM, "kafka.fetch.min.byte": "1"}, False, "kafka.fetch.min.bytes may be meant"),
+        ({**_MINIMUM, "kafka.security.protokol": "SSL"}, False, "security.protocol may be meant"),
+        ({**_MINIMUM, "kafka.compression.type": "lz4"}, False, "an option of writes only"),
+        ({**_MINIMUM, "kafka.zzz": "1"}, False, "there is no such option here$"),
+        ({**_MINIMUM, "startingOffset": "earliest"}, True, "startingOffsets may be meant"),
+        ({**_MINIMUM, "isolation.level": "x"}, True, "kafka.isolation.level may be meant"),
+        ({"kafka.bootstrap.server": "a", "subscribe": "x"}, True, "bootstrap.servers may be meant"),
         ({"kafka.bootstrap.servers": "a:b", "subscribe": "x"}, False, "HOST:PORT"),
         ({"kafka.bootstrap.servers": "a", "assign": "x"}, False, "JSON like"),
         ({"kafka.bootstrap.servers": "a", "assign": '{"x": ["y"]}'}, False, "JSON like"),
@@ -101,3 +114,29 @@ def test_executors_can_be_sent_the_options() -> None:
 def test_what_cannot_be_meant_is_refused(raw: dict[str, str], streaming: bool, part: str) -> None:
     with pytest.raises(ConfigError, match=part):
         read_options(raw, streaming=streaming)
+
+
+def test_a_secret_is_not_shown_when_its_option_is_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_options({**_MINIMUM, "kafka.sasl.jaas.config": "hunter2"}, streaming=False)
+
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["kafka.transactional.id", "kafka.partitioner.class"])
+def test_a_write_refuses_what_it_cannot_do(name: str) -> None:
+    with pytest.raises(ConfigError, match="not an option here"):
+        write_options({**_WRITE, name: "x"}, overwrite=False)
+
+
+def test_options_that_tune_another_client_and_those_of_spark_pass() -> None:
+    harmless = {
+        "kafka.security.protocol": "PLAINTEXT",
+        "kafka.request.timeout.ms": "1",
+        "checkpointLocation": "c",
+        "queryName": "q",
+        "something": "of SQL",
+    }
+
+    read_options({**_MINIMUM, **harmless, "kafka.max.poll.records": "1"}, streaming=True)
+    write_options({**_WRITE, **harmless, "kafka.linger.ms": "1"}, overwrite=False)

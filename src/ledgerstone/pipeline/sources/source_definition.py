@@ -8,6 +8,7 @@ from: {type: postgres, location: "host=…", table: users, key: [id], version: u
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final, TypeVar
 
@@ -98,17 +99,23 @@ def _shape(origin: Mapping[str, Any]) -> TableShape:
 
 
 def _mapping(content: object, key: str, known: tuple[str, ...]) -> dict[str, Any]:
+    if content is None and key:
+        raise DefinitionError(key, content, "is missing")
     if not isinstance(content, Mapping):
         raise DefinitionError(key or "definition", content, "a mapping is expected")
     for name in content:
         if name not in known:
             place = f"{key}.{name}" if key else str(name)
-            raise DefinitionError(place, content[name], f"not of {', '.join(known)}")
+            near = get_close_matches(str(name), known, n=1)
+            meant = f"; {near[0]} may be meant" if near else ""
+            raise DefinitionError(place, content[name], f"not of {', '.join(known)}{meant}")
     return dict(content)
 
 
 def _text(content: Mapping[str, Any], name: str, key: str) -> str:
     value = content.get(name)
+    if value is None:
+        raise DefinitionError(key, value, "is missing")
     if not isinstance(value, str) or not value:
         raise DefinitionError(key, value, "text is expected")
     return value

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import yaml
 
+from ledgerstone.pipeline.definition_files import cannot_be_read, yaml_said
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.sources.source_definition import (
     SourceDefinition,
@@ -23,8 +24,10 @@ def load_source(path: str | Path, environment: Mapping[str, str] | None = None) 
     file = Path(path)
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise DefinitionError(str(file), None, f"cannot be read: {error}") from error
+    except OSError as error:
+        raise DefinitionError(str(file), None, cannot_be_read(error)) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise DefinitionError(str(file), None, f"not YAML: {yaml_said(error)}") from error
     source = read_source(_filled(content, os.environ if environment is None else environment))
     directory = file.parent.absolute()
     location = source.location

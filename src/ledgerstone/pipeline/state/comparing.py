@@ -30,8 +30,8 @@ from ledgerstone.pipeline.layout import (
 from ledgerstone.pipeline.tables.target import Positions
 
 _SHOWN: Final = 20
-_DIFFERENCES: Final = ("missing", "extra", "stale")
-_COUNTS: Final = ("live", "deleted", *_DIFFERENCES, "pending", "undecodable")
+DIFFERENCES: Final = ("missing", "extra", "stale")
+_COUNTS: Final = ("live", "deleted", *DIFFERENCES, "pending", "undecodable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def compare(
     stale = _stale(live, current, layout)
     examples = [
         f"{what} {key}"
-        for what, some in zip(_DIFFERENCES, (missing, extra, stale), strict=True)
+        for what, some in zip(DIFFERENCES, (missing, extra, stale), strict=True)
         for key in _shown_keys(some, layout)
     ]
     found = Comparison(
@@ -120,7 +120,7 @@ def total(parts: Iterable[Comparison], layout: Layout) -> Comparison:
     """Of parts that share no key: counts and checksums are sums."""
     sums = dict.fromkeys(_COUNTS, 0)
     partitions: dict[int, PartitionCheck] = {}
-    examples: dict[str, list[str]] = {what: [] for what in _DIFFERENCES}
+    examples: dict[str, list[str]] = {what: [] for what in DIFFERENCES}
     for part in parts:
         for name in _COUNTS:
             sums[name] += getattr(part, name)

@@ -14,7 +14,8 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA
 from ledgerstone.pipeline.state.snapshot import load_manifest
-from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.pipeline.tables.target import Followed, TableTarget
+from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
 
 def load_into(
@@ -31,6 +32,8 @@ def load_into(
         raise PipelineError(
             f"the table of {pipeline.name} has followed its topic already; name an empty one"
         )
+    if manifest.topic_id != uuid_to_text(ZERO_UUID):
+        target.follow(Followed(manifest.topic, manifest.topic_id))
     applier = ChangeApplier(pipeline, target, send)
     to_changes = changes_decoder(pipeline, registered_schema)
     schema = layout_of(pipeline).change_schema

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.following import check_followed, topic_now
 from ledgerstone.pipeline.layout import layout_of
 from ledgerstone.pipeline.reading import collected, latest_changes
 from ledgerstone.pipeline.state.comparing import Comparison, compare, total
@@ -37,6 +38,8 @@ class TableCheck:
         self._files.callback(shutil.rmtree, directory, ignore_errors=True)
         layout = self._layout
         try:
+            with connect_to(pipeline.source.bootstrap) as client:
+                check_followed(pipeline, target, topic_now(client, pipeline.source.topic))
             # Positions first: what is applied while the topic is read is pending, not wrong.
             self._positions = target.positions()
             self._rows = self._files.enter_context(

@@ -8,7 +8,7 @@ that changed go to a compacted topic, an empty group as a tombstone.
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,9 +20,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
 from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.definition_reading import DEFAULT_BATCH_BYTES, DEFAULT_BATCH_OFFSETS
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.frames import Topic, ktable_changes
+from ledgerstone.pipeline.streams.measures import Measure, measure_of, object_text, stored
 from ledgerstone.pipeline.streams.totals import Aggregate, TableRow, TotalsStore
+from ledgerstone.uuid_text import uuid_to_text
 
 _RECORDS_AT_ONCE: Final = 5_000
 
@@ -45,20 +48,64 @@ def aggregate_table(
     spark: SparkSession, grouped: GroupedTable, *, once: bool = False
 ) -> StreamingQuery:
     work = Path(grouped.work)
-    store = TotalsStore(work / "totals.sqlite", grouped.aggregates)
+    changes = needed_columns(ktable_changes(spark, _limited(grouped.source)), grouped)
+    measures = _measures(changes, grouped)
+    store = TotalsStore(
+        work / "totals.sqlite",
+        grouped.aggregates,
+        measures=measures,
+        definition=definition_of(grouped, changes),
+    )
+    with connect_to(grouped.to.bootstrap) as client:
+        topic_id = uuid_to_text(client.topic(grouped.to.name).topic_id)
+    store.tells(grouped.to.name, topic_id)
+    tell(store, grouped, publisher(grouped.to))
 
     def each_batch(batch: DataFrame, batch_id: int) -> None:
-        store.apply(batch_id, table_rows(batch.toArrow().to_pylist(), grouped))
+        store.apply(batch_id, table_rows(batch.toArrow().to_pylist(), grouped, measures))
         tell(store, grouped, publisher(grouped.to))
 
     trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
-        needed_columns(ktable_changes(spark, grouped.source), grouped)
-        .writeStream.foreachBatch(each_batch)
+        changes.writeStream.foreachBatch(each_batch)
         .option("checkpointLocation", str(work / "checkpoint"))
         .trigger(**trigger)
         .start()
     )
+
+
+def _measures(changes: DataFrame, grouped: GroupedTable) -> list[Measure]:
+    """By the types that Spark finds; refuses what cannot be added up."""
+    types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
+    return [
+        measure_of(each.name, each.kind, each.column, types[f"m{at}"])
+        for at, each in enumerate(grouped.aggregates)
+    ]
+
+
+def definition_of(grouped: GroupedTable, changes: DataFrame) -> str:
+    """All that the state depends on, as text that a person can compare."""
+    types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
+    aggregates = [
+        f"{each.name} = {each.kind.value}({each.column or '*'}) of {types[f'm{at}']}"
+        for at, each in enumerate(grouped.aggregates)
+    ]
+    source = grouped.source
+    said = (
+        f"topic {source.name} (key {source.key}, value {source.value})",
+        f"by {', '.join(grouped.by)}",
+        *aggregates,
+    )
+    return "; ".join(said)
+
+
+def _limited(topic: Topic) -> Topic:
+    """A micro-batch comes to the driver: without a limit the first one is the whole topic."""
+    limits = {
+        "maxOffsetsPerTrigger": str(DEFAULT_BATCH_OFFSETS),
+        "maxBytesPerTrigger": str(DEFAULT_BATCH_BYTES),
+    }
+    return replace(topic, options={**limits, **topic.options})
 
 
 def needed_columns(changes: DataFrame, grouped: GroupedTable) -> DataFrame:
@@ -73,9 +120,14 @@ def needed_columns(changes: DataFrame, grouped: GroupedTable) -> DataFrame:
     return changes.where("key IS NOT NULL").select(*origin, *groups, *measures)
 
 
-def table_rows(rows: Sequence[dict[str, Any]], grouped: GroupedTable) -> list[TableRow]:
+def table_rows(
+    rows: Sequence[dict[str, Any]], grouped: GroupedTable, measures: Sequence[Measure]
+) -> list[TableRow]:
     groups = [f"g{at}" for at in range(len(grouped.by))]
-    measures = [f"m{at}" for at in range(len(grouped.aggregates))]
+    kept = [
+        (f"m{at}", each.kind, measure)
+        for at, (each, measure) in enumerate(zip(grouped.aggregates, measures, strict=True))
+    ]
     return [
         TableRow(
             key=row["key"],
@@ -83,7 +135,7 @@ def table_rows(rows: Sequence[dict[str, Any]], grouped: GroupedTable) -> list[Ta
             offset=row["offset"],
             written_us=row["written_us"],
             group=None if row["deleted"] else tuple(_plain(row[name]) for name in groups),
-            measures=tuple(_measure(row[name]) for name in measures),
+            measures=tuple(stored(row[name], kind, measure) for name, kind, measure in kept),
         )
         for row in rows
     ]
@@ -94,7 +146,7 @@ def tell(store: TotalsStore, grouped: GroupedTable, publish: Publish) -> int:
     records = [
         (
             json.dumps(dict(zip(grouped.by, group, strict=True)), sort_keys=True).encode(),
-            None if result is None else json.dumps(result, sort_keys=True).encode(),
+            None if result is None else object_text(result).encode(),
         )
         for group, result in store.untold()
     ]
@@ -123,10 +175,3 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - a cell of any column
     if isinstance(value, datetime | date | Decimal):
         return str(value)
     return value
-
-
-def _measure(value: Any) -> Any:  # noqa: ANN401 - a cell of any column
-    """SQLite has no fixed point; what fits is exact, the rest is a float as in Spark's `double`."""
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return int(value) if isinstance(value, bool) else _plain(value)

@@ -38,6 +38,10 @@ class Topic:
             **self.options,
         }
 
+    def sink_settings(self) -> dict[str, str]:
+        """The same where the topic is written."""
+        return {"kafka.bootstrap.servers": self.bootstrap, "topic": self.name, **self.options}
+
 
 def kstream(spark: SparkSession, topic: Topic, *, watermark: str | None = None) -> DataFrame:
     """Every record as an event (KStream). `watermark` is how late one may be: "10 minutes"."""
@@ -98,8 +102,7 @@ def to_topic(
     """Writes a stream of `key` and `value`; every partition is chosen as Java's client does."""
     writer = (
         records.writeStream.format(_FORMAT)
-        .option("kafka.bootstrap.servers", topic.bootstrap)
-        .option("topic", topic.name)
+        .options(**topic.sink_settings())
         .option("checkpointLocation", checkpoint)
         .outputMode(mode)
     )

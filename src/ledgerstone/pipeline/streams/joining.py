@@ -59,13 +59,7 @@ def join_tables(
         content = sf.struct(*[sf.expr(each) for each in value]).alias("value")
         rows = joined.select("key", "deleted", content)
         records = as_records(rows, key="key", value=["value.*"], deleted="deleted")
-        (
-            records.write.format("ledgerstone")
-            .option("kafka.bootstrap.servers", to.bootstrap)
-            .option("topic", to.name)
-            .mode("append")
-            .save()
-        )
+        records.write.format("ledgerstone").options(**to.sink_settings()).mode("append").save()
 
     changed = [kstream(spark, each).select("key") for each in (left, right)]
     return _start(changed[0].union(changed[1]), join, checkpoint, once=once)

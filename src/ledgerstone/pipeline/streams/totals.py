@@ -4,33 +4,34 @@ A SQLite file keeps, of each live key, its group and its measures, and nothing o
 state of an aggregate is a copy like any other, and an erased key leaves it with its tombstone. One
 transaction holds the changes of a micro-batch, its number, and which groups have to be told; so a
 batch that is repeated changes nothing, and a group whose result was not written is written again.
+The file says what it was made of: a number means nothing without the expression it came from.
 """
 
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.pipeline.errors import PipelineError
+from ledgerstone.pipeline.streams.measures import (
+    EXACT_FUNCTIONS,
+    Kind,
+    Measure,
+    result_of,
+    selected,
+)
+
+__all__ = ["MAX_MEASURES", "Aggregate", "Kind", "TableRow", "TotalsStore", "in_order"]
 
 MAX_MEASURES: Final = 50
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS touched(grp TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS applied(batch_id INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS made_of(definition TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS told_to(topic TEXT NOT NULL, topic_id TEXT NOT NULL);
 """
-# Columns of `given` before the measures.
-_FIXED: Final = ("key", "part", "at", "written_us", "grp")
-
-
-class Kind(Enum):
-    COUNT = "count"
-    SUM = "sum"
-    AVG = "avg"
-    MIN = "min"
-    MAX = "max"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,27 +51,58 @@ class TableRow(NamedTuple):
 
 
 class TotalsStore:
-    def __init__(self, path: Path, aggregates: Sequence[Aggregate]) -> None:
+    """`measures` says how each aggregate's values are kept, whole numbers if nobody does.
+    `definition` is the text of all that the numbers depend on."""
+
+    def __init__(
+        self,
+        path: Path,
+        aggregates: Sequence[Aggregate],
+        *,
+        measures: Sequence[Measure] | None = None,
+        definition: str = "",
+    ) -> None:
         if not aggregates or len(aggregates) > MAX_MEASURES:
             raise PipelineError(f"{len(aggregates)} aggregates, from 1 to {MAX_MEASURES} are taken")
         path.parent.mkdir(parents=True, exist_ok=True)
         self._aggregates = tuple(aggregates)
+        self._measures = tuple(measures or [Measure.WHOLE] * len(aggregates))
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA secure_delete=ON")
-        measures = ", ".join(f"m{at}" for at in range(len(aggregates)))
-        self._db.executescript(
-            "CREATE TABLE IF NOT EXISTS given(key BLOB PRIMARY KEY, part INTEGER NOT NULL, "
-            "at INTEGER NOT NULL, written_us INTEGER NOT NULL, "
-            f"grp TEXT NOT NULL, {measures}) WITHOUT ROWID;"
-            f"CREATE INDEX IF NOT EXISTS by_group ON given(grp, {measures});" + _TABLES
-        )
-        found = [row[1] for row in self._db.execute("PRAGMA table_info(given)")]
-        if len(found) != len(_FIXED) + len(aggregates) or found[: len(_FIXED)] != list(_FIXED):
+        for name, function in EXACT_FUNCTIONS.items():
+            # It is given text, and typeshed knows of functions over numbers only.
+            self._db.create_aggregate(name, 1, function)  # type: ignore[arg-type]
+        columns = ", ".join(f"m{at}" for at in range(len(aggregates)))
+        try:
+            is_new = not self._db.execute("PRAGMA table_info(given)").fetchall()
+            if is_new:
+                self._db.executescript(
+                    "BEGIN; CREATE TABLE given(key BLOB PRIMARY KEY, part INTEGER NOT NULL, "
+                    "at INTEGER NOT NULL, written_us INTEGER NOT NULL, "
+                    f"grp TEXT NOT NULL, {columns}) WITHOUT ROWID;"
+                    f"CREATE INDEX by_group ON given(grp, {columns}); COMMIT;"
+                )
+            self._db.executescript(_TABLES)
+            self._check_definition(path, definition or str(aggregates), is_new=is_new)
+        except BaseException:
             self._db.close()
-            raise PipelineError(
-                f"{path} holds the state of other aggregates, with columns {', '.join(found)}; "
-                "delete it with its checkpoint to begin anew"
-            )
+            raise
+
+    def _check_definition(self, path: Path, definition: str, *, is_new: bool) -> None:
+        known = self._db.execute("SELECT definition FROM made_of").fetchone()
+        if known == (definition,):
+            return
+        if known is None and (is_new or not self._has_state()):
+            self._db.execute("INSERT INTO made_of VALUES (?)", (definition,))
+            return
+        was = "an older version of this program" if known is None else known[0]
+        raise PipelineError(
+            f"{path} holds the state of other aggregates: it was made of {was}, and now it is "
+            f"{definition}. Delete {path.parent}, which holds its checkpoint too, to begin anew"
+        )
+
+    def _has_state(self) -> bool:
+        return self._db.execute("SELECT 1 FROM applied LIMIT 1").fetchone() is not None
 
     def close(self) -> None:
         self._db.close()
@@ -118,15 +150,32 @@ class TotalsStore:
             yield tuple(json.loads(group)), self._result(group)
 
     def _result(self, group: str) -> dict[str, Any] | None:
-        columns = ", ".join(
-            "count(*)" if each.column is None else f"{each.kind.value}(m{at})"
-            for at, each in enumerate(self._aggregates)
-        )
+        asked = [
+            selected(each.kind, measure, None if each.column is None else f"m{at}")
+            for at, (each, measure) in enumerate(zip(self._aggregates, self._measures, strict=True))
+        ]
+        columns = ", ".join(column for some in asked for column in some)
         query = f"SELECT count(*), {columns} FROM given WHERE grp=?"
         count, *values = self._db.execute(query, (group,)).fetchone()
         if not count:
             return None
-        return {each.name: value for each, value in zip(self._aggregates, values, strict=True)}
+        found = {}
+        for each, measure, some in zip(self._aggregates, self._measures, asked, strict=True):
+            own, values = values[: len(some)], values[len(some) :]
+            found[each.name] = result_of(each.kind, measure, own)
+        return found
+
+    def tells(self, topic: str, topic_id: str) -> None:
+        """Where results go. A topic that has not heard of any group is told of all of them."""
+        known = self._db.execute("SELECT topic, topic_id FROM told_to").fetchone()
+        if known == (topic, topic_id):
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        if known is not None:
+            self._db.execute("INSERT OR IGNORE INTO touched SELECT DISTINCT grp FROM given")
+        self._db.execute("DELETE FROM told_to")
+        self._db.execute("INSERT INTO told_to VALUES (?,?)", (topic, topic_id))
+        self._db.execute("COMMIT")
 
     def told(self) -> None:
         self._db.execute("DELETE FROM touched")

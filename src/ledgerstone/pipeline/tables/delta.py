@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import CommitProperties, Transaction
@@ -31,12 +30,16 @@ from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.delta_buckets import BUCKET, RunJobs, rewrite_buckets, run_here
 from ledgerstone.pipeline.tables.history import versions_of
 from ledgerstone.pipeline.tables.merging import bucket_numbers
-from ledgerstone.pipeline.tables.target import Applied, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
 _ROWS_AT_ONCE: Final = 1 << 16
 # A topic has at most as many partitions as we ask the table about.
 _MAX_PARTITIONS: Final = 100_000
 _CLOSES: Final = "_closes"
+# Properties of the table.
+_BUCKETS: Final = "ledgerstone.buckets"
+_TOPIC: Final = "ledgerstone.topic"
+_TOPIC_ID: Final = "ledgerstone.topic.id"
 
 
 class DeltaTarget:
@@ -71,7 +74,7 @@ class DeltaTarget:
                 self._uri,
                 self._schema,
                 partition_by=[BUCKET],
-                configuration={"ledgerstone.buckets": str(self._buckets)},
+                configuration={_BUCKETS: str(self._buckets)},
                 raise_if_key_not_exists=False,
             )
         table = self._current()
@@ -81,7 +84,7 @@ class DeltaTarget:
                 f"the Delta table {self._uri} has columns {', '.join(found)}, "
                 f"and the definition says {', '.join(self._schema.names)}"
             )
-        said = table.metadata().configuration.get("ledgerstone.buckets")
+        said = table.metadata().configuration.get(_BUCKETS)
         self._buckets = int(said) if said else self._buckets
 
     def _current(self) -> DeltaTable:
@@ -92,6 +95,8 @@ class DeltaTarget:
         return self._table
 
     def positions(self) -> Positions:
+        if self._table is None and not DeltaTable.is_deltatable(self._uri):
+            return {}
         table = self._current()
         counted = table.transaction_version(f"{self._app}/partitions")
         found: Positions = {}
@@ -100,6 +105,15 @@ class DeltaTarget:
             if at is not None:
                 found[number] = at
         return found
+
+    def followed(self) -> Followed | None:
+        said = self._current().metadata().configuration
+        topic, topic_id = said.get(_TOPIC), said.get(_TOPIC_ID)
+        return None if topic is None or topic_id is None else Followed(topic, topic_id)
+
+    def follow(self, followed: Followed) -> None:
+        said = {_TOPIC: followed.topic, _TOPIC_ID: followed.topic_id}
+        self._current().alter.set_table_properties(said, raise_if_not_exists=False)
 
     def _commit(self, positions: Mapping[int, int]) -> CommitProperties:
         if not positions:
@@ -136,9 +150,7 @@ class DeltaTarget:
         except (DeltaError, OSError) as error:
             self._table = None
             raise PipelineError(f"the Delta table {self._uri}: {error}") from error
-        deletes = int(pc.sum(changes.column(DELETED)).as_py() or 0)
-        version = self._current().version()
-        return Applied(upserts=changes.num_rows - deletes, deletes=deletes, version=version)
+        return applied(changes, self._current().version())
 
     def _merge(
         self, table: DeltaTable, changes: pa.Table, commit: CommitProperties, *, forced: bool

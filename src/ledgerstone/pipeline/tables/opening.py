@@ -1,15 +1,42 @@
 """The target that a definition names. Shell: drivers are imported for the one that is used."""
 
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
 from ledgerstone.pipeline.definition import Pipeline, TargetType
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import layout_of
-from ledgerstone.pipeline.tables.target import TableTarget
+from ledgerstone.pipeline.tables.target import Positions, TableTarget
 
 _EXTRA = "is not installed: in the checkout, pip install '.[lake]'"
+
+_DRIVERS = {TargetType.POSTGRES: "psycopg", TargetType.DELTA: "deltalake"}
+
+
+def check_drivers(pipeline: Pipeline) -> None:
+    """Raises PipelineError if what the table needs is not installed."""
+    driver = _DRIVERS.get(pipeline.target.type)
+    if driver is None:
+        return
+    try:
+        import_module(driver)
+    except ImportError as error:
+        raise PipelineError(f"{driver} {_EXTRA}") from error
+
+
+def positions_of(pipeline: Pipeline) -> Positions:
+    """How far the table is, without making one where there is none."""
+    target = pipeline.target
+    if target.type is TargetType.SQLITE and not Path(target.location).exists():
+        return {}
+    with closing(open_target(pipeline)) as opened:
+        return opened.positions()
 
 
 def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
     """With a Spark session, work that can be spread is spread over its executors."""
+    check_drivers(pipeline)
     target, layout, topic = pipeline.target, layout_of(pipeline), pipeline.source.topic
     match target.type:
         case TargetType.SQLITE:
@@ -21,17 +48,13 @@ def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
 
             return ParquetTable(target.location, topic, layout, buckets=target.buckets)
         case TargetType.POSTGRES:
-            try:
-                from ledgerstone.pipeline.tables.postgres import PostgresTable
-            except ImportError as error:
-                raise PipelineError(f"psycopg {_EXTRA}") from error
+            from ledgerstone.pipeline.tables.postgres import PostgresTable
+
             return PostgresTable(target.location, target.name, topic, layout)
         case TargetType.DELTA:
-            try:
-                from ledgerstone.pipeline.tables.delta import DeltaTarget
-                from ledgerstone.pipeline.tables.delta_buckets import RunJobs, run_here
-            except ImportError as error:
-                raise PipelineError(f"deltalake {_EXTRA}") from error
+            from ledgerstone.pipeline.tables.delta import DeltaTarget
+            from ledgerstone.pipeline.tables.delta_buckets import RunJobs, run_here
+
             run_jobs: RunJobs = run_here
             if spark is not None:
                 from ledgerstone.pipeline.executors import on_executors

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from ledgerstone.pipeline.canonical import cells_of, checksum
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.layout import DELETED, Layout
+from ledgerstone.pipeline.layout import Layout
 from ledgerstone.pipeline.tables.merging import bucket_numbers, merged
-from ledgerstone.pipeline.tables.target import Applied, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
 MANIFEST: Final = "_manifest.json"
 VERSION: Final = 1
@@ -72,7 +72,17 @@ class ParquetTable:
         return content
 
     def positions(self) -> Positions:
+        if not (self._path / MANIFEST).exists():
+            return {}
         return {int(each): int(at) for each, at in self.manifest()["positions"].items()}
+
+    def followed(self) -> Followed | None:
+        topic_id = self.manifest().get("topic_id")
+        return None if topic_id is None else Followed(self._topic, topic_id)
+
+    def follow(self, followed: Followed) -> None:
+        manifest = self.manifest()
+        self._commit({**manifest, "topic": followed.topic, "topic_id": followed.topic_id})
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
         return {}
@@ -101,8 +111,7 @@ class ParquetTable:
         }
         self._commit(manifest)
         self._drop_leftovers()
-        deletes = int(pc.sum(changes.column(DELETED)).as_py() or 0)
-        return Applied(upserts=changes.num_rows - deletes, deletes=deletes, version=version)
+        return applied(changes, version)
 
     def drop_rows(self, is_dropped: Callable[[pa.Table], pa.Array]) -> None:
         """Out of every file, whatever the rows say; files without such a row stay as they are."""

@@ -19,7 +19,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.history import versions_of
-from ledgerstone.pipeline.tables.target import Applied, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _STAGED: Final = "pg_temp.ledgerstone_staged"
@@ -46,12 +46,16 @@ class PostgresTable:
 
     def prepare(self) -> None:
         with _said(self._name):
-            self._db.execute(_sql(sql.create_table(self._table, self._layout, self._types)))
             self._db.execute(
                 f"CREATE TABLE IF NOT EXISTS {sql.POSITIONS_TABLE} (table_name text NOT NULL, "
                 "topic text NOT NULL, partition integer NOT NULL, next_offset bigint NOT NULL, "
                 "PRIMARY KEY (table_name, topic, partition))"
             )
+            self._db.execute(
+                f"CREATE TABLE IF NOT EXISTS {sql.TOPICS_TABLE} (table_name text PRIMARY KEY, "
+                "topic text NOT NULL, topic_id text NOT NULL)"
+            )
+            self._create_if_missing()
             found = self._db.execute(
                 "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass "
                 "AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
@@ -64,13 +68,40 @@ class PostgresTable:
                 f"and the definition says {', '.join(self._types)}"
             )
 
+    def _create_if_missing(self) -> None:
+        """Whoever drops the table begins anew, and need not know what else is kept of it."""
+        is_there = self._db.execute("SELECT to_regclass(%s) IS NOT NULL", (self._table,)).fetchone()
+        if is_there == (True,):
+            return
+        with self._db.transaction():
+            for each in (sql.POSITIONS_TABLE, sql.TOPICS_TABLE):
+                self._db.execute(f"DELETE FROM {each} WHERE table_name = %s", (self._name,))
+            self._db.execute(_sql(sql.create_table(self._table, self._layout, self._types)))
+
     def positions(self) -> Positions:
+        is_there = self._db.execute("SELECT to_regclass(%s)", (sql.POSITIONS_TABLE,)).fetchone()
+        if is_there == (None,):
+            return {}
         found = self._db.execute(
             f"SELECT partition, next_offset FROM {sql.POSITIONS_TABLE} "
             "WHERE table_name = %s AND topic = %s ORDER BY partition",
             (self._name, self._topic),
         )
         return dict(found.fetchall())
+
+    def followed(self) -> Followed | None:
+        found = self._db.execute(
+            f"SELECT topic, topic_id FROM {sql.TOPICS_TABLE} WHERE table_name = %s", (self._name,)
+        ).fetchone()
+        return None if found is None else Followed(*found)
+
+    def follow(self, followed: Followed) -> None:
+        with _said(self._name):
+            self._db.execute(
+                f"INSERT INTO {sql.TOPICS_TABLE} VALUES (%s, %s, %s) ON CONFLICT (table_name) "
+                "DO UPDATE SET topic = excluded.topic, topic_id = excluded.topic_id",
+                (self._name, *followed),
+            )
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
         """PostgreSQL's text holds every character but one."""
@@ -91,26 +122,24 @@ class PostgresTable:
     def _write(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
         with _said(self._name), self._db.transaction(), self._db.cursor() as cursor:
             if self._layout.deletes is Deletes.HISTORY:
-                applied = self._write_versions(cursor, changes)
+                self._write_versions(cursor, changes)
             else:
-                applied = self._write_latest(cursor, changes, forced=forced)
+                self._write_latest(cursor, changes, forced=forced)
             cursor.executemany(
                 f"INSERT INTO {sql.POSITIONS_TABLE} VALUES (%s, %s, %s, %s) ON CONFLICT "
                 "(table_name, topic, partition) DO UPDATE SET next_offset = excluded.next_offset",
                 [(self._name, self._topic, each, at) for each, at in sorted(positions.items())],
             )
-        return applied
+        return applied(changes)
 
     def _write_latest(
         self, cursor: "psycopg.Cursor[Any]", changes: pa.Table, *, forced: bool
-    ) -> Applied:
+    ) -> None:
         layout = self._layout
         columns = [*layout.key_names, *layout.content_names]
         staged = changes.select([*columns, DELETED])
         self._stage(cursor, _STAGED, staged, {**self._types, DELETED: "boolean"})
-        deletes = int(pc.sum(staged.column(DELETED)).as_py() or 0)
         cursor.execute(_sql(self._merge(columns, forced=forced)))
-        return Applied(upserts=changes.num_rows - deletes, deletes=deletes)
 
     def _merge(self, columns: list[str], *, forced: bool) -> str:
         layout = self._layout
@@ -135,11 +164,10 @@ class PostgresTable:
             f"INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')}){unknown}"
         )
 
-    def _write_versions(self, cursor: "psycopg.Cursor[Any]", changes: pa.Table) -> Applied:
+    def _write_versions(self, cursor: "psycopg.Cursor[Any]", changes: pa.Table) -> None:
         versions = versions_of(changes, self._layout)
         self._stage(cursor, _CLOSED, versions.closed, self._types)
         cursor.execute(_sql(sql.close_versions(self._table, _CLOSED, self._layout)))
-        closed = cursor.rowcount
         self._stage(cursor, _STAGED, versions.new, self._types)
         columns = sql.names(versions.new.column_names)
         cursor.execute(
@@ -148,7 +176,6 @@ class PostgresTable:
                 f"ON CONFLICT ({sql.names(self._layout.row_identity)}) DO NOTHING"
             )
         )
-        return Applied(upserts=cursor.rowcount, deletes=closed)
 
     def _stage(
         self,

@@ -14,6 +14,7 @@ from ledgerstone.pipeline.layout import (
 )
 
 POSITIONS_TABLE = "ledgerstone_positions"
+TOPICS_TABLE = "ledgerstone_topics"
 
 
 def quoted(name: str) -> str:

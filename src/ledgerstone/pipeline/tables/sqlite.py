@@ -7,6 +7,7 @@ is in WAL mode, so that others read while we write. Deleted content is overwritt
 
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.layout import DELETED, DELETED_AT, ORIGIN_NAMES, TIMESTAMP, Layout
 from ledgerstone.pipeline.tables import sql
 from ledgerstone.pipeline.tables.history import versions_of
-from ledgerstone.pipeline.tables.target import Applied, Positions
+from ledgerstone.pipeline.tables.target import Applied, Followed, Positions, applied
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _BUSY_TIMEOUT_S: Final = 60.0
@@ -55,30 +56,70 @@ class SqliteTable:
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA secure_delete = ON")
         types = {name: sqlite_type(kind) for name, kind in self._layout.types.items()}
-        self._db.execute(sql.create_table(self._table, self._layout, types, " STRICT"))
         self._db.execute(
             f"CREATE TABLE IF NOT EXISTS main.{sql.POSITIONS_TABLE} (table_name TEXT NOT NULL, "
             "topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL, "
             "PRIMARY KEY (table_name, topic, partition)) STRICT"
         )
-        found = [row[1] for row in self._db.execute(f"PRAGMA main.table_info({self._quoted})")]
+        self._db.execute(
+            f"CREATE TABLE IF NOT EXISTS main.{sql.TOPICS_TABLE} (table_name TEXT PRIMARY KEY, "
+            "topic TEXT NOT NULL, topic_id TEXT NOT NULL) STRICT"
+        )
+        if not self._columns():
+            self._create(types)
+        found = self._columns()
         if found != list(types):
             raise PipelineError(
                 f"table {self._name} in {self._path} has columns {', '.join(found)}, "
                 f"and the definition says {', '.join(types)}"
             )
 
+    def _create(self, types: Mapping[str, str]) -> None:
+        """Whoever drops the table begins anew, and need not know what else is kept of it."""
+        with self._transaction():
+            for each in (sql.POSITIONS_TABLE, sql.TOPICS_TABLE):
+                self._db.execute(f"DELETE FROM main.{each} WHERE table_name = ?", (self._name,))
+            self._db.execute(sql.create_table(self._table, self._layout, types, " STRICT"))
+
+    def _columns(self) -> list[str]:
+        return [row[1] for row in self._db.execute(f"PRAGMA main.table_info({self._quoted})")]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+
     @property
     def _quoted(self) -> str:
         return sql.quoted(self._name)
 
     def positions(self) -> Positions:
+        if not self._db.execute(f"PRAGMA main.table_info({sql.POSITIONS_TABLE})").fetchall():
+            return {}
         found = self._db.execute(
             f"SELECT partition, next_offset FROM main.{sql.POSITIONS_TABLE} "
             "WHERE table_name = ? AND topic = ? ORDER BY partition",
             (self._name, self._topic),
         )
         return dict(found.fetchall())
+
+    def followed(self) -> Followed | None:
+        found = self._db.execute(
+            f"SELECT topic, topic_id FROM main.{sql.TOPICS_TABLE} WHERE table_name = ?",
+            (self._name,),
+        ).fetchone()
+        return None if found is None else Followed(*found)
+
+    def follow(self, followed: Followed) -> None:
+        self._db.execute(
+            f"INSERT OR REPLACE INTO main.{sql.TOPICS_TABLE} VALUES (?, ?, ?)",
+            (self._name, *followed),
+        )
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
         return {}
@@ -90,45 +131,39 @@ class SqliteTable:
         return self._write(changes, {}, forced=True)
 
     def _write(self, changes: pa.Table, positions: Mapping[int, int], *, forced: bool) -> Applied:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction():
             if self._layout.deletes is Deletes.HISTORY:
-                applied = self._write_versions(changes)
+                self._write_versions(changes)
             else:
-                applied = self._write_latest(changes, forced=forced)
+                self._write_latest(changes, forced=forced)
             self._db.executemany(
                 f"INSERT OR REPLACE INTO main.{sql.POSITIONS_TABLE} VALUES (?, ?, ?, ?)",
                 [(self._name, self._topic, each, at) for each, at in sorted(positions.items())],
             )
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        return applied
+        return applied(changes)
 
-    def _write_latest(self, changes: pa.Table, *, forced: bool) -> Applied:
+    def _write_latest(self, changes: pa.Table, *, forced: bool) -> None:
         layout = self._layout
         columns = [*layout.key_names, *layout.content_names]
         self._stage(_STAGED, changes.select([*columns, DELETED]))
-        deleted = self._db.execute(self._delete(forced=forced)).rowcount
+        self._db.execute(self._delete(forced=forced))
         sets = [f"{sql.quoted(n)} = excluded.{sql.quoted(n)}" for n in layout.content_names]
         if layout.deletes is Deletes.SOFT:
             sets.append(f"{sql.quoted(DELETED_AT)} = NULL")
         guard = "" if forced else f" WHERE {sql.is_newer('excluded', self._quoted)}"
-        upserted = self._db.execute(
+        self._db.execute(
             f"INSERT INTO {self._table} ({sql.names(columns)}) "
             f"SELECT {sql.names(columns)} FROM {_STAGED} WHERE NOT {sql.quoted(DELETED)} "
             f"ON CONFLICT ({sql.names(layout.key_names)}) DO UPDATE SET {', '.join(sets)}{guard}"
-        ).rowcount
+        )
         if layout.deletes is Deletes.SOFT:
             # A key without a row gets one: that it was deleted is known all the same.
-            deleted += self._db.execute(
+            self._db.execute(
                 f"INSERT INTO {self._table} ({sql.names([*columns, DELETED_AT])}) "
                 f"SELECT {sql.names([*columns, TIMESTAMP])} FROM {_STAGED} "
                 f"WHERE {sql.quoted(DELETED)} ON CONFLICT DO NOTHING"
-            ).rowcount
+            )
         self._db.execute(f"DROP TABLE {_STAGED}")
-        return Applied(upserts=upserted, deletes=deleted)
 
     def _delete(self, *, forced: bool) -> str:
         """Goes through the changes, not through the table: `CROSS JOIN` fixes that order, and
@@ -142,19 +177,18 @@ class SqliteTable:
         rows = f"SELECT t._rowid_ FROM {_STAGED} AS s CROSS JOIN {self._table} AS t WHERE {found}"
         return f"DELETE FROM {self._table} WHERE _rowid_ IN ({rows})"
 
-    def _write_versions(self, changes: pa.Table) -> Applied:
+    def _write_versions(self, changes: pa.Table) -> None:
         versions = versions_of(changes, self._layout)
         self._stage(_CLOSED, versions.closed)
-        closed = self._db.execute(sql.close_versions(self._table, _CLOSED, self._layout)).rowcount
+        self._db.execute(sql.close_versions(self._table, _CLOSED, self._layout))
         self._stage(_STAGED, versions.new)
         columns = sql.names(versions.new.column_names)
-        added = self._db.execute(
+        self._db.execute(
             f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {_STAGED} WHERE true "
             f"ON CONFLICT ({sql.names(self._layout.row_identity)}) DO NOTHING"
-        ).rowcount
+        )
         for each in (_STAGED, _CLOSED):
             self._db.execute(f"DROP TABLE {each}")
-        return Applied(upserts=added, deletes=closed)
 
     def _stage(self, staged: str, table: pa.Table) -> None:
         self._db.execute(f"DROP TABLE IF EXISTS {staged}")
