@@ -21,6 +21,15 @@ TARGETS = {"x86_64": ("x86-64-v2", "x86-64-v3"), "aarch64": ("aarch64",)}
 # The libraries ask for no symbol of a C library by version; Python itself needs more than this.
 TAG = "py3-none-manylinux_2_17_{machine}.manylinux2014_{machine}"
 PLACE = "ledgerstone/records/kernels/compiled"
+# In a process of its own, with the sources of the kernels and whatever compiles them.
+PROGRAM = """
+import pathlib, sys
+from ledgerstone.records.kernels.loader import library_for
+from ledgerstone.records.kernels.targets import TARGETS
+for name in sys.argv[2:]:
+    path = pathlib.Path(sys.argv[1], f"kernels-{name}.so")
+    path.write_bytes(library_for(TARGETS[name], print))
+"""
 
 
 def machine() -> str:
@@ -46,18 +55,14 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
                 "ledgerstone[kernels] compiles them at the first start"
             )
             return
-        directory = tempfile.mkdtemp(prefix="ledgerstone-wheel-")
-        self._directory = directory
-        self.app.display_info(f"kernels are being compiled for {', '.join(targets)}")
-        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        self._directory = directory = tempfile.mkdtemp(prefix="ledgerstone-wheel-")
+        environment = {**os.environ}
         # Behind what the build environment has: an isolated one has numba there, no other does.
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(self.root, "src")), *sys.path])
-        command = [sys.executable, "-P", "-m", "ledgerstone.records.kernels.build"]
-        subprocess.run([*command, directory, *targets], env=environment, check=True)
+        command = [sys.executable, "-P", "-c", PROGRAM, directory, *targets]
+        subprocess.run(command, env=environment, check=True)
         for target in targets:
             library = Path(directory, f"kernels-{target}.so")
-            if not library.exists():
-                raise RuntimeError(f"no linker for {target}: install gcc, or pip install ziglang")
             build_data["force_include"][str(library)] = f"{PLACE}/{library.name}"
         build_data["pure_python"] = False
         build_data["tag"] = TAG.format(machine=machine())

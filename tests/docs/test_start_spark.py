@@ -45,7 +45,16 @@ def checkout(tmp_path: Path) -> Path:
     target = tmp_path / "checkout"
     target.mkdir()
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "src", "pyproject.toml", "README.md", "LICENSE"],
+        [
+            "git",
+            "ls-files",
+            "-z",
+            "src",
+            "pyproject.toml",
+            "hatch_build.py",
+            "README.md",
+            "LICENSE",
+        ],
         cwd=ROOT,
         capture_output=True,
         check=True,

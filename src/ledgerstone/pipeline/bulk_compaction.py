@@ -28,6 +28,7 @@ from ledgerstone.storage.filenames import (
     LOCK_FILE,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
+    SIZES_AT_STOP,
     DirState,
     parse_partition_dir,
 )
@@ -72,6 +73,11 @@ class OfflineLogDir:
 
     def begin(self) -> None:
         """From here on a crash leaves what a broker has to recover."""
+        # The sizes that a clean stop wrote down would call our segments damage.
+        sizes = join(self.path, SIZES_AT_STOP)
+        if self._fs.exists(sizes):
+            self._fs.unlink(sizes)
+            self._fs.fsync_dir(self.path)
         self._marker.remove()
 
     def task(self, tp: TopicPartition, directory: str, wish: BulkCompaction) -> PartitionTask:

@@ -189,6 +189,19 @@ def _cached_or_built(target: Target, tell: Tell) -> tuple[Linked, pathlib.Path |
     return _link(found), path, compiled
 
 
+def library_for(target: Target, tell: Tell) -> bytes:
+    """The library for some target, as a package carries it; built, or found where it was."""
+    directory = _usable_cache()
+    if directory is None:
+        built = build(target, tell)
+    else:
+        stem = directory / f"kernels-{source_fingerprint()}-{target.name}"
+        built, _ = cached_or_built(stem, lambda: build(target, tell))
+    if built.suffix != ".so":
+        raise KernelBuildFailed(f"no linker for {target.name}: install gcc, or pip install ziglang")
+    return built.image
+
+
 def _usable_cache() -> pathlib.Path | None:
     directory = cache.cache_directory()
     try:
