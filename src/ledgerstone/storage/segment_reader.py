@@ -39,6 +39,8 @@ class FoundBatch(NamedTuple):
 
 
 class SegmentReader(SegmentFiles):
+    """Changes nothing on disk, and in memory only what makes the next read cheaper."""
+
     __slots__ = ("_bookmarks", "_first_read", "holes", "is_gapless", "size")
 
     def __init__(
