@@ -13,7 +13,8 @@ from ledgerstone.records.record import iter_records
 from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_mend import mend, mending
-from ledgerstone.storage.segment import Segment, TimestampOffset
+from ledgerstone.storage.segment import Segment
+from ledgerstone.storage.segment_reader import TimestampOffset
 from ledgerstone.types import NO_TIMESTAMP, AbortedTxn
 
 

@@ -6,7 +6,8 @@ from ledgerstone.records.batch import BatchHeader
 from ledgerstone.storage.log_reader import read
 from ledgerstone.storage.log_shrink import truncate_to
 from ledgerstone.storage.offset_index import OffsetIndex, OffsetPosition
-from ledgerstone.storage.segment import MAX_BOOKMARKS, FoundBatch, Segment
+from ledgerstone.storage.segment import Segment
+from ledgerstone.storage.segment_reader import MAX_BOOKMARKS, FoundBatch
 from tests.kit.logs import T0, World
 from tests.kit.scenario import ONE_BYTES, append_ones, batches_in, fill, new_segment, stored
 
