@@ -37,11 +37,10 @@ from ledgerstone.records.builder import renumber_records, seal_batch
 from ledgerstone.records.compression import Codecs, decompression_limit
 from ledgerstone.records.kernels import inspect_records
 from ledgerstone.records.record import (
-    NearTombstones,
     RecordFault,
-    RecordsFacts,
     iter_spans,
 )
+from ledgerstone.records.records_facts import NearTombstones, RecordsFacts
 from ledgerstone.types import INT64_MAX, NO_PRODUCER_ID, NO_TIMESTAMP, Buffer, WritableBuffer
 
 # Naming every culprit, or renumbering records, is done one record at a time. A request must not be

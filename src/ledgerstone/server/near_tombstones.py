@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.records.record import NearKind, NearTombstones
+from ledgerstone.records.records_facts import NearKind, NearTombstones
 from ledgerstone.server.metrics import Sample
 from ledgerstone.server.stray_tombstones import Stray, StrayChecks
 from ledgerstone.server.throttle import Throttle

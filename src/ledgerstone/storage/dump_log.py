@@ -24,11 +24,11 @@ from ledgerstone.records.record import (
     Headers,
     MalformedRecord,
     RecordFault,
-    RecordsFacts,
     iter_records,
     plain_inspect_records,
     records_payload,
 )
+from ledgerstone.records.records_facts import RecordsFacts
 from ledgerstone.storage.batch_scan import scan_batches
 from ledgerstone.storage.dump_facts import FileFact, FileFacts, Problem
 from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer

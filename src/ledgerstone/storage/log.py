@@ -33,7 +33,8 @@ from ledgerstone.records.batch import (
 from ledgerstone.records.compression import Codecs
 from ledgerstone.records.control import read_control_record
 from ledgerstone.records.kernels import inspect_records
-from ledgerstone.records.record import NearTombstones, plain_inspect_records
+from ledgerstone.records.record import plain_inspect_records
+from ledgerstone.records.records_facts import NearTombstones
 from ledgerstone.records.validation import Origin, check_replicated, validate_produced
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
 from ledgerstone.storage.deleted_files import DeletedFiles

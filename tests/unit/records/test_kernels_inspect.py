@@ -12,11 +12,10 @@ from ledgerstone.records.batch import HEADER_SIZE
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import inspect_records
 from ledgerstone.records.record import (
-    NearKind,
-    NearTombstones,
     RecordFault,
     plain_inspect_records,
 )
+from ledgerstone.records.records_facts import NearKind, NearTombstones
 from ledgerstone.types import Buffer
 
 PAYLOAD = bytes(

@@ -248,6 +248,24 @@ def test_build_ignores_the_settings_of_numba(monkeypatch: pytest.MonkeyPatch) ->
     assert environment["PYTHONPATH"] == "/some/where:/else/where"
 
 
+def test_kernels_are_built_without_what_the_broker_depends_on() -> None:
+    """Set-up and the build of a wheel have numba, llvmlite and numpy, and nothing else."""
+    program = (
+        "import sys\n"
+        "for name in ('crc32c', 'cramjam', 'lz4', 'zstandard', 'isal', 'cryptography', 'rich'):\n"
+        "    sys.modules[name] = None\n"
+        "import ledgerstone.records.kernels.build\n"
+        "import ledgerstone.records.kernels.lowering\n"
+        "import ledgerstone.records.kernels.codegen\n"
+        "from ledgerstone.records.kernels import load\n"
+        "load()\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+
+    assert done.returncode == 0, done.stderr.decode()
+
+
 def test_threads_that_ask_at_once_share_one_load() -> None:
     entered = threading.Barrier(4)
     loads: list[int] = []

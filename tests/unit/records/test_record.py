@@ -11,12 +11,12 @@ from ledgerstone.records.record import (
     MalformedRecord,
     Record,
     RecordFault,
-    RecordsFacts,
     iter_records,
     iter_spans,
     plain_inspect_records,
     records_payload,
 )
+from ledgerstone.records.records_facts import RecordsFacts
 from ledgerstone.records.varint import encode_varint
 from tests.unit.records import vectors
 from tests.unit.records.vectors import T

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ledgerstone.records.kernels.abi import LANE_WORDS, Kernel
 from ledgerstone.records.kernels.loader import LoadReport, kernel, library_to_carry, load
 from ledgerstone.records.kernels.memory import borrow
-from ledgerstone.records.record import RecordsFacts
+from ledgerstone.records.records_facts import RecordsFacts
 from ledgerstone.types import Buffer
 
 if TYPE_CHECKING:
