@@ -6,9 +6,10 @@ it.
 
 import pytest
 
+from ledgerstone.records.batch import iter_headers
 from ledgerstone.sim.dice import SeededDice
 from tests.kit import damage_table
-from tests.kit.damage import STOPS, WAYS, Verdict, cases, damaged, judge, verdict_on, world
+from tests.kit.damage import STOPS, WAYS, Case, Verdict, cases, damaged, judge, verdict_on, world
 from tests.kit.damage_table import HARMLESS, NOTHING
 
 
@@ -74,6 +75,16 @@ def test_flipped_byte_anywhere_is_told_or_changes_nothing(stop: str) -> None:
             continue  # its numbers have no checksum: docs/reliability.md, "What is not noticed"
         size = world(stop).fs.size_of(case.path)
         for position in range(0, size, max(1, size // 40)):
+            if _is_unchecked_offset(stop, case, position):
+                continue  # outside of the checksum, in Kafka's format: the same page
             verdict = judge(stop, damaged(stop, case, "flipped", position), case.path)
 
             check(f"{case.kind} at {position}", case.path, verdict, whole)
+
+
+def _is_unchecked_offset(stop: str, case: Case, position: int) -> bool:
+    """Whether it lies in the base offset of a batch, where a compacted log may have gaps."""
+    if not case.kind.endswith("`.log` of a compacted topic"):
+        return False
+    data = world(stop).fs.files()[case.path]
+    return any(0 <= position - start < 8 for start, _ in iter_headers(data))
