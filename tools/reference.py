@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import typer
 
-from ledgerstone.broker_keys import BROKER_KEYS
 from ledgerstone.cli.main import app
-from ledgerstone.config import Value, format_value
-from ledgerstone.group_config import GROUP_KEYS
-from ledgerstone.topic_config import TOPIC_KEYS
+from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.group import GROUP_KEYS
+from ledgerstone.config.setting import Value, format_value
+from ledgerstone.config.topic import TOPIC_KEYS
 from markdown_page import code, page, table
 from reference_http import http_page
 

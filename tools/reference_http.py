@@ -1,7 +1,7 @@
 """The reference of the HTTP API, from the routes in the code and the docstrings beside them. Shell.
 
-A module of `ledgerstone.server` that answers API calls matches the parts of a path, and tells of
-each in its docstring: method, path, body, what it does. A route nobody tells of is an error.
+A module of `ledgerstone.server.http` that answers API calls matches the parts of a path. Its
+docstring has a line for each: method, path, body, what it does. A route without one is an error.
 """
 
 import ast
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-from ledgerstone.server import monitor
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.http import monitor
 from markdown_page import code, page, table
 
-SERVER: Final = Path(__file__).resolve().parent.parent / "src" / "ledgerstone" / "server"
+HTTP: Final = Path(__file__).resolve().parent.parent / "src" / "ledgerstone" / "server" / "http"
 
 
 class Route(NamedTuple):
@@ -29,14 +29,14 @@ PLAIN_PAGES: Final = {
     "/readyz": "200, or 503 with a line for each reason: somebody has to look",
 }
 SUBJECTS: Final = {
-    "http_api": "Cleaning and the clock",
-    "http_erasure": "Erasures",
-    "http_guard": "Tombstones",
+    "api": "Cleaning and the clock",
+    "erasure": "Erasures",
+    "guard": "Tombstones",
 }
 MORE: Final = {
-    "http_api": "In words: [the life of a tombstone](../tombstones.md).",
-    "http_erasure": "Bodies and answers: [erase with evidence](../erasure.md#http-api).",
-    "http_guard": "Answers: [the life of a tombstone](../tombstones.md#commands).",
+    "api": "In words: [the life of a tombstone](../tombstones.md).",
+    "erasure": "Bodies and answers: [erase with evidence](../erasure.md#http-api).",
+    "guard": "Answers: [the life of a tombstone](../tombstones.md#commands).",
 }
 _ENTRY: Final = re.compile(r"^ *(GET|POST) +(/api/v1/\S+)(.*)$")
 
@@ -55,9 +55,9 @@ def http_page() -> str:
         missing = [each for each in routes if each not in entries]
         if missing:
             raise SystemExit(
-                f"server/{name}.py has routes its docstring does not tell of: {missing}"
+                f"server/http/{name}.py has routes its docstring does not tell of: {missing}"
             )
-        blocks.append(f"## {SUBJECTS.get(name, name.removeprefix('http_').capitalize())}")
+        blocks.append(f"## {SUBJECTS.get(name, name.capitalize())}")
         rows = [
             (code(f"{route.method} {text.path}"), code(text.body), text.says)
             for route, text in entries.items()
@@ -70,7 +70,9 @@ def plain_pages() -> dict[str, str]:
     """What is told about each, held against the code; a broker is needed only to answer."""
     found = list(monitor.routes(cast(Broker, None)))
     if found != list(PLAIN_PAGES):
-        raise SystemExit(f"server/monitor.py has {found}, this file tells of {list(PLAIN_PAGES)}")
+        raise SystemExit(
+            f"server/http/monitor.py has {found}, this file tells of {list(PLAIN_PAGES)}"
+        )
     return PLAIN_PAGES
 
 
@@ -83,7 +85,7 @@ class Entry(NamedTuple):
 def api_modules() -> Mapping[str, tuple[list[Route], dict[Route, Entry]]]:
     """Of each module that answers API calls: the routes in its code, and those in its docstring."""
     found = {}
-    for path in sorted(SERVER.glob("*.py")):
+    for path in sorted(HTTP.glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         routes = list(_routes(tree))
         if routes:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ledgerstone.broker_config import load_broker_config
+from ledgerstone.config.broker import load_broker_config
 from tests.docs.documents import ROOT, CommandLine
 from tests.docs.test_documents import complaint
 

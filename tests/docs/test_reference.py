@@ -7,9 +7,9 @@ import pytest
 import metrics_tour
 import reference
 import reference_http
-from ledgerstone.broker_keys import BROKER_KEYS
 from ledgerstone.cli.lazy import COMMANDS
-from ledgerstone.topic_config import TOPIC_KEYS
+from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.topic import TOPIC_KEYS
 
 REMEDY = "python tools/reference.py --metrics"
 

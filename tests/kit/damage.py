@@ -21,7 +21,7 @@ from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
-from ledgerstone.server.monitor import readiness
+from ledgerstone.server.http.monitor import readiness
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.types import TopicPartition

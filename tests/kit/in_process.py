@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ledgerstone.broker_config import BrokerConfig, Listener
 from ledgerstone.cleaner.worker import clean
+from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.protocol.api import OFFERED
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
@@ -25,7 +25,7 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.bootstrap import World, open_broker
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
     Analyse,
     Clean,
@@ -47,7 +47,7 @@ from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0
 
 if TYPE_CHECKING:
-    from ledgerstone.server.anatomy_worker import Memory
+    from ledgerstone.server.anatomy.worker import Memory
 
 DATA = "/data"
 ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
@@ -322,7 +322,7 @@ class InProcess:
 
     def analyse(self, effect: Analyse) -> None:
         """The whole analysis at once, as a worker does it."""
-        from ledgerstone.server.anatomy_worker import Memory
+        from ledgerstone.server.anatomy.worker import Memory
 
         if self._analyses is None:
             self._analyses = Memory(self.fs, seed=self.dice.random_bytes(16))

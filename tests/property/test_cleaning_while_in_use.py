@@ -24,7 +24,7 @@ from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, PassReport
 from ledgerstone.errors import CleaningAborted
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import Clean
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch

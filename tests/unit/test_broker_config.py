@@ -4,12 +4,12 @@ from dataclasses import fields
 
 import pytest
 
-from ledgerstone.broker_config import BrokerConfig, Listener, from_environment, load_broker_config
-from ledgerstone.broker_keys import BROKER_KEYS, Update
-from ledgerstone.config import Kind
+from ledgerstone.config.broker import BrokerConfig, Listener, from_environment, load_broker_config
+from ledgerstone.config.broker_keys import BROKER_KEYS, Update
+from ledgerstone.config.setting import Kind
+from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.errors import ConfigError
 from ledgerstone.storage.log_config import LogConfig
-from ledgerstone.topic_config import TOPIC_KEYS
 
 
 def _load(*overrides: str) -> BrokerConfig:

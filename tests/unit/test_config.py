@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from ledgerstone.config import ConfigKey, Kind, Value, format_value
+from ledgerstone.config.setting import ConfigKey, Kind, Value, format_value
+from ledgerstone.config.topic import TOPIC_KEYS, parse_topic_overrides, resolve_topic
 from ledgerstone.errors import ConfigError
-from ledgerstone.topic_config import TOPIC_KEYS, parse_topic_overrides, resolve_topic
 from ledgerstone.types import INT32_MAX, INT64_MAX
 
 HOUR_MS = 3_600_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerstone.properties import format_properties, parse_properties
+from ledgerstone.config.properties import format_properties, parse_properties
 
 
 @pytest.mark.parametrize(

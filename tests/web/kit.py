@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.records.builder import build_batch
-from ledgerstone.server.http import HttpRequest, Page, Stream
+from ledgerstone.server.http.server import HttpRequest, Page, Stream
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.access import Access
 from ledgerstone.web.rendering import Renderer

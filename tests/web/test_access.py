@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.server.http import BadRequest, HttpRequest
+from ledgerstone.server.http.server import BadRequest, HttpRequest
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.web.access import Access
 from tests.unit.server.erasing_kit import ErasingMachine

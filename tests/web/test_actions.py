@@ -6,7 +6,7 @@ import pytest
 
 from ledgerstone.client.partitioner import partition_of
 from ledgerstone.records.record import Record
-from ledgerstone.server.http import Page
+from ledgerstone.server.http.server import Page
 from ledgerstone.types import TopicPartition
 from tests.kit.logs import all_records
 from tests.unit.server.asks import fetch

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerstone.server.anatomy_book import LONGEST_REST_MS
-from ledgerstone.server.anatomy_facts import anatomy_of
-from ledgerstone.server.partition_anatomy import (
+from ledgerstone.server.anatomy.book import LONGEST_REST_MS
+from ledgerstone.server.anatomy.facts import anatomy_of
+from ledgerstone.server.anatomy.partition import (
     Horizon,
     NextPass,
     PartitionAnatomy,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.server.anatomy_queue import JUDGED_AT_ONCE, running_rows
-from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.anatomy.queue import JUDGED_AT_ONCE, running_rows
+from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.cleaner_view import (
     SHOWN_RUNS,

@@ -6,7 +6,7 @@ from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.plan import PassStats
 from ledgerstone.client.partitioner import partition_of
 from ledgerstone.erasure.scan_plan import SearchPlan
-from ledgerstone.server.erasing_scans import ScanFailed
+from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.key_history import MOST_SEARCHES
 from ledgerstone.web.key_history_words import pass_rows

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
 
-from ledgerstone.server.http import BadRequest, HttpRequest
+from ledgerstone.server.http.server import BadRequest, HttpRequest
 from ledgerstone.web.forms import as_field, bytes_in
 from ledgerstone.web.views import FRAGMENTS
 from tests.unit.server.erasing_kit import ErasingMachine

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.server.http import Page
+from ledgerstone.server.http.server import Page
 from ledgerstone.web.router import Route, find, matched
 
 

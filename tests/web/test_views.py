@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ledgerstone.erasure.erasure import Stage
-from ledgerstone.server.http import BadRequest, HttpRequest, Page, Stream
+from ledgerstone.server.http.server import BadRequest, HttpRequest, Page, Stream
 from ledgerstone.web.site import HEADERS
 from ledgerstone.web.views import FRAGMENTS, ROUTES
 from tests.kit.in_process import InProcess

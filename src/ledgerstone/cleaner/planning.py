@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from ledgerstone.broker_keys import BROKER_KEYS
 from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import CleaningPlan, LastBatch, SourceSegment
 from ledgerstone.cleaner.selection import LogFacts, LogToClean, SegmentFacts
+from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.records.compression import decompression_limit
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog

@@ -14,9 +14,9 @@ from typing import Annotated
 
 import typer
 
-from ledgerstone.broker_config import BrokerConfig, load_broker_config
 from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
+from ledgerstone.config.broker import BrokerConfig, load_broker_config
 from ledgerstone.errors import ConfigError
 
 _EXIT_REFUSED = 2

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from ledgerstone.config.properties import format_properties, parse_properties
 from ledgerstone.erasure.mark_slot import MARK_FILE, SLOT_BYTES, is_mark
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
-from ledgerstone.properties import format_properties, parse_properties
 from ledgerstone.storage import filenames as names
 from ledgerstone.storage.filenames import Kind, parse_file_name
 from ledgerstone.storage.producer_snapshot import decode_snapshot

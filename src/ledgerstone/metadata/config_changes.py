@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from ledgerstone.broker_config import BrokerConfig
-from ledgerstone.broker_keys import BROKER_KEYS, BrokerKey, Update
-from ledgerstone.config import ConfigKey, Kind, format_value
+from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.broker_keys import BROKER_KEYS, BrokerKey, Update
+from ledgerstone.config.group import GROUP_KEYS, parse_group_settings
+from ledgerstone.config.setting import ConfigKey, Kind, format_value
+from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
 from ledgerstone.errors import (
     ConfigError,
     InvalidConfig,
@@ -19,7 +21,6 @@ from ledgerstone.errors import (
     KafkaError,
     UnknownTopicOrPartition,
 )
-from ledgerstone.group_config import GROUP_KEYS, parse_group_settings
 from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 from ledgerstone.metadata.topic_names import check_is_not_evidence, check_topic_name
@@ -38,7 +39,6 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResult,
 )
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
-from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
 
 # A leader may move: as in Kafka since 4.1 what it waits for must not depend on who leads.
 _FOR_ALL_ONLY: Final = ("min.insync.replicas",)

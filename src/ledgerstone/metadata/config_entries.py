@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ledgerstone.broker_config import BrokerConfig
-from ledgerstone.broker_keys import BROKER_KEYS, BrokerKey, Update
-from ledgerstone.config import ConfigKey, Kind, format_value
-from ledgerstone.group_config import GROUP_KEYS, GroupKey
+from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.broker_keys import BROKER_KEYS, BrokerKey, Update
+from ledgerstone.config.group import GROUP_KEYS, GroupKey
+from ledgerstone.config.setting import ConfigKey, Kind, format_value
+from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
-from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
 
 
 class ConfigSource(enum.IntEnum):

@@ -9,8 +9,8 @@ next is asked for. Rules in README.md.
 
 from collections.abc import Iterable, Sequence
 
-from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.clock import Dice
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.metadata import broker_life, config_changes, elections, topic_changes
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.decision import Decision

@@ -5,8 +5,8 @@ Each topic is judged by itself; one that is refused does not stop the others. Ru
 
 from collections import Counter
 
-from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.clock import Dice
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,

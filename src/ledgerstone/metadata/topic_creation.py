@@ -6,8 +6,9 @@ Each topic is judged by itself; one that is refused does not stop the others. Ru
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.clock import Dice
+from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.topic import resolve_topic
 from ledgerstone.errors import (
     ConfigError,
     InvalidConfig,
@@ -44,7 +45,6 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsResponseTopic,
 )
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord, TopicRecord
-from ledgerstone.topic_config import resolve_topic
 from ledgerstone.uuid_text import ZERO_UUID, random_uuid
 
 

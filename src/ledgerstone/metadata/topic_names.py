@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import InvalidTopic, PolicyViolation
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequestConfig,

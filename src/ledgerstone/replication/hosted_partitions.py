@@ -16,6 +16,7 @@ import logging
 from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
+from ledgerstone.config.topic import resolve_topic
 from ledgerstone.errors import (
     InconsistentTopicId,
     LogStorageError,
@@ -34,7 +35,6 @@ from ledgerstone.metadata.image import (
 from ledgerstone.replication.partition import Partition
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
-from ledgerstone.topic_config import resolve_topic
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ledgerstone.broker_config import BrokerConfig, Listener
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
@@ -26,17 +26,17 @@ from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning import Cleaning
-from ledgerstone.server.cleaning_files import CleaningFiles
-from ledgerstone.server.disk_watch import LINE_INTERVAL_MS, probe
+from ledgerstone.server.cleaning.agent import Cleaning
+from ledgerstone.server.cleaning.files import CleaningFiles
 from ledgerstone.server.dispatch import HANDLED, dispatch
-from ledgerstone.server.erasing import Erasing
-from ledgerstone.server.groups import Groups
-from ledgerstone.server.housekeeping import Housekeeping
-from ledgerstone.server.http import Api, HttpRequest, HttpServer, Page, Site
-from ledgerstone.server.http_api import handle, reads_only
+from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.housekeeping.agent import Housekeeping
+from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
+from ledgerstone.server.http.api import handle, reads_only
+from ledgerstone.server.http.monitor import routes
+from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.metadata_log import MetadataLog
-from ledgerstone.server.monitor import routes
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.storage.log_dir import LogDir, open_log_dir
 from ledgerstone.uuid_text import random_uuid

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.clock import Clock, Dice
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.erasure.verifiers import Word
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.controller import Controller
@@ -27,10 +27,9 @@ from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.anatomy_book import AnatomyBook
-from ledgerstone.server.cleaning import Cleaning
-from ledgerstone.server.cleaning_parts import PassFailed
-from ledgerstone.server.disk_watch import DiskWatch
+from ledgerstone.server.anatomy.book import AnatomyBook
+from ledgerstone.server.cleaning.agent import Cleaning
+from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
     AskVerifier,
     Close,
@@ -41,17 +40,18 @@ from ledgerstone.server.effects import (
     SyncSwap,
     Unlink,
 )
-from ledgerstone.server.erasing import Erasing
-from ledgerstone.server.erasing_scans import ScanResult
-from ledgerstone.server.erasing_steps import verifier_spoke
-from ledgerstone.server.groups import Groups
-from ledgerstone.server.housekeeping import Housekeeping
+from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.erasing.scans import ScanResult
+from ledgerstone.server.erasing.steps import verifier_spoke
+from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.housekeeping.agent import Housekeeping
+from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
-from ledgerstone.server.near_tombstones import NearTombstoneWatch
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
+from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import TopicPartition

@@ -12,6 +12,7 @@ from ledgerstone.errors import CoordinatorNotAvailable
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.groups.no_coordinator import refusal_of
 from ledgerstone.server.handlers import (
     alter_configs,
     alter_partition_reassignments,
@@ -60,7 +61,6 @@ from ledgerstone.server.handlers import (
     sync_group,
 )
 from ledgerstone.server.metrics import add
-from ledgerstone.server.no_coordinator import refusal_of
 from ledgerstone.server.request import Answer, Request
 
 # The message's class follows from the key; that it fits the handler is what the table says.

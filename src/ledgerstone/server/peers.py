@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES, MAX_SPARES, FrameMemory
 from ledgerstone.protocol.server_connection import (

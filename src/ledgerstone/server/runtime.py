@@ -17,10 +17,10 @@ from typing import Final, assert_never
 
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.anatomy_process import AnatomyProcess
+from ledgerstone.server.anatomy.process import AnatomyProcess
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaner_process import CleanerProcesses
-from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.cleaning.parts import PassFailed
+from ledgerstone.server.cleaning.process import CleanerProcesses
 from ledgerstone.server.effects import (
     Analyse,
     AskVerifier,
@@ -36,8 +36,8 @@ from ledgerstone.server.effects import (
     SyncSwap,
     Unlink,
 )
-from ledgerstone.server.erasing_verifiers import Verifiers
-from ledgerstone.server.scan_process import ScanProcess, ScanResult
+from ledgerstone.server.erasing.process import ScanProcess, ScanResult
+from ledgerstone.server.erasing.verifiers import Verifiers
 from ledgerstone.server.sending import WOULD_BLOCK, held_bytes, prepare, send_unsent
 from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
 from ledgerstone.server.unsent import Unsent

@@ -1,6 +1,6 @@
 """The settings of one partition's log, typed. Pure.
 
-Built from resolved topic keys (`ledgerstone.topic_config`); the defaults here are theirs, so a log
+Built from resolved topic keys (`ledgerstone.config.topic`); the defaults here are theirs, so a log
 made in a test with `LogConfig(segment_bytes=210)` behaves like a topic with that one override.
 """
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from ledgerstone.config import Value
+from ledgerstone.config.setting import Value
+from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
 from ledgerstone.records.batch import Codec, TimestampType
 from ledgerstone.records.validation import AppendRules
-from ledgerstone.topic_config import TOPIC_KEYS, resolve_topic
 from ledgerstone.types import INT64_MAX
 
 _CODECS: Final = {

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.config.properties import format_properties, parse_properties
 from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, parent_of
-from ledgerstone.properties import format_properties, parse_properties
 from ledgerstone.storage.checkpoints import read_if_exists, write_atomically
 from ledgerstone.types import INT32_MAX, INT64_MAX
 from ledgerstone.uuid_text import uuid_from_text, uuid_to_text

@@ -9,9 +9,9 @@ import logging
 from typing import Final
 
 from ledgerstone.clock import Dice
+from ledgerstone.config.properties import format_properties, parse_properties
 from ledgerstone.errors import CorruptFile, InconsistentTopicId, StorageError
 from ledgerstone.fs import Filesystem, join
-from ledgerstone.properties import format_properties, parse_properties
 from ledgerstone.storage.checkpoints import PartitionMetadata, read_if_exists, write_atomically
 from ledgerstone.storage.filenames import (
     LAST_START,

@@ -13,13 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from ledgerstone.broker_config import load_broker_config
-from ledgerstone.broker_keys import BROKER_KEYS
 from ledgerstone.client.admin import NewTopic, add_partitions, create_topic, delete_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from ledgerstone.config.broker import load_broker_config
+from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.errors import KafkaError
 from ledgerstone.records.batch import Codec
 from ledgerstone.server.bootstrap import RunningBroker

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.server.bootstrap import RunningBroker
-from ledgerstone.server.http import HttpRequest
-from ledgerstone.server.http_api import PREFIX, handle
+from ledgerstone.server.http.api import PREFIX, handle
+from ledgerstone.server.http.server import HttpRequest
 
 if TYPE_CHECKING:
     from ledgerstone.testing.broker import LedgerstoneBroker

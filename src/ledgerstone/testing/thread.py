@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final, TypeVar
 
-from ledgerstone.broker_config import BrokerConfig
 from ledgerstone.clock import Clock
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.server.bootstrap import RunningBroker, World, start_broker
 from ledgerstone.system import SystemDice
 from ledgerstone.testing.disk import ScratchFilesystem

@@ -17,12 +17,12 @@ from ledgerstone.erasure.scan_plan import ScanAborted, ScanPlan
 from ledgerstone.erasure.worker import ReadingFilesystem, work
 from ledgerstone.fs import Filesystem
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaner_process import CleanerProcesses, TellEnd, TellGroup
-from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.cleaning.parts import PassFailed
+from ledgerstone.server.cleaning.process import CleanerProcesses, TellEnd, TellGroup
 from ledgerstone.server.effects import Clean, GiveUp, Proceed
-from ledgerstone.server.erasing_scans import ScanFailed, ScanResult
+from ledgerstone.server.erasing.process import ScanProcess
+from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
 from ledgerstone.server.runtime import Runtime
-from ledgerstone.server.scan_process import ScanProcess
 from ledgerstone.system import SystemDice
 
 _STOPPING: Final = "the broker stops"

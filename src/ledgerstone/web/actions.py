@@ -5,9 +5,9 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ledgerstone.server import http_api
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.server.http import api as http_api
+from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.web.forms import bytes_in, form_of, path_of, see_other, whole_number
 from ledgerstone.web.router import NotShown
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 from ledgerstone.cleaner.history import Run
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.anatomy_facts import anatomy_of
+from ledgerstone.server.anatomy.facts import anatomy_of
+from ledgerstone.server.anatomy.partition import PartitionAnatomy
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest, Job
-from ledgerstone.server.partition_anatomy import PartitionAnatomy
+from ledgerstone.server.http.server import HttpRequest, Job
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.anatomy_legend import COLOURS, MARKS, STAGE_LEGEND
 from ledgerstone.web.anatomy_words import about_box, about_horizon, about_pass, sentences

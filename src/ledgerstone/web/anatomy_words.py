@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ledgerstone.server.partition_anatomy import NextPass, PartitionAnatomy
+from ledgerstone.server.anatomy.partition import NextPass, PartitionAnatomy
 from ledgerstone.state.anatomy_plan import Shares
 from ledgerstone.web.strip import Box, Mark, label
 from ledgerstone.web.strip_time import HorizonMark

@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.server.http.server import HttpRequest, Page
 
 PREFIX: Final = "/assets/"
 _FOR_EVER: Final = ("Cache-Control", "public, max-age=31536000, immutable")

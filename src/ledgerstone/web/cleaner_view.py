@@ -14,10 +14,10 @@ from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.why import FOR_TOMBSTONES, first_shut, gates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.anatomy_queue import QueueRow, running_rows, trouble_rows
+from ledgerstone.server.anatomy.queue import QueueRow, running_rows, trouble_rows
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning_view import situation_of
-from ledgerstone.server.http import HttpRequest
+from ledgerstone.server.cleaning.view import situation_of
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.router import NotShown, Rendered

@@ -8,8 +8,8 @@ from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.receipt import parse
 from ledgerstone.erasure.receipt_text import render
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing_view import erasure_json, is_overdue
-from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.server.erasing.view import erasure_json, is_overdue
+from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.web.erasure_course import ALARMS, alarm_of, course_of_erasure
 from ledgerstone.web.forms import as_field
 from ledgerstone.web.hosting import is_internal

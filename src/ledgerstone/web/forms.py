@@ -5,7 +5,7 @@ from binascii import Error as Base64Error
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.web.router import NotShown
 from ledgerstone.web.wording import visible
 

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.group_table import GroupTable
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest
-from ledgerstone.server.tombstone_guard import margins
-from ledgerstone.server.tombstone_view import group_json
+from ledgerstone.server.http.server import HttpRequest
+from ledgerstone.server.tombstones.guard import margins
+from ledgerstone.server.tombstones.view import group_json
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.router import NotShown, Rendered
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.forms import whole_number
 from ledgerstone.web.router import NotShown

@@ -18,11 +18,11 @@ from ledgerstone.erasure.places import LIVE
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.records.batch import DELETE_HORIZON_FLAG, HEADER_SIZE, read_header
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server import http_erasure
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning_view import situation_of
-from ledgerstone.server.erasing_scans import Ticket
-from ledgerstone.server.http import HttpRequest
+from ledgerstone.server.cleaning.view import situation_of
+from ledgerstone.server.erasing.scans import Ticket
+from ledgerstone.server.http import erasure as http_erasure
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.storage.filenames import parse_file_name
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.course import Course

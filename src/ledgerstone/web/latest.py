@@ -13,7 +13,7 @@ import numpy as np
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.fs import FileSlice
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest, Job
+from ledgerstone.server.http.server import HttpRequest, Job
 from ledgerstone.state.content import bytes_of
 from ledgerstone.state.fold import Fold
 from ledgerstone.storage.log import PartitionLog

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest
-from ledgerstone.server.monitor import readiness
+from ledgerstone.server.http.monitor import readiness
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.web.erasures import alarming
 from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.router import Rendered

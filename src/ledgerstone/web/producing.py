@@ -17,7 +17,7 @@ from ledgerstone.protocol.messages.produce import (
 from ledgerstone.records.builder import build_batch
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers import produce
-from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.request import Parked, Request
 from ledgerstone.web.forms import as_field, bytes_in, form_of, path_of, see_other, whole_number
 from ledgerstone.web.hosting import topic_facts, topic_of

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import Job
+from ledgerstone.server.http.server import Job
 from ledgerstone.types import INT64_MAX, TopicPartition
 from ledgerstone.web.course import Course
 from ledgerstone.web.forms import whole_number

@@ -14,7 +14,7 @@ from ledgerstone.fs import FileSlice
 from ledgerstone.records.batch import BatchHeader, iter_headers
 from ledgerstone.records.control import read_control_record
 from ledgerstone.records.record import Headers, Record, iter_payload, records_payload
-from ledgerstone.server.http import Job
+from ledgerstone.server.http.server import Job
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import Isolation, read
 from ledgerstone.web.router import NotShown

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ledgerstone.errors import KafkaError
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest, Job
+from ledgerstone.server.http.server import HttpRequest, Job
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import offset_for_timestamp
 from ledgerstone.types import INT64_MAX

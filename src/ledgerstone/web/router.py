@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest, Job, Page
+from ledgerstone.server.http.server import HttpRequest, Job, Page
 
 
 class Rendered(NamedTuple):

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 from ledgerstone import __version__
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import BadRequest, HttpRequest, Page, SlowPage, Stream
-from ledgerstone.server.http_json import Refused
+from ledgerstone.server.http.json_body import Refused
+from ledgerstone.server.http.server import BadRequest, HttpRequest, Page, SlowPage, Stream
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.web.access import Access, is_same_origin
 from ledgerstone.web.assets import PREFIX as ASSETS

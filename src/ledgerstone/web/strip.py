@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ledgerstone.server.partition_anatomy import PartitionAnatomy, SegmentAnatomy
+from ledgerstone.server.anatomy.partition import PartitionAnatomy, SegmentAnatomy
 from ledgerstone.state.anatomy_plan import Shares
 
 WIDTH: Final = 100.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ledgerstone.server.partition_anatomy import Horizon, PartitionAnatomy
+from ledgerstone.server.anatomy.partition import Horizon, PartitionAnatomy
 from ledgerstone.web.strip import LETTER, WIDTH
 from ledgerstone.web.wording import grouped, span
 

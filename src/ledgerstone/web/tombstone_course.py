@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.history import Run
-from ledgerstone.server.partition_anatomy import Horizon, PartitionAnatomy
+from ledgerstone.server.anatomy.partition import Horizon, PartitionAnatomy
 from ledgerstone.web.course import NONE, SOME, UNKNOWN, Course, StageMark, states
 from ledgerstone.web.wording import grouped, span
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from ledgerstone.metadata.config_entries import ConfigEntry, ConfigSource, topic_entries
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.web.hosting import hosted, topic_facts, topic_of
 from ledgerstone.web.router import Rendered
 

@@ -11,7 +11,7 @@ from ledgerstone.protocol.messages.create_topics import (
 )
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest, Page
+from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.web.forms import form_of, path_of, see_other, whole_number
 from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.router import NotShown, Rendered

@@ -11,6 +11,7 @@ from ledgerstone.cleaner.history import Run, encode_runs
 from ledgerstone.cleaner.plan import PassStats
 from ledgerstone.cleaner.selection import Reason
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes, TombstoneLedger
+from ledgerstone.config.properties import format_properties
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.journal import record_of
 from ledgerstone.erasure.journal_chain import Mark
@@ -28,7 +29,6 @@ from ledgerstone.erasure.own_records import journal_texts
 from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.scan_plan import PrintFindings
 from ledgerstone.errors import Damage
-from ledgerstone.properties import format_properties
 from ledgerstone.records.builder import build_batch
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem

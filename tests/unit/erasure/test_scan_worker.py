@@ -29,7 +29,7 @@ from ledgerstone.erasure.scan_plan import (
     SearchReport,
 )
 from ledgerstone.records.builder import build_batch
-from ledgerstone.server.scan_process import ScanFailed, ScanProcess, ScanResult
+from ledgerstone.server.erasing.process import ScanFailed, ScanProcess, ScanResult
 from tests.kit.scanned import LOG, PARTITION, TP, disk_with, keys_of, scanned, searched
 
 KEY = b"alice@example.org"
@@ -200,7 +200,7 @@ def test_worker_that_dies_costs_its_scan_and_no_other(
 ) -> None:
     async def story() -> Told:
         told = Told()
-        monkeypatch.setattr("ledgerstone.server.scan_process._MODULE", "ledgerstone.nowhere")
+        monkeypatch.setattr("ledgerstone.server.erasing.process._MODULE", "ledgerstone.nowhere")
         told.process.scan(1, residue_plan(directory))
         await told.wait_for(1)
         monkeypatch.undo()

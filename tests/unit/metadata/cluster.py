@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from ledgerstone.broker_config import load_broker_config
+from ledgerstone.config.broker import load_broker_config
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.decision import Decision

@@ -1,7 +1,8 @@
 """Settings as they are shown: the value that holds, and every place that has one."""
 
-from ledgerstone.broker_keys import BROKER_KEYS
-from ledgerstone.config import Kind
+from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.setting import Kind
+from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.metadata.config_entries import (
     ConfigEntry,
     ConfigSource,
@@ -11,7 +12,6 @@ from ledgerstone.metadata.config_entries import (
 )
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, ResourceType
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
-from ledgerstone.topic_config import TOPIC_KEYS
 from tests.unit.metadata.cluster import Cluster
 
 OWN = ConfigResource(ResourceType.BROKER, "1")

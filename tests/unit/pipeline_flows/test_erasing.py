@@ -30,7 +30,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.tables.opening import open_target
 from ledgerstone.pipeline.verifying import verifier
 from ledgerstone.server.effects import AskVerifier
-from ledgerstone.server.erasing_verifiers import Verifiers
+from ledgerstone.server.erasing.verifiers import Verifiers
 from tests.kit.table_model import Record, changes_of, text_pipeline
 
 KEY = b"someone@example.com"

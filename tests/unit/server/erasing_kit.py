@@ -18,9 +18,9 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
 from ledgerstone.server.effects import AskVerifier, Effect, Scan
-from ledgerstone.server.erasing_scans import ScanFailed, ScanResult
-from ledgerstone.server.http import HttpRequest
-from ledgerstone.server.http_api import handle
+from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
+from ledgerstone.server.http.api import handle
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import InProcess
 from tests.unit.server.asks import create_topic

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from ledgerstone.records.builder import build_batch
-from ledgerstone.server.anatomy_book import (
+from ledgerstone.server.anatomy.book import (
     FORGET_MS,
     LONGEST_REST_MS,
     MAX_PARTITIONS,
     SHORTEST_REST_MS,
     Known,
 )
-from ledgerstone.server.anatomy_facts import anatomy_of
-from ledgerstone.server.anatomy_process import AnatomyProcess
-from ledgerstone.server.anatomy_worker import Memory
+from ledgerstone.server.anatomy.facts import anatomy_of
+from ledgerstone.server.anatomy.partition import PartitionAnatomy
+from ledgerstone.server.anatomy.process import AnatomyProcess
+from ledgerstone.server.anatomy.worker import Memory
 from ledgerstone.server.effects import Analyse
-from ledgerstone.server.http import HttpRequest
-from ledgerstone.server.http_api import handle
-from ledgerstone.server.partition_anatomy import PartitionAnatomy
+from ledgerstone.server.http.api import handle
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.state.anatomy_plan import AnatomyPlan, AnatomyReport, SegmentSpan, Shares
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -357,7 +357,7 @@ def test_process_that_dies_costs_its_analysis_and_no_other(
 ) -> None:
     plan = on_disk(tmp_path, 1)
 
-    monkeypatch.setattr("ledgerstone.server.anatomy_process._MODULE", "ledgerstone.nowhere")
+    monkeypatch.setattr("ledgerstone.server.anatomy.process._MODULE", "ledgerstone.nowhere")
     (died,) = told_by(lambda process: process.analyse(Analyse(1, plan)), results=1)
     monkeypatch.undo()
     (healed,) = told_by(lambda process: process.analyse(Analyse(1, plan)), results=1)

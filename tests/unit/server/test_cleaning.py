@@ -18,9 +18,9 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 )
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.cleaning_parts import PassFailed, Ticket
+from ledgerstone.server.cleaning.parts import PassFailed, Ticket
 from ledgerstone.server.effects import Clean
-from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.server.http.monitor import readiness, samples
 from ledgerstone.sim.filesystem import SimulatedCrash
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition

@@ -2,8 +2,8 @@
 
 import errno
 
-from ledgerstone.server.cleaning_files import WRITE_INTERVAL_MS
-from ledgerstone.server.monitor import readiness
+from ledgerstone.server.cleaning.files import WRITE_INTERVAL_MS
+from ledgerstone.server.http.monitor import readiness
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch

@@ -16,7 +16,7 @@ from ledgerstone.protocol.messages.delete_records import (
     DeleteRecordsRequestTopic,
     DeleteRecordsResponse,
 )
-from ledgerstone.server.cleaning_parts import PassFailed
+from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import Clean
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.asks import TOPIC, create_topic, delete_topic

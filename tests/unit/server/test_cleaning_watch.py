@@ -4,10 +4,10 @@ import pytest
 
 from ledgerstone.cleaner.plan import CleanedGroup
 from ledgerstone.cleaner.worker import clean
-from ledgerstone.server.cleaning_parts import PassFailed
-from ledgerstone.server.cleaning_watch import LOOKS, CleaningWatch
+from ledgerstone.server.cleaning.parts import PassFailed
+from ledgerstone.server.cleaning.watch import LOOKS, CleaningWatch
 from ledgerstone.server.effects import Clean
-from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.server.http.monitor import readiness, samples
 from ledgerstone.types import INT64_MAX, TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch

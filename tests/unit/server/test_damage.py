@@ -16,9 +16,9 @@ from ledgerstone.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from ledgerstone.server.http import HttpRequest
-from ledgerstone.server.http_api import handle
-from ledgerstone.server.monitor import readiness
+from ledgerstone.server.http.api import handle
+from ledgerstone.server.http.monitor import readiness
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import DATA, InProcess
 from tests.kit.logs import batch

@@ -9,7 +9,7 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestTopic,
 )
-from ledgerstone.server.monitor import readiness
+from ledgerstone.server.http.monitor import readiness
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch

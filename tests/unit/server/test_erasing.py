@@ -12,7 +12,7 @@ from ledgerstone.records.batch import Codec, iter_headers
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
-from ledgerstone.server.erasing_view import complaints
+from ledgerstone.server.erasing.view import complaints
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 from tests.unit.server.asks import commit_offset, create_topic, delete_topic

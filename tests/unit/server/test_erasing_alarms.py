@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from ledgerstone.erasure.erasure import Stage
-from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.server.http.monitor import readiness, samples
 from tests.unit.server.asks import commit_offset, exposition
 from tests.unit.server.erasing_kit import (
     DAY_MS,
@@ -24,7 +24,7 @@ def alarms(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         each.getMessage()
         for each in caplog.records
-        if each.name == "ledgerstone.server.erasing" and each.levelno >= logging.WARNING
+        if each.name == "ledgerstone.server.erasing.agent" and each.levelno >= logging.WARNING
     ]
 
 

@@ -49,7 +49,7 @@ from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import RecordHeaders, build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.records.validation import Origin
-from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.server.http.monitor import readiness, samples
 from ledgerstone.sim.filesystem import SimulatedCrash
 from ledgerstone.types import TopicPartition
 from tests.unit.server.asks import create_topic, exposition, produced

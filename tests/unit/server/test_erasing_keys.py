@@ -7,7 +7,7 @@ import pytest
 
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.key_print import MIN_RAW_BYTES
-from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.server.http.monitor import readiness, samples
 from tests.unit.server.asks import commit_offset, create_topic, exposition
 from tests.unit.server.erasing_kit import DAY_MS, KEY, TOPIC, base64, machine_with
 

@@ -9,11 +9,11 @@ import pytest
 from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.verifiers import Word
-from ledgerstone.server import erasing
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing_journal import ErasureJournal
-from ledgerstone.server.erasing_scans import ScanFailed
-from ledgerstone.server.monitor import readiness, samples
+from ledgerstone.server.erasing import agent as erasing
+from ledgerstone.server.erasing.journal import ErasureJournal
+from ledgerstone.server.erasing.scans import ScanFailed
+from ledgerstone.server.http.monitor import readiness, samples
 from ledgerstone.sim.filesystem import SimulatedCrash
 from tests.unit.server.asks import create_topic, exposition
 from tests.unit.server.erasing_kit import (
@@ -305,7 +305,7 @@ def test_deadline_that_cannot_be_met_alarms_before_it(caplog: pytest.LogCaptureF
     erasure_id = machine.erase(within_ms=5 * DAY_MS)
     machine.settle()
 
-    (alarm,) = [each for each in caplog.records if each.name == "ledgerstone.server.erasing"
+    (alarm,) = [each for each in caplog.records if each.name == "ledgerstone.server.erasing.agent"
                 and each.levelno == logging.WARNING]  # fmt: skip
     shown = machine.call("GET", f"erasures/{erasure_id}")
     assert "erasure at risk" in alarm.getMessage()

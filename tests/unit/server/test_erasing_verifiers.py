@@ -9,7 +9,7 @@ import pytest
 from ledgerstone.erasure.erasure import Outcome
 from ledgerstone.erasure.verifiers import Question, Word
 from ledgerstone.server.effects import AskVerifier, Effect
-from ledgerstone.server.erasing_verifiers import Verifiers
+from ledgerstone.server.erasing.verifiers import Verifiers
 from ledgerstone.server.runtime import Runtime
 from tests.kit.in_process import InProcess
 

@@ -44,7 +44,7 @@ from ledgerstone.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from ledgerstone.server.monitor import sample_slices
+from ledgerstone.server.http.monitor import sample_slices
 from ledgerstone.types import INT64_MAX
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.asks import (

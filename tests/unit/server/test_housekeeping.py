@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from ledgerstone.server.effects import Flush
-from ledgerstone.server.monitor import readiness
+from ledgerstone.server.http.monitor import readiness
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch

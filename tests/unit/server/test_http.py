@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.server import http
-from ledgerstone.server.http import (
+from ledgerstone.server.http import server as http
+from ledgerstone.server.http.server import (
     BadRequest,
     HttpRequest,
     HttpServer,

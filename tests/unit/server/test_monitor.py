@@ -5,8 +5,8 @@ import pytest
 from ledgerstone.protocol.messages.fetch import FetchResponse
 from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.replication.hosted_partitions import SLICE_PARTITIONS
-from ledgerstone.server.http import Page, SlowPage
-from ledgerstone.server.monitor import PARTITIONS_AT_ONCE, routes, sample_slices, samples
+from ledgerstone.server.http.monitor import PARTITIONS_AT_ONCE, routes, sample_slices, samples
+from ledgerstone.server.http.server import Page, SlowPage
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
 from tests.unit.server.asks import (

@@ -7,9 +7,9 @@ import pytest
 
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
-from ledgerstone.server.erasing_scans import ScanFailed
-from ledgerstone.server.monitor import samples
-from ledgerstone.server.stray_tombstones import KEYS_TAKEN, first_tombstone
+from ledgerstone.server.erasing.scans import ScanFailed
+from ledgerstone.server.http.monitor import samples
+from ledgerstone.server.tombstones.stray import KEYS_TAKEN, first_tombstone
 from tests.kit.in_process import Client
 from tests.unit.server.asks import create_topic, delete_topic, produced
 from tests.unit.server.erasing_kit import ErasingMachine

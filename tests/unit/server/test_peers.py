@@ -1,6 +1,6 @@
 """Who is connected, told apart from what they say."""
 
-from ledgerstone.broker_config import BrokerConfig
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES
 from ledgerstone.protocol.framing import frame_prefix
 from ledgerstone.server.peers import RECEIVE_BYTES, Peers

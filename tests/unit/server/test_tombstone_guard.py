@@ -8,9 +8,9 @@ import pytest
 
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.http import HttpRequest
-from ledgerstone.server.http_api import handle
-from ledgerstone.server.monitor import samples
+from ledgerstone.server.http.api import handle
+from ledgerstone.server.http.monitor import samples
+from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.config import format_value
+from ledgerstone.config.setting import format_value
+from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.errors import ConfigError
 from ledgerstone.records.batch import Codec, TimestampType
 from ledgerstone.storage.log_config import LogConfig
-from ledgerstone.topic_config import TOPIC_KEYS
 from ledgerstone.types import INT64_MAX
 
 

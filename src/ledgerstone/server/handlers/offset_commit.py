@@ -19,7 +19,7 @@ from ledgerstone.protocol.messages.offset_commit import (
 )
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
-from ledgerstone.server.tombstone_guard import offset_committed
+from ledgerstone.server.tombstones.guard import offset_committed
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 

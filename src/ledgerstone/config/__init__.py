@@ -1,0 +1,1 @@
+"""Every setting, with Kafka's name, declared once."""

@@ -1,0 +1,417 @@
+"""Every broker key, declared once. Pure; how they are loaded is in `broker`.
+
+The names, types, defaults and ranges are Kafka's; where a default differs, the line says why. The
+keys that give topic keys their defaults are made from ``topic``, so the two cannot disagree.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ledgerstone.config.setting import ConfigKey, Kind, Value, format_value
+from ledgerstone.config.topic import TOPIC_KEYS
+from ledgerstone.types import INT32_MAX
+
+_DOUBLE_MAX: Final = 1.7976931348623157e308
+
+
+class Update(enum.Enum):
+    """Whether a running broker takes a new value, and for whom."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerKey:
+    name: str
+    kind: Kind
+    default: Value | None  # None: nothing holds until somebody says something.
+    doc: str
+    at_least: float | None = None
+    at_most: float | None = None
+    one_of: tuple[str, ...] = ()
+    update: Update = Update.READ_ONLY
+    is_sensitive: bool = False
+
+    @property
+    def default_text(self) -> str | None:
+        return None if self.default is None else format_value(self.default)
+
+    def parse(self, text: str) -> Value:
+        """The typed value of `text`; ConfigError says the key, the value and the reason."""
+        rule = ConfigKey(
+            name=self.name,
+            kind=self.kind,
+            default="",
+            doc="",
+            at_least=self.at_least,
+            at_most=self.at_most,
+            one_of=self.one_of,
+        )
+        return rule.parse(text)
+
+
+def _text(name: str, default: str | None, doc: str) -> BrokerKey:
+    return BrokerKey(name=name, kind=Kind.STRING, default=default, doc=doc)
+
+
+def _flag(name: str, default: bool, doc: str) -> BrokerKey:
+    return BrokerKey(name=name, kind=Kind.BOOLEAN, default=default, doc=doc)
+
+
+def _int(name: str, default: int, doc: str, at_least: int = 1) -> BrokerKey:
+    return BrokerKey(name=name, kind=Kind.INT, default=default, doc=doc, at_least=at_least)
+
+
+def _long(name: str, default: int, doc: str, at_least: int = 1) -> BrokerKey:
+    return BrokerKey(name=name, kind=Kind.LONG, default=default, doc=doc, at_least=at_least)
+
+
+def _dynamic(
+    name: str, kind: Kind, default: Value, at_least: float, doc: str, at_most: float | None = None
+) -> BrokerKey:
+    return BrokerKey(
+        name=name,
+        kind=kind,
+        default=default,
+        doc=doc,
+        at_least=at_least,
+        at_most=at_most,
+        update=Update.CLUSTER_WIDE,
+    )
+
+
+_IDENTITY: Final = (
+    _int("node.id", 1, "This broker's number in the cluster.", at_least=0),
+    _int("broker.id", -1, "The older name of node.id; -1 leaves it to node.id.", at_least=-1),
+    _text("broker.rack", None, "Where this broker stands; replicas are spread over racks."),
+    # Differs from Kafka: reachable from this machine only, until somebody says otherwise.
+    _text(
+        "listeners",
+        "PLAINTEXT://127.0.0.1:9092",
+        "Where clients connect: name://host:port, comma separated.",
+    ),
+    _text(
+        "advertised.listeners",
+        None,
+        "What clients are told to connect to; the listeners unless given.",
+    ),
+    # Differs from Kafka: beside the caller, not in a directory that is emptied at boot.
+    _text("log.dir", "ledgerstone-logs", "The log directory, where log.dirs names none."),
+    _text("log.dirs", None, "The log directories, comma separated; today one."),
+    _text(
+        "ledgerstone.http.listener",
+        None,
+        "host:port of the page and the HTTP API; without it there is none.",
+    ),
+    _text(
+        "ledgerstone.http.hosts",
+        None,
+        "Names that the HTTP port may be called by, comma separated, beside localhost, addresses "
+        "and the hosts of advertised.listeners: what Prometheus or a proxy sends as Host. *: any.",
+    ),
+    _flag(
+        "ledgerstone.http.readonly",
+        False,
+        "Whether the page and the HTTP API only show, and take no change from anybody.",
+    ),
+    _text(
+        "ledgerstone.erasure.keys.file",
+        None,
+        "Where the secrets of erasures are kept; erasure.keys in the log directory unless given.",
+    ),
+)
+
+_NETWORK: Final = (
+    _int(
+        "socket.request.max.bytes",
+        104_857_600,
+        "Largest request; a larger one closes its connection.",
+    ),
+    _dynamic("max.connections", Kind.INT, INT32_MAX, 0, "Connections open at a time."),
+    _dynamic(
+        "max.connections.per.ip",
+        Kind.INT,
+        INT32_MAX,
+        0,
+        "Connections open at a time from one address.",
+    ),
+    _long("connections.max.idle.ms", 600_000, "Silence after which a connection is closed."),
+    _int("queued.max.requests", 500, "Requests waiting before sockets are no longer read."),
+    _long(
+        "queued.max.request.bytes",
+        536_870_912,
+        "Memory for requests that have arrived in part or wait; above it connections whose request "
+        "needs more are not read meanwhile. -1: no limit, which is Kafka's default.",
+        at_least=-1,
+    ),
+    _int(
+        "fetch.max.bytes",
+        57_671_680,
+        "Largest fetch answer, whatever was asked for.",
+        at_least=1024,
+    ),
+    _int(
+        "max.incremental.fetch.session.cache.slots",
+        1000,
+        "Fetch sessions kept at a time.",
+        at_least=0,
+    ),
+)
+
+_TOPICS: Final = (
+    _int("num.partitions", 1, "Partitions of a topic that names no number."),
+    _int("default.replication.factor", 1, "Replicas of a topic that names no number."),
+    _flag("auto.create.topics.enable", True, "Whether asking for an unknown topic creates it."),
+    _flag("delete.topic.enable", True, "Whether topics can be deleted."),
+)
+
+_GROUPS: Final = (
+    _int("group.min.session.timeout.ms", 6000, "Shortest session timeout a member may ask for."),
+    _int(
+        "group.max.session.timeout.ms", 1_800_000, "Longest session timeout a member may ask for."
+    ),
+    _int(
+        "group.initial.rebalance.delay.ms",
+        3000,
+        "How long a new group waits for more members.",
+        at_least=0,
+    ),
+    _int("group.max.size", INT32_MAX, "Members of one group."),
+    # Kafka has no limits by bytes: what members say about themselves is kept for as long as the
+    # session they ask for.
+    _long(
+        "ledgerstone.groups.max.bytes",
+        134_217_728,
+        "Memory for the members of all groups: their ids, metadata and assignments. Above it who "
+        "joins is told to try again (COORDINATOR_LOAD_IN_PROGRESS).",
+    ),
+    _long(
+        "ledgerstone.group.max.bytes",
+        16_777_216,
+        "The same for one group; above it who joins gets GROUP_MAX_SIZE_REACHED.",
+    ),
+    _long(
+        "ledgerstone.group.connection.max.bytes",
+        8_388_608,
+        "The same for members that joined through one connection; above it who joins gets "
+        "POLICY_VIOLATION.",
+    ),
+    _long(
+        "ledgerstone.offsets.max.bytes",
+        268_435_456,
+        "Memory for the committed offsets of all groups. Above it an offset for another partition "
+        "is refused with INVALID_COMMIT_OFFSET_SIZE; those that are there can be moved on.",
+    ),
+    _int("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets."),
+    # Differs from Kafka (3): a single broker must serve groups without being configured for it.
+    BrokerKey(
+        name="offsets.topic.replication.factor",
+        kind=Kind.SHORT,
+        default=1,
+        at_least=1,
+        doc="Replicas of __consumer_offsets.",
+    ),
+    _int("offsets.topic.segment.bytes", 104_857_600, "Segment size of __consumer_offsets."),
+    _int("offsets.retention.minutes", 10_080, "How long an inactive group's offsets are kept."),
+    _long(
+        "offsets.retention.check.interval.ms", 600_000, "How often expired offsets are looked for."
+    ),
+    _int(
+        "offset.metadata.max.bytes", 4096, "Longest metadata beside a committed offset.", at_least=0
+    ),
+    _int("offsets.commit.timeout.ms", 5000, "How long a commit waits for replicas."),
+    _int(
+        "producer.id.expiration.ms", 86_400_000, "Silence after which a producer id is forgotten."
+    ),
+    _int(
+        "producer.id.expiration.check.interval.ms",
+        600_000,
+        "How often silent producer ids are looked for.",
+    ),
+)
+
+_LOG: Final = (
+    _long(
+        "log.retention.check.interval.ms",
+        300_000,
+        "How often segments past retention are looked for.",
+    ),
+    _int(
+        "log.flush.offset.checkpoint.interval.ms",
+        60_000,
+        "How often recovery points are written.",
+        at_least=0,
+    ),
+    _int(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        60_000,
+        "How often log start offsets are written.",
+        at_least=0,
+    ),
+    _long(
+        "replica.high.watermark.checkpoint.interval.ms",
+        5000,
+        "How often high watermarks are written.",
+    ),
+    _long(
+        "log.initial.task.delay.ms",
+        30_000,
+        "How long after the start the periodic tasks begin.",
+        at_least=0,
+    ),
+    _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
+    _dynamic("log.cleaner.threads", Kind.INT, 1, 0, "Cleaning passes at a time."),
+    _dynamic(
+        "log.cleaner.dedupe.buffer.size",
+        Kind.LONG,
+        134_217_728,
+        1,
+        "Memory for offset maps, all passes together.",
+    ),
+    _dynamic(
+        "log.cleaner.io.buffer.size",
+        Kind.INT,
+        524_288,
+        0,
+        "Memory for reading and writing, all passes together.",
+    ),
+    _dynamic(
+        "log.cleaner.io.buffer.load.factor",
+        Kind.DOUBLE,
+        0.9,
+        0,
+        "How full an offset map may get.",
+        at_most=1,
+    ),
+    _dynamic(
+        "log.cleaner.io.max.bytes.per.second",
+        Kind.DOUBLE,
+        _DOUBLE_MAX,
+        0,
+        "Bytes cleaning may read and write in a second.",
+    ),
+    _dynamic(
+        "log.cleaner.backoff.ms",
+        Kind.LONG,
+        15_000,
+        0,
+        "How long the cleaner rests when nothing is to be done.",
+    ),
+)
+
+# What Kafka's cleaner does not do. Each key says what gives Kafka's own behaviour.
+_CLEANER: Final = (
+    BrokerKey(
+        name="ledgerstone.cleaner.finish.deletes",
+        kind=Kind.BOOLEAN,
+        default=True,
+        update=Update.CLUSTER_WIDE,
+        doc="Whether passes start by themselves, also on topics nobody writes to, when a delete "
+        "horizon, max.compaction.lag.ms or ledgerstone.cleaner.tombstone.lag.ms has passed; "
+        "false is Kafka's behaviour.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.tombstone.lag.ms",
+        Kind.LONG,
+        86_400_000,
+        0,
+        "How long a tombstone waits at most for the pass that removes what it deletes.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.retry.ms",
+        Kind.LONG,
+        15_000,
+        0,
+        "How long after a failed pass its partition is tried again, doubled with each failure; 0 "
+        "leaves it uncleanable until the next start, as Kafka does.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.history.runs",
+        Kind.INT,
+        20,
+        0,
+        "Passes remembered for each partition; 0 keeps no history.",
+        at_most=1000,
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.overdue.ms",
+        Kind.LONG,
+        3_600_000,
+        0,
+        "How late a due delete may be before the broker says that it is not ready; 0: never said.",
+    ),
+    _dynamic(
+        "ledgerstone.cleaner.worker.timeout.ms",
+        Kind.LONG,
+        60_000,
+        0,
+        "How long a cleaning worker may say nothing before it is killed and its partition is tried "
+        "again; 0: for ever, as Kafka's threads may.",
+    ),
+    BrokerKey(
+        name="ledgerstone.near.tombstones.check",
+        kind=Kind.BOOLEAN,
+        default=True,
+        update=Update.CLUSTER_WIDE,
+        doc="Whether samples of tombstones are looked for in the other partitions of their topic, "
+        "to report those that went to the wrong one.",
+    ),
+)
+
+_KEPT_FOR_TOOLS: Final = (
+    BrokerKey(
+        name="sasl.kerberos.min.time.before.relogin",
+        kind=Kind.LONG,
+        default=60_000,
+        update=Update.PER_BROKER,
+        doc="No effect, as Kerberos is not spoken; client test suites set it as their example.",
+    ),
+)
+
+# Kafka reads these when it starts and never again.
+_FIXED_SYNONYMS: Final = ("log.flush.scheduler.interval.ms",)
+
+
+def _topic_defaults() -> Iterator[BrokerKey]:
+    """The broker keys behind the topic keys; of several, the last one carries the default."""
+    for key in TOPIC_KEYS.values():
+        last = key.synonyms[-1] if key.synonyms else None
+        for synonym in key.synonyms:
+            fixed = synonym.scale != 1 or synonym.name in _FIXED_SYNONYMS
+            default = _scaled_default(key, synonym.scale) if synonym is last else None
+            yield BrokerKey(
+                name=synonym.name,
+                kind=key.kind if synonym.scale == 1 else Kind.INT,
+                default=default,
+                doc=f"Default of the topic key {key.name}. {key.doc}",
+                at_least=key.at_least if synonym.scale == 1 else None,
+                at_most=key.at_most if synonym.scale == 1 else None,
+                one_of=key.one_of,
+                update=Update.READ_ONLY if fixed else Update.CLUSTER_WIDE,
+            )
+
+
+def _scaled_default(key: ConfigKey, scale: int) -> Value:
+    if scale == 1:
+        return key.default
+    assert isinstance(key.default, int)
+    return key.default // scale
+
+
+BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
+    key.name: key
+    for key in (
+        *_IDENTITY,
+        *_NETWORK,
+        *_TOPICS,
+        *_GROUPS,
+        *_LOG,
+        *_CLEANER,
+        *_topic_defaults(),
+        *_KEPT_FOR_TOOLS,
+    )
+}

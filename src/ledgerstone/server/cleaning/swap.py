@@ -1,0 +1,118 @@
+"""Putting what a worker wrote in the place of its sources, without making anybody wait. Grade D.
+
+A group passes through four steps, and only the third is done on the broker's own thread:
+
+1. the worker syncs the new files and their names, then reports the group
+2. the sources are flushed, if they were not yet: a cleaned segment may end early, and nothing may
+   call that a loss
+3. the files are renamed and memory follows (`storage.segment_swap` has the order)
+4. the directory is synced; only then may the old files go, and only then does the worker go on, so
+   that values are gone for good before the tombstone that deletes them can be
+
+Crash here, between any two: the table "Crash points of a swap" in storage/README.md.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ledgerstone.cleaner.plan import CleanedGroup
+from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.cleaning.parts import RunningPass
+from ledgerstone.server.effects import Effect, Flush, Proceed, SyncSwap
+from ledgerstone.storage.filenames import CLEANED
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_shrink import rename_in_place, unlink_later
+from ledgerstone.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from ledgerstone.server.broker import Broker
+    from ledgerstone.server.cleaning.agent import Cleaning
+
+
+def partition_of(broker: "Broker", running: RunningPass) -> Partition | None:
+    partition = broker.partitions.find(running.topic_partition)
+    if partition is None or partition.topic_id != running.topic_id:
+        return None
+    return partition
+
+
+def try_swap(cleaning: "Cleaning", broker: "Broker", running: RunningPass) -> Iterator[Effect]:
+    """Swaps the held group once its sources are durable; asks for a flush until they are."""
+    group, partition = running.held, partition_of(broker, running)
+    assert group is not None
+    if partition is None or not _plan_holds(cleaning, partition, running, group):
+        running.held = None
+        # A plan that was overtaken is not an error: what it was made from has changed.
+        if cleaning.states.is_cleaned(running.topic_partition):
+            cleaning.states.abort(running.topic_partition)
+        yield _proceed(cleaning, broker, running.number, go_on=False)
+        return
+    log, tp = partition.log, running.topic_partition
+    following = log.segments.after(group.source_bases[-1])
+    assert following is not None
+    if log.recovery_point < following.base_offset:
+        if tp not in broker.housekeeping.flushing:
+            plan = log.plan_flush(following.base_offset)
+            assert plan is not None
+            broker.housekeeping.flushing[tp] = None
+            yield Flush(tp, partition.topic_id, plan)
+        return
+    running.held = None
+    try:
+        replaced = _rename(log, group)
+    except (StorageError, KafkaError, OSError) as error:
+        broker.log_failed(tp, error)
+        yield _proceed(cleaning, broker, running.number, go_on=False)
+        return
+    cleaning.pending[tp].merged(group.source_bases, group.base_offset)
+    yield SyncSwap(running.number, tp, running.topic_id, log.fs, log.directory, replaced)
+
+
+def _plan_holds(
+    cleaning: "Cleaning", partition: Partition, running: RunningPass, group: CleanedGroup
+) -> bool:
+    log = partition.log
+    return (
+        cleaning.states.is_cleaned(running.topic_partition)
+        and log.failure is None
+        and log.truncations == running.truncations
+        and all(log.segments.at_base(base) is not None for base in group.source_bases)
+    )
+
+
+def _rename(log: PartitionLog, group: CleanedGroup) -> tuple[str, ...]:
+    old = [segment for base in group.source_bases if (segment := log.segments.at_base(base))]
+    new = Segment(
+        log.fs,
+        log.directory,
+        group.base_offset,
+        log.config,
+        created_ms=old[0].created_ms,
+        suffix=CLEANED,
+        size=group.size_bytes,
+    )
+    return rename_in_place(log, new=[new], old=old)
+
+
+def swap_synced(
+    cleaning: "Cleaning", broker: "Broker", effect: SyncSwap, failure: OSError | None
+) -> Iterator[Effect]:
+    """The swap stands whatever happened meanwhile: to the worker, or to the topic."""
+    partition = broker.partitions.find(effect.topic_partition)
+    if partition is not None and partition.topic_id == effect.topic_id:
+        if failure is None:
+            unlink_later(partition.log, effect.replaced)
+        else:
+            partition.log.fail(f"swap failed: {failure}")
+            broker.log_failed(effect.topic_partition, failure)
+    if effect.number in cleaning.running:
+        go_on = failure is None and cleaning.states.is_cleaned(effect.topic_partition)
+        yield _proceed(cleaning, broker, effect.number, go_on=go_on)
+
+
+def _proceed(cleaning: "Cleaning", broker: "Broker", number: int, *, go_on: bool) -> Proceed:
+    """From here on the worker has the next word."""
+    now_ms, timeout_ms = broker.clock.monotonic_ms(), cleaning.settings.worker_timeout_ms
+    cleaning.watch.begin(number, now_ms=now_ms, timeout_ms=timeout_ms)
+    return Proceed(number, go_on)

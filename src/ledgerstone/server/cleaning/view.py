@@ -1,0 +1,267 @@
+"""What people and monitors are shown of cleaning: gates, history, health, metrics. Grade D."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ledgerstone.cleaner.deadlines import Due
+from ledgerstone.cleaner.history import last_cleaned
+from ledgerstone.cleaner.selection import LogToClean
+from ledgerstone.cleaner.why import Gate, Situation, gates
+from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning.parts import Appraisal, Ticket
+from ledgerstone.server.metrics import Labels, Sample
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.types import TopicPartition
+
+
+def situation_of(broker: Broker, partition: Partition) -> Situation:
+    cleaning, log, tp = broker.cleaning, partition.log, partition.topic_partition
+    appraisal = cleaning.appraise(log)
+    trouble, pending = cleaning.troubles.get(tp), cleaning.pending.get(tp)
+    return Situation(
+        now_ms=broker.clock.now_ms(),
+        facts=appraisal.facts,
+        log=appraisal.log,
+        dues=appraisal.dues,
+        compacts=log.config.compacts,
+        is_enabled=cleaning.settings.enable and cleaning.settings.threads > 0,
+        finishes_deletes=cleaning.settings.finish_deletes,
+        segment_bytes=log.config.segment_bytes,
+        segment_ms=log.config.max_segment_ms,
+        delete_retention_ms=log.config.delete_retention_ms,
+        high_watermark=log.high_watermark,
+        state=cleaning.states.of(tp).state.value,
+        trouble=trouble.detail if trouble else None,
+        retry_at_ms=_wall_ms(broker, trouble.retry_at_ms) if trouble else None,
+        worker_failure=cleaning.worker_failure,
+        open_txn_producer_id=_open_txn_producer(log),
+        earliest_horizon_ms=pending.earliest_horizon_ms if pending else None,
+        fresh_tombstones=pending.fresh_tombstones if pending else 0,
+        log_failure=log.failure,
+        holds=cleaning.holds_of(log),
+        ranges=(pending.ranges if pending else None) or (),
+    )
+
+
+def _wall_ms(broker: Broker, monotonic_ms: int | None) -> int | None:
+    if monotonic_ms is None:
+        return None
+    return broker.clock.now_ms() + monotonic_ms - broker.clock.monotonic_ms()
+
+
+def _open_txn_producer(log: PartitionLog) -> int | None:
+    first = log.first_unstable_offset
+    return next(
+        (
+            entry.producer_id
+            for entry in log.producers.entries()
+            if entry.current_txn_first_offset == first
+        ),
+        None,
+    ) if first is not None else None  # fmt: skip
+
+
+def partition_status(broker: Broker, partition: Partition) -> dict[str, Any]:
+    about = situation_of(broker, partition)
+    last = last_cleaned(broker.cleaning.files.runs(partition.log))
+    pending = broker.cleaning.pending.get(partition.topic_partition)
+    oldest_ms = (
+        pending.oldest_tombstone_ms(about.facts, about.log.first_dirty_offset) if pending else None
+    )
+    return {
+        "topic": partition.topic_partition.topic,
+        "partition": partition.topic_partition.partition,
+        "now_ms": about.now_ms,
+        "log_start_offset": about.facts.log_start_offset,
+        "first_dirty_offset": about.log.first_dirty_offset,
+        "first_uncleanable_offset": about.log.first_uncleanable_offset,
+        "active_base_offset": about.facts.active_base_offset,
+        "last_stable_offset": about.facts.last_stable_offset,
+        "log_end_offset": about.facts.log_end_offset,
+        "clean_bytes": about.log.clean_bytes,
+        "cleanable_bytes": about.log.cleanable_bytes,
+        "dirty_ratio": round(about.log.dirty_ratio, 6),
+        "state": about.state,
+        "fresh_tombstones": about.fresh_tombstones,
+        "oldest_tombstone_ms": oldest_ms,
+        "earliest_horizon_ms": about.earliest_horizon_ms,
+        "due": [
+            {"reason": due.reason.value, "at_ms": due.at_ms}
+            for due in sorted(about.dues, key=lambda due: due.at_ms)
+        ],
+        "hold_max_ms": about.holds.max_ms if about.holds.groups else None,
+        "holds": [
+            {"group": each.group_id, "committed_offset": each.committed_offset}
+            for each in about.holds.groups
+        ],
+        "gates": [_gate_json(gate) for gate in gates(about)],
+        "last_run": last.to_json() if last else None,
+    }
+
+
+def _gate_json(gate: Gate) -> dict[str, Any]:
+    return gate._asdict()
+
+
+def ticket_json(ticket: Ticket) -> dict[str, Any]:
+    return {
+        "ticket": ticket.number,
+        "topic": ticket.topic_partition.topic,
+        "partition": ticket.topic_partition.partition,
+        "done": ticket.is_done,
+        "refusal": ticket.refusal,
+        "run": ticket.run.to_json() if ticket.run else None,
+    }
+
+
+def history_json(broker: Broker, partition: Partition) -> list[dict[str, Any]]:
+    """The newest first."""
+    topic, number = partition.topic_partition
+    runs = broker.cleaning.files.runs(partition.log)
+    return [{"topic": topic, "partition": number, **run.to_json()} for run in reversed(runs)]
+
+
+# -- health -------------------------------------------------------------------------------------
+
+
+def complaints(broker: Broker) -> Iterator[str]:
+    """Why the broker should not be called ready: each is a delete that may not happen."""
+    cleaning = broker.cleaning
+    if cleaning.worker_failure is not None:
+        yield f"cleaner: {cleaning.worker_failure}"
+    if cleaning.files.failure is not None:
+        yield f"cleaner: not written down: {cleaning.files.failure}"
+    for tp, trouble in cleaning.troubles.items():
+        yield f"{tp}: uncleanable after {trouble.failures} attempts: {trouble.detail}"
+    if cleaning.settings.overdue_ms == 0:
+        return
+    for partition, appraisal in _appraised(broker, broker.partitions):
+        overdue_ms = overdue(broker, appraisal.dues)
+        if overdue_ms > cleaning.settings.overdue_ms:
+            yield f"{partition.topic_partition}: a delete is overdue by {overdue_ms // 1000} s"
+
+
+def overdue(broker: Broker, dues: Iterable[Due]) -> int:
+    """How long a pass has been due; a time of 0 stands for "now", not for 1970."""
+    now_ms = broker.clock.now_ms()
+    return max((now_ms - due.at_ms for due in dues if 0 < due.at_ms <= now_ms), default=0)
+
+
+def _appraised(
+    broker: Broker, partitions: Iterable[Partition]
+) -> list[tuple[Partition, Appraisal]]:
+    """Compacted logs that can be looked at; what is wrong with the others is told elsewhere."""
+    found = []
+    for partition in partitions:
+        if partition.log.config.compacts and partition.log.failure is None:
+            with contextlib.suppress(OSError, StorageError, KafkaError):
+                found.append((partition, broker.cleaning.appraise(partition.log)))
+    return found
+
+
+# -- metrics ------------------------------------------------------------------------------------
+
+
+def partition_samples(
+    broker: Broker, partitions: Iterable[Partition], looked_at: list[LogToClean]
+) -> Iterator[Sample]:
+    """Of some partitions; what was found is added to `looked_at`, for the `samples` of all."""
+    for partition, appraisal in _appraised(broker, partitions):
+        looked_at.append(appraisal.log)
+        yield from _partition_gauges(broker, partition, appraisal)
+
+
+def samples(broker: Broker, looked_at: list[LogToClean]) -> Iterator[Sample]:
+    yield from _kafka_gauges(broker, looked_at)
+    yield from _totals(broker)
+
+
+def _kafka_gauges(broker: Broker, logs: list[LogToClean]) -> Iterator[Sample]:
+    cleaning = broker.cleaning
+    broken = [log for log in logs if log.topic_partition in cleaning.troubles]
+    last = cleaning.totals.last
+    stats = last.stats if last else None
+    directory: Labels = (("logDirectory", broker.log_dir.path),)
+    waited_ms = (
+        max(broker.clock.now_ms() - cleaning.last_look_ms, 0) if cleaning.last_look_ms else 0
+    )
+    manager, cleaner = "kafka_log_logcleanermanager_", "kafka_log_logcleaner_"
+    recopied = 100 * stats.bytes_written / stats.bytes_read if stats and stats.bytes_read else 0
+    filled = 100 * stats.map_entries / stats.map_slots if stats and stats.map_slots else 0
+    for name, value, text, labels in (
+        (manager + "uncleanable_partitions_count", len(broken), "Partitions whose pass failed.",
+         directory),
+        (manager + "uncleanable_bytes", sum(log.cleanable_bytes for log in broken),
+         "Dirty bytes of partitions whose pass failed.", directory),
+        (manager + "max_dirty_percent", max((100 * log.dirty_ratio for log in logs), default=0),
+         "Dirty share of the dirtiest log.", ()),
+        (manager + "time_since_last_run_ms", waited_ms,
+         "Since the cleaner last looked for work.", ()),
+        (cleaner + "deadthreadcount", int(cleaning.worker_failure is not None),
+         "Workers that died and were not replaced yet.", ()),
+        (cleaner + "max_clean_time_secs", last.duration_ms / 1000 if last else 0,
+         "Duration of the last pass.", ()),
+        (cleaner + "cleaner_recopy_percent", recopied, "Share of bytes the last pass kept.", ()),
+        (cleaner + "max_buffer_utilization_percent", filled,
+         "How full the offset map of the last pass was.", ()),
+        (cleaner + "max_compaction_delay_secs",
+         max((log.compaction_delay_ms for log in logs), default=0) / 1000,
+         "Longest time max.compaction.lag.ms is exceeded by.", ()),
+    ):  # fmt: skip
+        yield Sample(name, "gauge", text, value, labels)
+
+
+def _totals(broker: Broker) -> Iterator[Sample]:
+    totals = broker.cleaning.totals
+    for name, value, text in (
+        ("passes", totals.passes, "Cleaning passes that succeeded."),
+        ("failed_passes", totals.failed_passes, "Cleaning passes that failed."),
+        ("worker_deaths", totals.worker_deaths, "Cleaning workers that died."),
+        ("silent_workers", totals.silent_workers, "Cleaning workers killed because they hung."),
+    ):
+        yield Sample(f"ledgerstone_cleaner_{name}_total", "counter", text, value)
+    for tp, removed in sorted(totals.tombstones_removed.items()):
+        text = "Tombstones that passes have removed."
+        yield Sample(
+            "ledgerstone_tombstones_removed_total", "counter", text, removed, labels_of(tp)
+        )
+
+
+def labels_of(tp: TopicPartition) -> Labels:
+    return (("topic", tp.topic), ("partition", str(tp.partition)))
+
+
+def _partition_gauges(
+    broker: Broker, partition: Partition, appraisal: Appraisal
+) -> Iterator[Sample]:
+    tp, cleaning = partition.topic_partition, broker.cleaning
+    pending = cleaning.pending[tp]
+    last = last_cleaned(cleaning.files.runs(partition.log))
+    rows: list[tuple[str, float, str]] = [
+        ("log_dirty_bytes", appraisal.log.cleanable_bytes, "Bytes a pass could clean now."),
+        ("log_clean_bytes", appraisal.log.clean_bytes, "Bytes that passes have been through."),
+        ("log_dirty_ratio", appraisal.log.dirty_ratio, "Dirty share of the sealed segments."),
+        ("tombstones_fresh", pending.fresh_tombstones, "Tombstones no pass has seen yet."),
+        ("delete_overdue_seconds", overdue(broker, appraisal.dues) / 1000,
+         "How long a pass has been due."),
+    ]  # fmt: skip
+    if pending.earliest_horizon_ms is not None:
+        text = "When the next tombstone may go, in seconds since the epoch."
+        rows.append(("earliest_horizon_seconds", pending.earliest_horizon_ms / 1000, text))
+    if last is not None:
+        text = "When the last pass ended, in seconds since the epoch."
+        rows.append(("last_cleaned_seconds", last.ended_ms / 1000, text))
+    for name, value, text in rows:
+        yield Sample(f"ledgerstone_{name}", "gauge", text, value, labels_of(tp))
+    if last is not None:
+        for reason in ("superseded", "tombstones", "aborted", "keyless", "markers"):
+            yield Sample(
+                "ledgerstone_last_pass_dropped_records",
+                "gauge",
+                "Records the last pass dropped, by reason.",
+                getattr(last.stats, f"dropped_{reason}"),
+                (*labels_of(tp), ("reason", reason)),
+            )

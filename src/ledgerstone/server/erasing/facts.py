@@ -1,0 +1,312 @@
+"""What the logs of a broker say about erasures: the facts their next step is chosen by. Grade D.
+
+Made anew for each look at all erasures: what belongs to a partition is found out once a look, what
+belongs to a tombstone once for each file that it is in. Contract: erasure/facts.py.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ledgerstone.cleaner.selection import Reason
+from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
+from ledgerstone.erasure.facts import PartitionFacts
+from ledgerstone.erasure.life import REST_MS
+from ledgerstone.fs import join, name_of
+from ledgerstone.records.batch import read_header
+from ledgerstone.records.record import iter_records
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.cleaning.parts import Appraisal, Ticket
+from ledgerstone.storage.filenames import (
+    CLEANED,
+    DELETED,
+    MAX_NAME_LENGTH,
+    SWAP,
+    DirState,
+    parse_file_name,
+    parse_partition_dir,
+)
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.segment import Segment
+from ledgerstone.types import INT64_MAX, TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.server.broker import Broker
+
+_LEFTOVERS: Final = (DELETED, CLEANED, SWAP)
+_SHOWN_GROUPS: Final = 3
+
+
+class Obstacle(NamedTuple):
+    """What keeps even a pass that is asked for from helping."""
+
+    text: str
+    opens_at_ms: int | None = None
+
+
+class Leftover(NamedTuple):
+    """A file that is no longer part of the log. `since_ms` is 0 where nobody knows."""
+
+    since_ms: int
+    goes_at_ms: int | None
+
+
+class _Seen(NamedTuple):
+    """A tombstone as it lies in one segment. Segments are replaced, never changed in the middle."""
+
+    segment: Segment
+    is_there: bool
+    horizon_ms: int | None
+
+
+@dataclass(slots=True)
+class TombstoneSights:
+    """What was read of tombstones, until the segment is another one."""
+
+    _seen: dict[tuple[TopicPartition, int], _Seen] = field(default_factory=dict)
+
+    def look(self, log: PartitionLog, offset: int) -> tuple[bool, int | None]:
+        """Whether the record is in the log, and the horizon of its batch."""
+        segment = log.segments.floor(offset)
+        if segment is None or offset < log.log_start_offset:
+            return False, None
+        key = (log.topic_partition, offset)
+        known = self._seen.get(key)
+        if known is None or known.segment is not segment:
+            known = self._seen[key] = _Seen(segment, *_read(segment, offset))
+        return known.is_there, known.horizon_ms
+
+    def forget(self, topic: str, tombstones: tuple[Tombstone, ...]) -> None:
+        for each in tombstones:
+            self._seen.pop((TopicPartition(topic, each.partition), each.offset), None)
+
+
+def _read(segment: Segment, offset: int) -> tuple[bool, int | None]:
+    found = segment.find(offset)
+    if found is None:
+        return False, None
+    batch = segment.file.pread(found.size, found.position)
+    header = read_header(batch)
+    if not header.base_offset <= offset <= header.last_offset:
+        return False, None
+    is_there = any(record.offset == offset for record in iter_records(batch))
+    return is_there, header.delete_horizon_ms
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at the partitions of a broker. `asked` are the tickets of passes for erasures."""
+
+    broker: "Broker"
+    sights: TombstoneSights
+    asked: dict[TopicPartition, tuple[int, Ticket]]
+    _appraisals: dict[TopicPartition, Appraisal] = field(default_factory=dict)
+    _leftovers: dict[TopicPartition, list[Leftover]] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Something was written since."""
+        self._appraisals.clear()
+        self._leftovers.clear()
+
+    def partitions_of(self, erasure: Erasure) -> dict[int, PartitionFacts]:
+        """Of a topic that exists: each partition with a tombstone."""
+        found = {}
+        for tombstone in erasure.tombstones:
+            tp = TopicPartition(erasure.topic, tombstone.partition)
+            partition = self.broker.partitions.find(tp)
+            if partition is not None:
+                found[tombstone.partition] = self._about(erasure, partition, tombstone)
+        return found
+
+    def _about(
+        self, erasure: Erasure, partition: Partition, tombstone: Tombstone
+    ) -> PartitionFacts:
+        log, tp = partition.log, partition.topic_partition
+        first_dirty = self._appraise(log).log.first_dirty_offset
+        is_there, horizon_ms = True, None
+        if first_dirty > tombstone.offset:
+            is_there, horizon_ms = self.sights.look(log, tombstone.offset)
+        if not is_there and self._is_swapping(log, erasure):
+            is_there = True
+        obstacle = None
+        if erasure.stage in (Stage.TOMBSTONED, Stage.STAMPED) and is_there:
+            obstacle = self._obstacle(partition, tombstone.offset, horizon_ms)
+        leftovers = []
+        if erasure.stage is Stage.REMOVED:
+            leftovers = [each for each in self.leftovers(log) if each.since_ms <= erasure.stage_ms]
+        times = [each.goes_at_ms for each in leftovers]
+        return PartitionFacts(
+            log_start_offset=log.log_start_offset,
+            first_dirty_offset=first_dirty,
+            tombstone_is_there=is_there,
+            horizon_ms=horizon_ms,
+            last_pass_started_ms=self._last_try_ms(log, tombstone.offset),
+            pass_is_pending=self.is_pending(tp),
+            waits_for=obstacle.text if obstacle else None,
+            opens_at_ms=obstacle.opens_at_ms if obstacle else None,
+            leftovers_since_ms=min((each.since_ms for each in leftovers), default=None),
+            leftovers_go_at_ms=_latest(times),
+        )
+
+    def _is_swapping(self, log: PartitionLog, erasure: Erasure) -> bool:
+        """The files that held the tombstone are told when to go only after the swap is synced:
+        until then a removal would seem older than what it left behind."""
+        if erasure.stage not in (Stage.TOMBSTONED, Stage.STAMPED):
+            return False
+        return any(each.goes_at_ms is None for each in self.leftovers(log))
+
+    def _last_try_ms(self, log: PartitionLog, offset: int) -> int | None:
+        """When the last pass began that could have helped; one that ended below could not."""
+        for run in reversed(self.broker.cleaning.files.runs(log)):
+            if run.end_offset > offset or run.reason == Reason.ASKED.value:
+                return run.started_ms
+        return None
+
+    def _appraise(self, log: PartitionLog) -> Appraisal:
+        known = self._appraisals.get(log.topic_partition)
+        if known is None:
+            known = self._appraisals[log.topic_partition] = self.broker.cleaning.appraise(log)
+        return known
+
+    def first_dirty_offset(self, log: PartitionLog) -> int:
+        return self._appraise(log).log.first_dirty_offset
+
+    def is_pending(self, tp: TopicPartition) -> bool:
+        cleaning = self.broker.cleaning
+        return tp in cleaning.asked or cleaning.is_busy(tp)
+
+    # -- what hinders passes ------------------------------------------------------------------
+
+    def _obstacle(
+        self, partition: Partition, offset: int, horizon_ms: int | None
+    ) -> Obstacle | None:
+        log = partition.log
+        return (
+            self.why_no_pass(partition)
+            or self._undecided(log, offset)
+            or self._too_young(log, offset)
+            or self._held(log, offset, horizon_ms)
+        )
+
+    def why_no_pass(self, partition: Partition) -> Obstacle | None:
+        """What keeps passes from the partition altogether."""
+        cleaning, log, tp = self.broker.cleaning, partition.log, partition.topic_partition
+        if not log.config.compacts:
+            return Obstacle("cleanup.policy does not contain compact: nothing is compacted")
+        if not cleaning.settings.enable or cleaning.settings.threads == 0:
+            return Obstacle("the cleaner is switched off: log.cleaner.enable or threads")
+        if log.failure is not None:
+            return Obstacle(f"the log takes no writes: {log.failure}")
+        trouble, clock = cleaning.troubles.get(tp), self.broker.clock
+        if trouble is not None:
+            if trouble.retry_at_ms is None:
+                return Obstacle(f"the last pass failed: {trouble.detail}; it needs a restart")
+            wait_ms = trouble.retry_at_ms - clock.monotonic_ms()
+            if wait_ms > 0:
+                return Obstacle(f"the last pass failed: {trouble.detail}", clock.now_ms() + wait_ms)
+        asked_ms, ticket = self.asked.get(tp, (0, None))
+        if ticket is None or ticket.refusal is None or clock.now_ms() >= asked_ms + REST_MS:
+            return None
+        return Obstacle(f"no pass: {ticket.refusal}", asked_ms + REST_MS)
+
+    def _undecided(self, log: PartitionLog, offset: int) -> Obstacle | None:
+        """Only what is open below the tombstone keeps passes from it."""
+        if log.last_stable_offset > offset:
+            return None
+        first = log.first_unstable_offset
+        if first is None:
+            return Obstacle(
+                f"offsets from {log.last_stable_offset} on are not replicated yet, the high "
+                f"watermark is {log.high_watermark}"
+            )
+        return Obstacle(
+            f"a transaction is open since offset {first}; nothing from there on is cleaned before "
+            "it ends"
+        )
+
+    def _too_young(self, log: PartitionLog, offset: int) -> Obstacle | None:
+        lag_ms, facts = log.config.min_compaction_lag_ms, self._appraise(log).facts
+        first_dirty, now_ms = self.first_dirty_offset(log), self.broker.clock.now_ms()
+        if lag_ms <= 0 or first_dirty > offset:
+            return None
+        for segment in facts.segments[facts.floor_index(first_dirty) :]:
+            if segment.base_offset > offset:
+                break
+            if segment.largest_timestamp > now_ms - lag_ms:
+                opens_at_ms = segment.largest_timestamp + lag_ms
+                return Obstacle(
+                    f"records are younger than min.compaction.lag.ms={lag_ms}", opens_at_ms
+                )
+        return None
+
+    def _held(self, log: PartitionLog, offset: int, horizon_ms: int | None) -> Obstacle | None:
+        """Past its horizon a tombstone may still be held for groups that have not read it."""
+        now_ms = self.broker.clock.now_ms()
+        if horizon_ms is None or now_ms < horizon_ms:
+            return None
+        holds = self.broker.cleaning.holds_of(log)
+        if not holds.holds(offset, horizon_ms, now_ms=now_ms):
+            return None
+        groups = "; ".join(str(each) for each in holds.holding(offset)[:_SHOWN_GROUPS])
+        text = f"the tombstone at offset {offset} is past its horizon and held: {groups}"
+        return Obstacle(text, holds.ends_at_ms(horizon_ms))
+
+    # -- files that wait for their end --------------------------------------------------------
+
+    def leftovers(self, log: PartitionLog) -> list[Leftover]:
+        tp = log.topic_partition
+        if tp not in self._leftovers:
+            self._leftovers[tp] = self._find_leftovers(log)
+        return self._leftovers[tp]
+
+    def _find_leftovers(self, log: PartitionLog) -> list[Leftover]:
+        delay_ms = log.config.file_delete_delay_ms
+        waiting = dict(log.deleted_files.waiting())
+        is_busy = self.broker.cleaning.is_busy(log.topic_partition)
+        found = []
+        for name in log.fs.list_dir(log.directory):
+            parsed = parse_file_name(name)
+            if parsed is None or parsed.suffix not in _LEFTOVERS:
+                continue
+            due_ms = waiting.get(join(log.directory, name))
+            if due_ms is not None:
+                found.append(Leftover(due_ms - delay_ms, due_ms))
+            elif parsed.suffix != CLEANED or not is_busy:
+                # Between a swap and its sync, or of a pass that did not end: it goes soon.
+                found.append(Leftover(0, None))
+        return found
+
+    def deleted_topic(self, topic: str) -> dict[int, PartitionFacts]:
+        """Of a topic that is gone: each partition whose files are not."""
+        broker = self.broker
+        found: dict[int, int | None] = {}
+        for tp in broker.log_dir.logs:
+            if tp.topic == topic and broker.partitions.find(tp) is None:
+                found[tp.partition] = None
+        for path, due_ms in broker.log_dir.doomed.items():
+            if (number := _partition_of_doomed(name_of(path), topic)) is not None:
+                found[number] = due_ms
+        return {
+            number: PartitionFacts(
+                log_start_offset=INT64_MAX,
+                first_dirty_offset=INT64_MAX,
+                tombstone_is_there=False,
+                leftovers_since_ms=0,
+                leftovers_go_at_ms=due_ms,
+            )
+            for number, due_ms in sorted(found.items())
+        }
+
+
+def _partition_of_doomed(name: str, topic: str) -> int | None:
+    parsed = parse_partition_dir(name)
+    if parsed is None or parsed.state is not DirState.DELETE:
+        return None
+    tp = parsed.topic_partition
+    # The name of a directory that only waits for its end may have been cut.
+    is_cut = len(name) == MAX_NAME_LENGTH and topic.startswith(tp.topic)
+    return tp.partition if tp.topic == topic or is_cut else None
+
+
+def _latest(times: list[int | None]) -> int | None:
+    known = [each for each in times if each is not None]
+    return max(known) if known and len(known) == len(times) else None

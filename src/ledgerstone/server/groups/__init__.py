@@ -1,0 +1,1 @@
+"""The group coordinators of this broker."""

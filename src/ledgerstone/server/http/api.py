@@ -1,0 +1,160 @@
+"""The JSON API of the second port: what Kafka's protocol has no request for. Grade D.
+
+    GET  /api/v1/clock                        the broker's time, and whether it can be moved
+    POST /api/v1/clock/advance {"ms": n}      moves it; only under `up --clock virtual`
+    GET  /api/v1/topics/T/cleaning            state and gates of each partition hosted here
+    POST /api/v1/topics/T/compact {"partition": n}    asks for passes, answers with tickets
+    GET  /api/v1/tickets/N                    what became of one of them
+    GET  /api/v1/cleaner/history[?topic=T]    the passes that are remembered, newest first
+
+What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
+logs in `http_anatomy`, about damage in `http_damage`. Errors are JSON too: {"error": why}. Who may
+call is decided by `http`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from urllib.parse import unquote
+
+from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning.view import history_json, partition_status, ticket_json
+from ledgerstone.server.http import anatomy as http_anatomy
+from ledgerstone.server.http import damage as http_damage
+from ledgerstone.server.http import erasure as http_erasure
+from ledgerstone.server.http import guard as http_guard
+from ledgerstone.server.http.json_body import Refused, body_of, json_page
+from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.server.movable_clock import MovableClock
+from ledgerstone.types import TopicPartition
+
+PREFIX: Final = "/api/v1/"
+# A century; nobody needs more, and sums with it stay far from 64 bits.
+LONGEST_ADVANCE_MS: Final = 100 * 366 * 86_400_000
+_HISTORY_LIMIT: Final = 1000
+
+
+def reads_only(path: str) -> bool:
+    """Whether a POST to the path changes nothing: a body keeps keys out of addresses."""
+    match path.removeprefix(PREFIX).split("/"):
+        case ["topics", _, "where"]:
+            return path.startswith(PREFIX)
+        case _:
+            return False
+
+
+def handle(broker: Broker, request: HttpRequest) -> Page | None:
+    """None for a path that is not the API's."""
+    if not request.path.startswith(PREFIX):
+        return None
+    parts = [unquote(part) for part in request.path.removeprefix(PREFIX).split("/")]
+    try:
+        content = _dispatch(broker, request, parts)
+    except Refused as error:
+        return json_page(error.status, {"error": str(error)})
+    return content if isinstance(content, Page) else json_page(200, content)
+
+
+def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
+    calls: Mapping[str, Callable[[], object]]
+    match parts:
+        case ["clock"]:
+            calls = {"GET": lambda: _clock(broker)}
+        case ["clock", "advance"]:
+            calls = {"POST": lambda: _advance(broker, request)}
+        case ["topics", topic, "cleaning"]:
+            calls = {"GET": lambda: _cleaning(broker, topic)}
+        case ["topics", topic, "compact"]:
+            calls = {"POST": lambda: _compact(broker, topic, request)}
+        case ["tickets", number]:
+            calls = {"GET": lambda: _ticket(broker, number)}
+        case ["cleaner", "history"]:
+            calls = {"GET": lambda: _history(broker, request)}
+        case _:
+            found = http_erasure.calls(broker, request, parts)
+            found = found or http_guard.calls(broker, request, parts)
+            found = found or http_anatomy.calls(broker, request, parts)
+            found = found or http_damage.calls(broker, request, parts)
+            if found is None:
+                raise Refused(404, f"there is no {request.path}")
+            calls = found
+    method = "GET" if request.method == "HEAD" else request.method
+    if method not in calls:
+        raise Refused(405, f"{request.path} takes {' and '.join(calls)}")
+    return calls[method]()
+
+
+def _clock(broker: Broker) -> object:
+    clock = broker.clock
+    is_virtual = isinstance(clock, MovableClock)
+    return {
+        "now_ms": clock.now_ms(),
+        "virtual": is_virtual,
+        "ahead_ms": clock.ahead_ms if isinstance(clock, MovableClock) else 0,
+    }
+
+
+def _advance(broker: Broker, request: HttpRequest) -> object:
+    if not isinstance(broker.clock, MovableClock):
+        raise Refused(409, "this broker keeps real time; start it with --clock virtual")
+    ms = body_of(request).get("ms")
+    if type(ms) is not int or not 0 <= ms <= LONGEST_ADVANCE_MS:
+        raise Refused(400, f"ms must be a whole number from 0 to {LONGEST_ADVANCE_MS}")
+    broker.clock.advance(ms)
+    broker.clock_moved()
+    return _clock(broker)
+
+
+def _hosted(broker: Broker, topic: str) -> list[Partition]:
+    found = [each for each in broker.partitions if each.topic_partition.topic == topic]
+    if not found:
+        raise Refused(404, f"no partition of topic {topic} is hosted here")
+    return sorted(found, key=lambda each: each.topic_partition.partition)
+
+
+def _cleaning(broker: Broker, topic: str) -> object:
+    try:
+        return {"partitions": [partition_status(broker, each) for each in _hosted(broker, topic)]}
+    except (OSError, StorageError, KafkaError) as error:
+        raise Refused(503, f"the log cannot be read: {error}") from error
+
+
+def _compact(broker: Broker, topic: str, request: HttpRequest) -> object:
+    partitions = _hosted(broker, topic)
+    number = body_of(request).get("partition")
+    if number is not None:
+        partitions = [each for each in partitions if each.topic_partition.partition == number]
+        if not partitions or type(number) is not int:
+            raise Refused(404, f"partition {number} of topic {topic} is not hosted here")
+    if not partitions[0].log.config.compacts:
+        raise Refused(409, f"cleanup.policy of {topic} does not contain compact")
+    settings = broker.cleaning.settings
+    if not settings.enable or settings.threads == 0:
+        raise Refused(409, "the cleaner is switched off: log.cleaner.enable or log.cleaner.threads")
+    tickets = [broker.cleaning.ask(each.topic_partition) for each in partitions]
+    return {"tickets": [ticket_json(each) for each in tickets]}
+
+
+def _ticket(broker: Broker, number: str) -> object:
+    is_number = number.isascii() and number.isdecimal() and len(number) <= 18
+    ticket = broker.cleaning.tickets.get(int(number)) if is_number else None
+    if ticket is None:
+        raise Refused(404, f"there is no ticket {number}")
+    return ticket_json(ticket)
+
+
+def _history(broker: Broker, request: HttpRequest) -> object:
+    topic = request.query.get("topic")
+    partitions = [
+        each
+        for each in (broker.partitions if topic is None else _hosted(broker, topic))
+        if _is_wanted(each.topic_partition, request.query.get("partition"))
+    ]
+    runs = [run for partition in partitions for run in history_json(broker, partition)]
+    runs.sort(key=lambda run: -int(run["ended_ms"]))
+    return {"runs": runs[:_HISTORY_LIMIT]}
+
+
+def _is_wanted(tp: TopicPartition, number: str | None) -> bool:
+    return number is None or str(tp.partition) == number

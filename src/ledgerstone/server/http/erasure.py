@@ -1,0 +1,310 @@
+"""The part of the JSON API that is about erasures. Grade D.
+
+    POST /api/v1/topics/T/where {"key": …}       begins a search, answers with a ticket
+    GET  /api/v1/searches/N                      what it found
+    POST /api/v1/topics/T/erasures {"key": … or "keys": […], "reason", "requested_by",
+         "within_ms" or "deadline_ms", "after_ms", "verifiers"}
+    GET  /api/v1/erasures[?overdue][?open][?topic=T][?stage=S][?after=ID][?limit=N]
+         the newest first, at most 1000; `next` is what to ask `after` for the rest
+    GET  /api/v1/erasures/ID
+    POST /api/v1/erasures/ID/cancel {"by": …}
+    POST /api/v1/erasures/ID/abandon {"by", "reason"}     where it can no longer be cancelled
+    POST /api/v1/erasures/ID/accept {"file", "by", "reason"}   what a scan found may stay
+    GET  /api/v1/erasures/ID/receipt             the very bytes that were signed
+    POST /api/v1/erasures/ID/evidence {"verifier", "output", "verdict", "evidence"}
+    GET  /api/v1/erasures-public-key             what receipts of this broker are signed with
+    GET  /api/v1/erasures-journal                how far the journal is, and its breaks
+    POST /api/v1/erasures-journal/acknowledge {"by": …}   the breaks are known
+
+Keys come in base64 and in bodies alone, since paths are logged; no answer repeats one.
+"""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, Stage
+from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
+from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan
+from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
+from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.erasing.scans import files_of, missing_partition
+from ledgerstone.server.erasing.view import erasure_json, is_overdue, journal_json
+from ledgerstone.server.http.json_body import Refused, body_of
+from ledgerstone.server.http.server import HttpRequest, Page
+from ledgerstone.types import TopicPartition
+
+MAX_KEYS: Final = 1_000
+MAX_LISTED: Final = 1_000
+Calls = Mapping[str, Callable[[], object]]
+T = TypeVar("T")
+
+
+def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | None:
+    """None for a path that is not about erasures."""
+    match parts:
+        case ["topics", topic, "where"]:
+            return {"POST": lambda: _where(broker, topic, request)}
+        case ["searches", number]:
+            return {"GET": lambda: _search(broker, number)}
+        case ["topics", topic, "erasures"]:
+            return {"POST": lambda: _erase(broker, topic, request)}
+        case ["erasures"]:
+            return {"GET": lambda: _list(broker, request)}
+        case ["erasures-journal"]:
+            return {"GET": lambda: journal_json(broker)}
+        case ["erasures-journal", "acknowledge"]:
+            return {"POST": lambda: _acknowledge(broker, request)}
+        case ["erasures-public-key"]:
+            return {"GET": lambda: _public_key(broker)}
+        case ["erasures", erasure_id]:
+            return {"GET": lambda: _one(broker, erasure_id)}
+        case ["erasures", erasure_id, "cancel"]:
+            return {"POST": lambda: _cancel(broker, erasure_id, request)}
+        case ["erasures", erasure_id, "abandon"]:
+            return {"POST": lambda: _abandon(broker, erasure_id, request)}
+        case ["erasures", erasure_id, "accept"]:
+            return {"POST": lambda: _accept(broker, erasure_id, request)}
+        case ["erasures", erasure_id, "receipt"]:
+            return {"GET": lambda: _receipt(broker, erasure_id)}
+        case ["erasures", erasure_id, "evidence"]:
+            return {"POST": lambda: _evidence(broker, erasure_id, request)}
+        case _:
+            return None
+
+
+# -- where ----------------------------------------------------------------------------------------
+
+
+def _where(broker: Broker, topic: str, request: HttpRequest) -> object:
+    key = _key(body_of(request).get("key"))
+    if topic not in broker.image.topics:
+        raise Refused(404, f"there is no topic {topic}")
+    missing = missing_partition(broker, topic)
+    if missing is not None:
+        raise Refused(503, missing)
+    erasing = broker.erasing
+    # A salt for this one question: nothing of it is kept.
+    print_key = PrintKey.from_salt(broker.dice.random_bytes(SALT_BYTES))
+    plan = SearchPlan(
+        partitions=files_of(broker, topic),
+        keys=KeyPrints.under(print_key, [print_key.print_of(topic, key)]),
+        bytes_per_second=broker.cleaning.settings.bytes_per_second,
+    )
+    number = erasing.scans.start(plan, lambda _, result: erasing.tickets.close(number, result))
+    return erasing.tickets.open(number, topic).to_json()
+
+
+def _search(broker: Broker, number: str) -> object:
+    is_number = number.isascii() and number.isdecimal() and len(number) <= 18
+    ticket = broker.erasing.tickets.get(int(number)) if is_number else None
+    if ticket is None:
+        raise Refused(404, f"there is no search {number}")
+    return ticket.to_json()
+
+
+# -- erasures -------------------------------------------------------------------------------------
+
+
+def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
+    from ledgerstone.erasure.request import ErasureRequest
+
+    body = body_of(request)
+    keys = _keys(body)
+    topic_id = _erasable(broker, topic)
+    deadline_ms = _whole(body, "deadline_ms")
+    within_ms = _whole(body, "within_ms")
+    if within_ms is not None and deadline_ms is None:
+        deadline_ms = broker.clock.now_ms() + within_ms
+    verifiers = body.get("verifiers")
+    if verifiers is None:
+        verifiers = list(broker.erasing.installed_verifiers())
+    if not isinstance(verifiers, list) or not all(type(each) is str for each in verifiers):
+        raise Refused(400, "verifiers must be a list of names")
+    requests = [
+        ErasureRequest(
+            topic=topic,
+            topic_id=topic_id,
+            key=key,
+            reason=_text(body, "reason"),
+            requested_by=_text(body, "requested_by"),
+            after_ms=_whole(body, "after_ms") or 0,
+            deadline_ms=deadline_ms,
+            awaited_verifiers=verifiers,
+        )
+        for key in keys
+    ]
+    made = _answering(lambda: broker.erasing.request(broker, requests))
+    return {
+        "now_ms": broker.clock.now_ms(),
+        # All have the same topic and deadline.
+        "warning": broker.erasing.why_not_in_time(broker, made[0]),
+        "erasures": [erasure_json(broker, each) for each in made],
+    }
+
+
+def _erasable(broker: Broker, topic: str) -> bytes:
+    image = broker.image.topics.get(topic)
+    if image is None:
+        raise Refused(404, f"there is no topic {topic}")
+    if topic in INTERNAL_TOPICS:
+        raise Refused(409, f"{topic} is the cluster's own")
+    hosted = broker.partitions.find(TopicPartition(topic, 0))
+    if hosted is not None and not hosted.log.config.compacts:
+        raise Refused(
+            409,
+            f"cleanup.policy of {topic} does not contain compact: a tombstone would remove nothing",
+        )
+    return image.topic_id
+
+
+def _list(broker: Broker, request: HttpRequest) -> object:
+    query = request.query
+    stage = query.get("stage")
+    if stage is not None and stage not in [each.value for each in Stage]:
+        raise Refused(400, f"there is no stage {stage}")
+    found = [
+        each
+        for each in reversed(list(broker.erasing.journal.book))
+        if query.get("topic") in (None, each.topic)
+        and stage in (None, each.stage.value)
+        and ("open" not in query or not each.is_over)
+        and ("overdue" not in query or is_overdue(broker, each))
+    ]
+    total, found = len(found), _after(found, query.get("after"))
+    shown = found[: _limit(query)]
+    return {
+        "now_ms": broker.clock.now_ms(),
+        "total": total,
+        "erasures": [erasure_json(broker, each) for each in shown],
+        # What to ask `after` for the rest; null where there is none.
+        "next": shown[-1].id if shown and len(shown) < len(found) else None,
+    }
+
+
+def _after(erasures: list[Erasure], erasure_id: str | None) -> list[Erasure]:
+    if erasure_id is None:
+        return erasures
+    for index, each in enumerate(erasures):
+        if each.id == erasure_id:
+            return erasures[index + 1 :]
+    raise Refused(404, f"there is no erasure {erasure_id[:40]} among these")
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    text = query.get("limit", str(MAX_LISTED))
+    if not (text.isascii() and text.isdecimal()) or not 0 <= int(text[:9]) <= MAX_LISTED:
+        raise Refused(400, f"limit must be a number up to {MAX_LISTED}")
+    return int(text)
+
+
+def _one(broker: Broker, erasure_id: str) -> object:
+    return {"now_ms": broker.clock.now_ms(), **erasure_json(broker, _find(broker, erasure_id))}
+
+
+def _cancel(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure, by = _find(broker, erasure_id), _text(body_of(request), "by")
+    cancelled = _answering(lambda: broker.erasing.cancel(broker, erasure, by))
+    return erasure_json(broker, cancelled)
+
+
+def _abandon(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure, body = _find(broker, erasure_id), body_of(request)
+    by, reason = _text(body, "by"), _text(body, "reason")
+    given_up = _answering(lambda: broker.erasing.abandon(broker, erasure, by, reason))
+    return erasure_json(broker, given_up)
+
+
+def _accept(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure, body = _find(broker, erasure_id), body_of(request)
+    file, by, reason = (_text(body, name) for name in ("file", "by", "reason"))
+    accepted = _answering(
+        lambda: broker.erasing.accept(broker, erasure, file=file, reason=reason, by=by)
+    )
+    return erasure_json(broker, accepted)
+
+
+def _receipt(broker: Broker, erasure_id: str) -> object:
+    erasure = _find(broker, erasure_id)
+    if erasure.receipt is None:
+        raise Refused(409, f"{erasure_id} is {erasure.stage.value} and has no receipt")
+    return Page(200, erasure.receipt, "application/json")
+
+
+def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
+    erasure, body = _find(broker, erasure_id), body_of(request)
+    verdicts = [each.value for each in Outcome]
+    if body.get("verdict") not in verdicts:
+        raise Refused(400, f"verdict must be one of {', '.join(verdicts)}")
+    evidence = Evidence(
+        verifier=_text(body, "verifier"),
+        output=_text(body, "output"),
+        outcome=Outcome(body["verdict"]),
+        evidence=_text(body, "evidence"),
+        given_ms=broker.clock.now_ms(),
+    )
+    taken = _answering(lambda: broker.erasing.give_evidence(broker, erasure, evidence))
+    return erasure_json(broker, taken)
+
+
+def _acknowledge(broker: Broker, request: HttpRequest) -> object:
+    by = _text(body_of(request), "by")
+    _answering(lambda: broker.erasing.acknowledge_breaks(broker, by))
+    return journal_json(broker)
+
+
+def _public_key(broker: Broker) -> object:
+    return {"public_key": broker.erasing.journal.secrets_name}
+
+
+# -- what bodies hold -----------------------------------------------------------------------------
+
+
+def _find(broker: Broker, erasure_id: str) -> Erasure:
+    erasure = broker.erasing.journal.book.get(erasure_id)
+    if erasure is None:
+        raise Refused(404, f"there is no erasure {erasure_id[:40]}")
+    return erasure
+
+
+def _keys(body: Mapping[str, Any]) -> list[bytes]:
+    if "keys" not in body:
+        return [_key(body.get("key"))]
+    keys = body["keys"]
+    if "key" in body or not isinstance(keys, list) or not 0 < len(keys) <= MAX_KEYS:
+        raise Refused(400, f"either key, or keys: a list of at most {MAX_KEYS}")
+    return [_key(each) for each in keys]
+
+
+def _key(text: object) -> bytes:
+    try:
+        if isinstance(text, str):
+            return b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        pass
+    raise Refused(400, "key must be the key's bytes in base64")
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    text = body.get(name, "")
+    if not isinstance(text, str):
+        raise Refused(400, f"{name} must be a text")
+    return text
+
+
+def _whole(body: Mapping[str, Any], name: str) -> int | None:
+    number = body.get(name)
+    if number is not None and (type(number) is not int or not 0 <= number < 1 << 53):
+        raise Refused(400, f"{name} must be a whole number of milliseconds")
+    return number
+
+
+def _answering(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except InvalidRequest as error:
+        raise Refused(400, str(error)) from None
+    except (KafkaError, StorageError, OSError) as error:
+        raise Refused(503, str(error)) from None

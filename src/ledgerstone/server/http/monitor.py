@@ -1,0 +1,191 @@
+"""What the second port shows: metrics, alive, ready. Grade D, over a broker."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from ledgerstone.cleaner.selection import LogToClean
+from ledgerstone.protocol.messages import APIS
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server import damage
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning import view as cleaning_view
+from ledgerstone.server.cleaning.view import complaints
+from ledgerstone.server.erasing import view as erasing_view
+from ledgerstone.server.http.server import Page, Routes, SlowPage
+from ledgerstone.server.metrics import Exposition, Sample, add
+from ledgerstone.server.tombstones import view as tombstone_view
+
+# The number Kafka gives a broker that has started and does not stop.
+_RUNNING: Final = 3
+# Looked at before others have their turn; each takes some hundredths of a millisecond.
+PARTITIONS_AT_ONCE: Final = 32
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def routes(broker: Broker) -> Routes:
+    return {
+        "/metrics": lambda: _metrics(broker),
+        "/livez": lambda: Page(200, "alive\n"),
+        "/healthz": lambda: Page(200, "alive\n"),
+        "/readyz": lambda: readiness(broker),
+    }
+
+
+def readiness(broker: Broker) -> Page:
+    """Red while a log takes no writes, or a delete may not happen: somebody has to look."""
+    failed = [
+        f"{partition.topic_partition}: {partition.log.failure}"
+        for partition in broker.partitions
+        if partition.log.failure is not None
+    ]
+    failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
+    failed += complaints(broker)
+    failed += erasing_view.complaints(broker)
+    failed += damage.complaints(broker)
+    if failed:
+        return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
+    return Page(200, "ready\n")
+
+
+def _metrics(broker: Broker) -> SlowPage:
+    """Thousands of partitions take a while, and clients wait meanwhile: so, slice by slice."""
+    page = Exposition()
+    for part in sample_slices(broker):
+        page.add(part)
+        yield None
+    return Page(200, page.text(), _PROMETHEUS)
+
+
+def samples(broker: Broker) -> Iterator[Sample]:
+    return chain.from_iterable(sample_slices(broker))
+
+
+def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
+    """Each slice is of one moment, and so are the sums at the end; between two slices anything may
+    happen. A partition that has gone by its turn is left out."""
+    looked_at: list[LogToClean] = []
+    partitions = list(broker.partitions)
+    for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
+        some = partitions[start : start + PARTITIONS_AT_ONCE]
+        there = [each for each in some if broker.partitions.find(each.topic_partition) is each]
+        part = list(cleaning_view.partition_samples(broker, there, looked_at))
+        for partition in there:
+            part += _log_samples(partition)
+            part += tombstone_view.partition_samples(broker, partition)
+        yield part
+    yield [
+        *broker.counters.samples(),
+        *(Sample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
+        *_waiting(broker),
+        *_group_samples(broker),
+        *cleaning_view.samples(broker, looked_at),
+        *erasing_view.samples(broker),
+        *tombstone_view.samples(broker),
+    ]
+
+
+def _log_samples(partition: Partition) -> Iterator[Sample]:
+    topic, number = partition.topic_partition
+    labels = (("topic", topic), ("partition", str(number)))
+    log = partition.log
+    for name, value, text in (
+        ("kafka_log_log_size", log.size_bytes, "Bytes of the log on disk."),
+        ("kafka_log_log_numlogsegments", len(log.segments), "Segments of the log."),
+        ("kafka_log_log_logstartoffset", log.log_start_offset, "First readable offset."),
+        ("kafka_log_log_logendoffset", log.log_end_offset, "Offset the next record gets."),
+    ):
+        yield Sample(name, "gauge", text, value, labels)
+
+
+def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
+    yield "kafka_server_socketservermetrics_connection_count", broker.connection_count, "Open now."
+    sessions = len(broker.fetch_sessions)
+    name = "kafka_server_fetchsessioncache_numincrementalfetchsessions"
+    yield name, sessions, "Fetch sessions kept."
+    yield "kafka_server_kafkaserver_brokerstate", _RUNNING, "3: running."
+    notes = len(broker.log_dir.notes.open_notes())
+    yield "ledgerstone_damage_notes", notes, "Places found damaged that nobody has acknowledged."
+    yield "ledgerstone_partitions_backlog", broker.partitions.backlog, "Still to make or remove."
+    hosted = list(broker.partitions)
+    led = [each for each in hosted if each.is_leader]
+    for name, value, text in (
+        ("partitioncount", len(hosted), "Partitions hosted here."),
+        ("leadercount", len(led), "Partitions led here."),
+        ("offlinereplicacount", _offline(broker), "Replicas that take no writes."),
+        (
+            "underreplicatedpartitions",
+            sum(len(each.isr) < _replicas(broker, each) for each in led),
+            "Partitions led here whose replicas are not all in sync.",
+        ),
+        (
+            "underminisrpartitioncount",
+            sum(len(each.isr) < each.min_insync_replicas for each in led),
+            "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+        ),
+        (
+            "atminisrpartitioncount",
+            sum(len(each.isr) == each.min_insync_replicas for each in led),
+            "Partitions led here with just min.insync.replicas in sync.",
+        ),
+    ):
+        yield f"kafka_server_replicamanager_{name}", value, text
+    yield from _controller_gauges(broker)
+
+
+def _controller_gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
+    image = broker.image
+    states = [state for topic in image.topics.values() for state in topic.partitions.values()]
+    fenced = sum(each.fenced for each in image.brokers.values())
+    for name, value, text in (
+        ("activecontrollercount", 1, "Controllers here."),
+        ("activebrokercount", len(image.brokers) - fenced, "Brokers that serve."),
+        ("fencedbrokercount", fenced, "Brokers that do not."),
+        ("globaltopiccount", len(image.topics), "Topics of the cluster."),
+        ("globalpartitioncount", len(states), "Partitions of the cluster."),
+        ("offlinepartitionscount", sum(each.leader < 0 for each in states), "Without a leader."),
+        (
+            "lastappliedrecordoffset",
+            broker.metadata_log.log.log_end_offset - 1,
+            "Of the metadata log.",
+        ),
+    ):
+        yield f"kafka_controller_kafkacontroller_{name}", value, text
+
+
+def _offline(broker: Broker) -> int:
+    failed = sum(each.log.failure is not None for each in broker.partitions)
+    return len(broker.partitions.offline) + failed
+
+
+def _replicas(broker: Broker, partition: Partition) -> int:
+    state = broker.image.partition(*partition.topic_partition)
+    return 0 if state is None else len(state.replicas)
+
+
+def _waiting(broker: Broker) -> Iterable[Sample]:
+    """These two always, so that a board shows zero instead of nothing; others when they wait."""
+    counts = {"Fetch": 0, "Produce": 0}
+    for request in broker.purgatory.requests():
+        add(counts, APIS[request.api_key].name)
+    for name, count in sorted(counts.items()):
+        labels = (("delayedOperation", name),)
+        yield Sample(
+            "kafka_server_delayedoperationpurgatory_purgatorysize", "gauge",
+            "Requests that wait, by API.", count, labels,
+        )  # fmt: skip
+
+
+def _group_samples(broker: Broker) -> Iterable[Sample]:
+    prefix = "kafka_coordinator_group_groupmetadatamanager_num"
+    counts = broker.groups.count_by_state()
+    yield Sample(f"{prefix}groups", "gauge", "Groups.", sum(counts.values()))
+    for state, count in counts.items():
+        text = f"Groups in state {state.value}."
+        yield Sample(f"{prefix}groups{state.value.lower()}", "gauge", text, count)
+    memory, name = broker.groups.memory, "ledgerstone_group_memory_bytes"
+    for what, value in (("members", memory.members_bytes), ("offsets", memory.offsets_bytes)):
+        text = "Memory that groups hold, of what ledgerstone.*.max.bytes allow."
+        yield Sample(name, "gauge", text, value, (("what", what),))
+    offsets = broker.groups.count_offsets()
+    yield Sample(f"{prefix}offsets", "gauge", "Offsets that groups have committed.", offsets)

@@ -1,0 +1,1 @@
+"""Tombstones as operators see them: held, guarded, strayed."""

@@ -1,0 +1,128 @@
+"""What people and monitors are shown of tombstones: pending, held, missed, near. Grade D."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ledgerstone.cleaner.holds import Holds
+from ledgerstone.cleaner.plan import TombstoneRange
+from ledgerstone.cleaner.tombstone_ledger import MissedDeletes
+from ledgerstone.cleaner.tombstone_ranges import released_ms
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.metrics import Labels, Sample
+from ledgerstone.server.tombstones.guard import Margin, forget_settled, margins
+
+
+def partition_json(broker: Broker, partition: Partition) -> dict[str, Any]:
+    forget_settled(broker, partition)
+    cleaning, log, tp = broker.cleaning, partition.log, partition.topic_partition
+    pending, ledger = cleaning.pending.get(tp), cleaning.files.ledger(log)
+    holds = cleaning.holds_of(log)
+    ranges = (pending.ranges if pending else None) or ()
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "now_ms": broker.clock.now_ms(),
+        "log_start_offset": log.log_start_offset,
+        "log_end_offset": log.log_end_offset,
+        "removed_below_offset": ledger.removed_below_offset,
+        "removed_at_ms": ledger.removed_at_ms,
+        "fresh_tombstones": pending.fresh_tombstones if pending else 0,
+        "pending": [_range_json(each, holds, broker.clock.now_ms()) for each in ranges],
+        "hold_max_ms": holds.max_ms if holds.groups else None,
+        "holds": [
+            {"group": each.group_id, "committed_offset": each.committed_offset}
+            for each in holds.groups
+        ],
+        "margins": [_margin_json(each) for each in margins(broker, partition)],
+        "missed": [missed_json(each) for each in ledger.told],
+        "near": broker.near_tombstones.of(tp).to_json(),
+    }
+
+
+def _range_json(each: TombstoneRange, holds: Holds, now_ms: int) -> dict[str, Any]:
+    return {
+        **each._asdict(),
+        "is_held": each.earliest_horizon_ms <= now_ms
+        and holds.holds(each.last_offset, each.earliest_horizon_ms, now_ms=now_ms),
+        "goes_at_ms": released_ms(each, holds),
+    }
+
+
+def _margin_json(margin: Margin) -> dict[str, Any]:
+    return {
+        "group": margin.group_id,
+        "committed_offset": margin.committed_offset,
+        "margin_ms": margin.margin_ms,
+    }
+
+
+def missed_json(missed: MissedDeletes) -> dict[str, Any]:
+    return {
+        "group": missed.group_id,
+        "committed_offset": missed.committed_offset,
+        "first_offset": missed.first_offset,
+        "last_offset": missed.last_offset,
+        "at_ms": missed.at_ms,
+    }
+
+
+def group_json(broker: Broker, group_id: str) -> dict[str, Any]:
+    """Where one group reads compacted partitions here, and where it may have missed deletes."""
+    rows = []
+    for partition in _compacted(broker):
+        forget_settled(broker, partition)
+        margin = next((m for m in margins(broker, partition) if m.group_id == group_id), None)
+        ledger = broker.cleaning.files.ledger(partition.log)
+        missed = next((each for each in ledger.told if each.group_id == group_id), None)
+        if margin is None and missed is None:
+            continue
+        topic, number = partition.topic_partition
+        rows.append(
+            {
+                "topic": topic,
+                "partition": number,
+                "committed_offset": margin.committed_offset if margin else None,
+                "margin_ms": margin.margin_ms if margin else None,
+                "missed": missed_json(missed) if missed else None,
+            }
+        )
+    return {"group": group_id, "partitions": rows}
+
+
+def _compacted(broker: Broker) -> list[Partition]:
+    found = [each for each in broker.partitions if each.log.config.compacts]
+    return sorted(found, key=lambda each: each.topic_partition)
+
+
+def samples(broker: Broker) -> Iterator[Sample]:
+    yield from broker.near_tombstones.samples()
+    strays = broker.near_tombstones.strays
+    for name, value, text in (
+        ("searches", strays.searches, "Searches for tombstones in the wrong partition."),
+        ("failures", strays.failures, "Such searches that failed."),
+    ):
+        yield Sample(f"ledgerstone_stray_tombstone_{name}_total", "counter", text, value)
+
+
+def partition_samples(broker: Broker, partition: Partition) -> Iterator[Sample]:
+    if not partition.log.config.compacts:
+        return
+    topic, number = partition.topic_partition
+    labels: Labels = (("topic", topic), ("partition", str(number)))
+    text = "Time until a tombstone may go that the group has not read."
+    for margin in margins(broker, partition):
+        if margin.margin_ms is not None:
+            yield Sample(
+                "ledgerstone_group_tombstone_margin_seconds", "gauge", text,
+                margin.margin_ms / 1000, (("group", margin.group_id), *labels),
+            )  # fmt: skip
+    text = "1: tombstones went that the group had not read."
+    for missed in broker.cleaning.files.ledger(partition.log).told:
+        group: Labels = (("group", missed.group_id), *labels)
+        yield Sample("ledgerstone_group_missed_deletes", "gauge", text, 1, group)
+    last = broker.cleaning.files.last_cleaned(partition.log)
+    if last is not None and partition.log.config.ledgerstone_tombstone_hold_groups:
+        text = "Tombstones that the last pass kept because a group had not read them."
+        held = last.stats.tombstones_held
+        yield Sample("ledgerstone_tombstones_held", "gauge", text, held, labels)
