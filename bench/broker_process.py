@@ -50,19 +50,24 @@ class BrokerProcess:
 
 @contextmanager
 def broker_process(
-    directory: Path, settings: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+    directory: Path,
+    settings: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
+    *,
+    python: Path = Path(sys.executable),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[BrokerProcess]:
     """Runs until the block ends. `directory` gets the data, the ready file and the log."""
     ready_file = directory / "ready.json"
     ready_file.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(directory / "data")]
+    command = [str(python), "-m", "ledgerstone", "up", "--data", str(directory / "data")]
     command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     command += ["--ready-file", str(ready_file), "--log-level", "warning", *arguments]
     for key, value in (settings or {}).items():
         command += ["-c", f"{key}={value}"]
     with (directory / "broker.log").open("ab") as log:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
         _wait_until_ready(process, ready_file, directory)
         ready_s = time.perf_counter() - started

@@ -48,8 +48,10 @@ def default(field: Field) -> str:
 
 
 def struct_lines(struct: Struct, message: MessageSpec | None, schema: Schema) -> list[str]:
-    base = "" if message is None else f"({BASES.get(message.kind, 'Message')})"
-    lines = ["@dataclass(slots=True)", f"class {struct.name}{base}:"]
+    base = "Struct" if message is None else BASES.get(message.kind, "Message")
+    # `Struct` compares and shows all of them: making both methods for each class costs a start
+    # more than the rest of the class does.
+    lines = ["@dataclass(slots=True, eq=False, repr=False)", f"class {struct.name}({base}):"]
     if message is not None and message.kind in ("request", "response"):
         lines += [f"    api_key: ClassVar[int] = {message.number}"]
         lines += [f'    name: ClassVar[str] = "{schema.api_name}"', ""]
@@ -77,7 +79,7 @@ def classes(schema: Schema) -> list[str]:
 def imports(body: str) -> list[str]:
     helpers = ["dataclass"] + (["field"] if "field(" in body else [])
     typing = (["ClassVar"] if "ClassVar" in body else []) + ["Final"]
-    words = ("ZERO_UUID", "ApiMessage", "Message", "MetadataRecord")
+    words = ("ZERO_UUID", "ApiMessage", "Message", "MetadataRecord", "Struct")
     used = [word for word in words if f"({word})" in body or f"= {word}\n" in body]
     lines = [f"from dataclasses import {', '.join(helpers)}"]
     lines += [f"from typing import {', '.join(typing)}", ""]

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddOffsetsToTxnRequest(ApiMessage):
     api_key: ClassVar[int] = 25
     name: ClassVar[str] = "AddOffsetsToTxn"
@@ -20,7 +20,7 @@ class AddOffsetsToTxnRequest(ApiMessage):
     group_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddOffsetsToTxnResponse(ApiMessage):
     api_key: ClassVar[int] = 25
     name: ClassVar[str] = "AddOffsetsToTxn"

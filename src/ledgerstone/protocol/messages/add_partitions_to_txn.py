@@ -6,17 +6,17 @@ Made from schemas/add_partitions_to_txn.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AddPartitionsToTxnTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AddPartitionsToTxnTopic(Struct):
     name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AddPartitionsToTxnTransaction:
+@dataclass(slots=True, eq=False, repr=False)
+class AddPartitionsToTxnTransaction(Struct):
     transactional_id: str = ""
     producer_id: int = 0
     producer_epoch: int = 0
@@ -24,7 +24,7 @@ class AddPartitionsToTxnTransaction:
     topics: list[AddPartitionsToTxnTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnRequest(ApiMessage):
     api_key: ClassVar[int] = 24
     name: ClassVar[str] = "AddPartitionsToTxn"
@@ -36,25 +36,25 @@ class AddPartitionsToTxnRequest(ApiMessage):
     transactions: list[AddPartitionsToTxnTransaction] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AddPartitionsToTxnPartitionResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AddPartitionsToTxnPartitionResult(Struct):
     partition_index: int = 0
     partition_error_code: int = 0
 
 
-@dataclass(slots=True)
-class AddPartitionsToTxnTopicResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AddPartitionsToTxnTopicResult(Struct):
     name: str = ""
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AddPartitionsToTxnTransactionResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AddPartitionsToTxnTransactionResult(Struct):
     transactional_id: str = ""
     topic_results: list[AddPartitionsToTxnTopicResult] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnResponse(ApiMessage):
     api_key: ClassVar[int] = 24
     name: ClassVar[str] = "AddPartitionsToTxn"

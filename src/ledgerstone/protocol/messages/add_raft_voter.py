@@ -6,17 +6,17 @@ Made from schemas/add_raft_voter.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AddRaftVoterListener:
+@dataclass(slots=True, eq=False, repr=False)
+class AddRaftVoterListener(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddRaftVoterRequest(ApiMessage):
     api_key: ClassVar[int] = 80
     name: ClassVar[str] = "AddRaftVoter"
@@ -29,7 +29,7 @@ class AddRaftVoterRequest(ApiMessage):
     ack_when_committed: bool = True
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AddRaftVoterResponse(ApiMessage):
     api_key: ClassVar[int] = 80
     name: ClassVar[str] = "AddRaftVoter"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AllocateProducerIdsRequest(ApiMessage):
     api_key: ClassVar[int] = 67
     name: ClassVar[str] = "AllocateProducerIds"
@@ -18,7 +18,7 @@ class AllocateProducerIdsRequest(ApiMessage):
     broker_epoch: int = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AllocateProducerIdsResponse(ApiMessage):
     api_key: ClassVar[int] = 67
     name: ClassVar[str] = "AllocateProducerIds"

@@ -6,29 +6,29 @@ Made from schemas/alter_client_quotas.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AlterClientQuotasEntity:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterClientQuotasEntity(Struct):
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@dataclass(slots=True)
-class AlterClientQuotasOp:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterClientQuotasOp(Struct):
     key: str = ""
     value: float = 0.0
     remove: bool = False
 
 
-@dataclass(slots=True)
-class AlterClientQuotasRequestEntry:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterClientQuotasRequestEntry(Struct):
     entity: list[AlterClientQuotasEntity] = field(default_factory=list)
     ops: list[AlterClientQuotasOp] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasRequest(ApiMessage):
     api_key: ClassVar[int] = 49
     name: ClassVar[str] = "AlterClientQuotas"
@@ -37,14 +37,14 @@ class AlterClientQuotasRequest(ApiMessage):
     validate_only: bool = False
 
 
-@dataclass(slots=True)
-class AlterClientQuotasResponseEntry:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterClientQuotasResponseEntry(Struct):
     error_code: int = 0
     error_message: str | None = None
     entity: list[AlterClientQuotasEntity] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasResponse(ApiMessage):
     api_key: ClassVar[int] = 49
     name: ClassVar[str] = "AlterClientQuotas"

@@ -6,23 +6,23 @@ Made from schemas/alter_configs.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AlterConfigsConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterConfigsConfig(Struct):
     name: str = ""
     value: str | None = None
 
 
-@dataclass(slots=True)
-class AlterConfigsResource:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterConfigsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
     configs: list[AlterConfigsConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterConfigsRequest(ApiMessage):
     api_key: ClassVar[int] = 33
     name: ClassVar[str] = "AlterConfigs"
@@ -31,15 +31,15 @@ class AlterConfigsRequest(ApiMessage):
     validate_only: bool = False
 
 
-@dataclass(slots=True)
-class AlterConfigsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterConfigsResult(Struct):
     error_code: int = 0
     error_message: str | None = None
     resource_type: int = 0
     resource_name: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterConfigsResponse(ApiMessage):
     api_key: ClassVar[int] = 33
     name: ClassVar[str] = "AlterConfigs"

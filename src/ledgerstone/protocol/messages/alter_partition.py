@@ -6,17 +6,17 @@ Made from schemas/alter_partition.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AlterPartitionNewIsrWithEpoch:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterPartitionNewIsrWithEpoch(Struct):
     broker_id: int = 0
     broker_epoch: int = -1
 
 
-@dataclass(slots=True)
-class AlterPartitionRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterPartitionRequestPartition(Struct):
     partition_index: int = 0
     leader_epoch: int = 0
     new_isr: list[int] = field(default_factory=list)
@@ -25,13 +25,13 @@ class AlterPartitionRequestPartition:
     partition_epoch: int = 0
 
 
-@dataclass(slots=True)
-class AlterPartitionRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterPartitionRequestTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[AlterPartitionRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterPartitionRequest(ApiMessage):
     api_key: ClassVar[int] = 56
     name: ClassVar[str] = "AlterPartition"
@@ -41,8 +41,8 @@ class AlterPartitionRequest(ApiMessage):
     topics: list[AlterPartitionRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AlterPartitionResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterPartitionResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
     leader_id: int = 0
@@ -52,13 +52,13 @@ class AlterPartitionResponsePartition:
     partition_epoch: int = 0
 
 
-@dataclass(slots=True)
-class AlterPartitionResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterPartitionResponseTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[AlterPartitionResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterPartitionResponse(ApiMessage):
     api_key: ClassVar[int] = 56
     name: ClassVar[str] = "AlterPartition"

@@ -6,22 +6,22 @@ Made from schemas/alter_partition_reassignments.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AlterReassignmentsPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReassignmentsPartition(Struct):
     partition_index: int = 0
     replicas: list[int] | None = None
 
 
-@dataclass(slots=True)
-class AlterReassignmentsTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReassignmentsTopic(Struct):
     name: str = ""
     partitions: list[AlterReassignmentsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterPartitionReassignmentsRequest(ApiMessage):
     api_key: ClassVar[int] = 45
     name: ClassVar[str] = "AlterPartitionReassignments"
@@ -31,20 +31,20 @@ class AlterPartitionReassignmentsRequest(ApiMessage):
     topics: list[AlterReassignmentsTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AlterReassignmentsPartitionResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReassignmentsPartitionResult(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
-class AlterReassignmentsTopicResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReassignmentsTopicResult(Struct):
     name: str = ""
     partitions: list[AlterReassignmentsPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterPartitionReassignmentsResponse(ApiMessage):
     api_key: ClassVar[int] = 45
     name: ClassVar[str] = "AlterPartitionReassignments"

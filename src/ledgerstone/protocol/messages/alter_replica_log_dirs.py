@@ -6,22 +6,22 @@ Made from schemas/alter_replica_log_dirs.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDirsTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReplicaLogDirsTopic(Struct):
     name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDirsDir:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReplicaLogDirsDir(Struct):
     path: str = ""
     topics: list[AlterReplicaLogDirsTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsRequest(ApiMessage):
     api_key: ClassVar[int] = 34
     name: ClassVar[str] = "AlterReplicaLogDirs"
@@ -29,19 +29,19 @@ class AlterReplicaLogDirsRequest(ApiMessage):
     dirs: list[AlterReplicaLogDirsDir] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDirsPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReplicaLogDirsPartition(Struct):
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class AlterReplicaLogDirsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterReplicaLogDirsResult(Struct):
     topic_name: str = ""
     partitions: list[AlterReplicaLogDirsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsResponse(ApiMessage):
     api_key: ClassVar[int] = 34
     name: ClassVar[str] = "AlterReplicaLogDirs"

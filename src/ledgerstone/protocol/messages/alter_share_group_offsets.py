@@ -6,22 +6,22 @@ Made from schemas/alter_share_group_offsets.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AlterShareGroupOffsetsPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterShareGroupOffsetsPartition(Struct):
     partition_index: int = 0
     start_offset: int = 0
 
 
-@dataclass(slots=True)
-class AlterShareGroupOffsetsTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterShareGroupOffsetsTopic(Struct):
     topic_name: str = ""
     partitions: list[AlterShareGroupOffsetsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsRequest(ApiMessage):
     api_key: ClassVar[int] = 91
     name: ClassVar[str] = "AlterShareGroupOffsets"
@@ -30,21 +30,21 @@ class AlterShareGroupOffsetsRequest(ApiMessage):
     topics: list[AlterShareGroupOffsetsTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AlterShareGroupOffsetsPartitionResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterShareGroupOffsetsPartitionResult(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
-class AlterShareGroupOffsetsTopicResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterShareGroupOffsetsTopicResult(Struct):
     topic_name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[AlterShareGroupOffsetsPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsResponse(ApiMessage):
     api_key: ClassVar[int] = 91
     name: ClassVar[str] = "AlterShareGroupOffsets"

@@ -6,17 +6,17 @@ Made from schemas/alter_user_scram_credentials.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AlterUserScramCredentialsDeletion:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterUserScramCredentialsDeletion(Struct):
     name: str = ""
     mechanism: int = 0
 
 
-@dataclass(slots=True)
-class AlterUserScramCredentialsUpsertion:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterUserScramCredentialsUpsertion(Struct):
     name: str = ""
     mechanism: int = 0
     iterations: int = 0
@@ -24,7 +24,7 @@ class AlterUserScramCredentialsUpsertion:
     salted_password: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterUserScramCredentialsRequest(ApiMessage):
     api_key: ClassVar[int] = 51
     name: ClassVar[str] = "AlterUserScramCredentials"
@@ -33,14 +33,14 @@ class AlterUserScramCredentialsRequest(ApiMessage):
     upsertions: list[AlterUserScramCredentialsUpsertion] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AlterUserScramCredentialsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class AlterUserScramCredentialsResult(Struct):
     user: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AlterUserScramCredentialsResponse(ApiMessage):
     api_key: ClassVar[int] = 51
     name: ClassVar[str] = "AlterUserScramCredentials"

@@ -6,10 +6,10 @@ Made from schemas/api_versions.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ApiVersionsRequest(ApiMessage):
     api_key: ClassVar[int] = 18
     name: ClassVar[str] = "ApiVersions"
@@ -18,28 +18,28 @@ class ApiVersionsRequest(ApiMessage):
     client_software_version: str = ""
 
 
-@dataclass(slots=True)
-class ApiVersion:
+@dataclass(slots=True, eq=False, repr=False)
+class ApiVersion(Struct):
     api_key: int = 0
     min_version: int = 0
     max_version: int = 0
 
 
-@dataclass(slots=True)
-class SupportedFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class SupportedFeature(Struct):
     name: str = ""
     min_version: int = 0
     max_version: int = 0
 
 
-@dataclass(slots=True)
-class FinalizedFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class FinalizedFeature(Struct):
     name: str = ""
     max_version_level: int = 0
     min_version_level: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ApiVersionsResponse(ApiMessage):
     api_key: ClassVar[int] = 18
     name: ClassVar[str] = "ApiVersions"

@@ -6,27 +6,27 @@ Made from schemas/assign_replicas_to_dirs.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class AssignReplicasToDirsRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class AssignReplicasToDirsRequestPartition(Struct):
     partition_index: int = 0
 
 
-@dataclass(slots=True)
-class AssignReplicasToDirsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AssignReplicasToDirsRequestTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[AssignReplicasToDirsRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AssignReplicasToDirsRequestDirectory:
+@dataclass(slots=True, eq=False, repr=False)
+class AssignReplicasToDirsRequestDirectory(Struct):
     id: bytes = ZERO_UUID
     topics: list[AssignReplicasToDirsRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsRequest(ApiMessage):
     api_key: ClassVar[int] = 73
     name: ClassVar[str] = "AssignReplicasToDirs"
@@ -36,25 +36,25 @@ class AssignReplicasToDirsRequest(ApiMessage):
     directories: list[AssignReplicasToDirsRequestDirectory] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AssignReplicasToDirsResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class AssignReplicasToDirsResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class AssignReplicasToDirsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class AssignReplicasToDirsResponseTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[AssignReplicasToDirsResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class AssignReplicasToDirsResponseDirectory:
+@dataclass(slots=True, eq=False, repr=False)
+class AssignReplicasToDirsResponseDirectory(Struct):
     id: bytes = ZERO_UUID
     topics: list[AssignReplicasToDirsResponseTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsResponse(ApiMessage):
     api_key: ClassVar[int] = 73
     name: ClassVar[str] = "AssignReplicasToDirs"

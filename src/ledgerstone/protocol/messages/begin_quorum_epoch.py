@@ -6,31 +6,31 @@ Made from schemas/begin_quorum_epoch.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class BeginQuorumEpochRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class BeginQuorumEpochRequestPartition(Struct):
     partition_index: int = 0
     voter_directory_id: bytes = ZERO_UUID
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class BeginQuorumEpochRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class BeginQuorumEpochRequestTopic(Struct):
     topic_name: str = ""
     partitions: list[BeginQuorumEpochRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class BeginQuorumEpochLeaderEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class BeginQuorumEpochLeaderEndpoint(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochRequest(ApiMessage):
     api_key: ClassVar[int] = 53
     name: ClassVar[str] = "BeginQuorumEpoch"
@@ -41,28 +41,28 @@ class BeginQuorumEpochRequest(ApiMessage):
     leader_endpoints: list[BeginQuorumEpochLeaderEndpoint] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class BeginQuorumEpochResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class BeginQuorumEpochResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class BeginQuorumEpochResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class BeginQuorumEpochResponseTopic(Struct):
     topic_name: str = ""
     partitions: list[BeginQuorumEpochResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class BeginQuorumEpochNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class BeginQuorumEpochNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochResponse(ApiMessage):
     api_key: ClassVar[int] = 53
     name: ClassVar[str] = "BeginQuorumEpoch"

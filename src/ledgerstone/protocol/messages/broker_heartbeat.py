@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BrokerHeartbeatRequest(ApiMessage):
     api_key: ClassVar[int] = 63
     name: ClassVar[str] = "BrokerHeartbeat"
@@ -23,7 +23,7 @@ class BrokerHeartbeatRequest(ApiMessage):
     cordoned_log_dirs: list[bytes] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BrokerHeartbeatResponse(ApiMessage):
     api_key: ClassVar[int] = 63
     name: ClassVar[str] = "BrokerHeartbeat"

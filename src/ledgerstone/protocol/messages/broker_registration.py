@@ -6,25 +6,25 @@ Made from schemas/broker_registration.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class BrokerRegistrationListener:
+@dataclass(slots=True, eq=False, repr=False)
+class BrokerRegistrationListener(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
     security_protocol: int = 0
 
 
-@dataclass(slots=True)
-class BrokerRegistrationFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class BrokerRegistrationFeature(Struct):
     name: str = ""
     min_supported_version: int = 0
     max_supported_version: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BrokerRegistrationRequest(ApiMessage):
     api_key: ClassVar[int] = 62
     name: ClassVar[str] = "BrokerRegistration"
@@ -40,7 +40,7 @@ class BrokerRegistrationRequest(ApiMessage):
     previous_broker_epoch: int = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BrokerRegistrationResponse(ApiMessage):
     api_key: ClassVar[int] = 62
     name: ClassVar[str] = "BrokerRegistration"

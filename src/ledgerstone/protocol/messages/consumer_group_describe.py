@@ -6,10 +6,10 @@ Made from schemas/consumer_group_describe.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupDescribeRequest(ApiMessage):
     api_key: ClassVar[int] = 69
     name: ClassVar[str] = "ConsumerGroupDescribe"
@@ -18,25 +18,25 @@ class ConsumerGroupDescribeRequest(ApiMessage):
     include_authorized_operations: bool = False
 
 
-@dataclass(slots=True)
-class ConsumerGroupDescribeTopicPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupDescribeTopicPartition(Struct):
     topic_id: bytes = ZERO_UUID
     topic_name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ConsumerGroupDescribeAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupDescribeAssignment(Struct):
     topic_partitions: list[ConsumerGroupDescribeTopicPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ConsumerGroupDescribeTargetAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupDescribeTargetAssignment(Struct):
     topic_partitions: list[ConsumerGroupDescribeTopicPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ConsumerGroupDescribeMember:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupDescribeMember(Struct):
     member_id: str = ""
     instance_id: str | None = None
     rack_id: str | None = None
@@ -54,8 +54,8 @@ class ConsumerGroupDescribeMember:
     member_type: int = -1
 
 
-@dataclass(slots=True)
-class ConsumerGroupDescribeGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupDescribeGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
     group_id: str = ""
@@ -67,7 +67,7 @@ class ConsumerGroupDescribeGroup:
     authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupDescribeResponse(ApiMessage):
     api_key: ClassVar[int] = 69
     name: ClassVar[str] = "ConsumerGroupDescribe"

@@ -6,16 +6,16 @@ Made from schemas/consumer_group_heartbeat.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ConsumerGroupHeartbeatTopicPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupHeartbeatTopicPartition(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupHeartbeatRequest(ApiMessage):
     api_key: ClassVar[int] = 68
     name: ClassVar[str] = "ConsumerGroupHeartbeat"
@@ -32,12 +32,12 @@ class ConsumerGroupHeartbeatRequest(ApiMessage):
     topic_partitions: list[ConsumerGroupHeartbeatTopicPartition] | None = None
 
 
-@dataclass(slots=True)
-class ConsumerGroupHeartbeatAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupHeartbeatAssignment(Struct):
     topic_partitions: list[ConsumerGroupHeartbeatTopicPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupHeartbeatResponse(ApiMessage):
     api_key: ClassVar[int] = 68
     name: ClassVar[str] = "ConsumerGroupHeartbeat"

@@ -6,16 +6,16 @@ Made from schemas/consumer_protocol.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import Message
+from ledgerstone.protocol.message import Message, Struct
 
 
-@dataclass(slots=True)
-class ConsumerProtocolSubscriptionOwnedPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerProtocolSubscriptionOwnedPartition(Struct):
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerProtocolSubscription(Message):
     topics: list[str] = field(default_factory=list)
     user_data: bytes | None = None
@@ -24,13 +24,13 @@ class ConsumerProtocolSubscription(Message):
     rack_id: str | None = None
 
 
-@dataclass(slots=True)
-class ConsumerProtocolAssignmentAssignedPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerProtocolAssignmentAssignedPartition(Struct):
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerProtocolAssignment(Message):
     assigned_partitions: list[ConsumerProtocolAssignmentAssignedPartition] = field(
         default_factory=list

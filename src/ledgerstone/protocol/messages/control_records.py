@@ -6,32 +6,32 @@ Made from schemas/control_records.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import ZERO_UUID, Message
+from ledgerstone.protocol.message import ZERO_UUID, Message, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ControlRecordType(Message):
     type: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EndTxnMarker(Message):
     coordinator_epoch: int = 0
 
 
-@dataclass(slots=True)
-class LeaderChangeMessageVoter:
+@dataclass(slots=True, eq=False, repr=False)
+class LeaderChangeMessageVoter(Struct):
     voter_id: int = 0
     voter_directory_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
-class LeaderChangeMessageGrantingVoter:
+@dataclass(slots=True, eq=False, repr=False)
+class LeaderChangeMessageGrantingVoter(Struct):
     voter_id: int = 0
     voter_directory_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class LeaderChangeMessage(Message):
     version: int = 0
     leader_id: int = 0
@@ -39,38 +39,38 @@ class LeaderChangeMessage(Message):
     granting_voters: list[LeaderChangeMessageGrantingVoter] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SnapshotHeaderRecord(Message):
     version: int = 0
     last_contained_log_timestamp: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SnapshotFooterRecord(Message):
     version: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class KRaftVersionRecord(Message):
     version: int = 0
     kraft_version: int = 0
 
 
-@dataclass(slots=True)
-class VotersEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class VotersEndpoint(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
-class VotersKraftVersionFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class VotersKraftVersionFeature(Struct):
     min_supported_version: int = 0
     max_supported_version: int = 0
 
 
-@dataclass(slots=True)
-class VotersVoter:
+@dataclass(slots=True, eq=False, repr=False)
+class VotersVoter(Struct):
     voter_id: int = 0
     voter_directory_id: bytes = ZERO_UUID
     endpoints: list[VotersEndpoint] = field(default_factory=list)
@@ -79,7 +79,7 @@ class VotersVoter:
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class VotersRecord(Message):
     version: int = 0
     voters: list[VotersVoter] = field(default_factory=list)

@@ -6,25 +6,25 @@ Made from schemas/controller_registration.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ControllerRegistrationListener:
+@dataclass(slots=True, eq=False, repr=False)
+class ControllerRegistrationListener(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
     security_protocol: int = 0
 
 
-@dataclass(slots=True)
-class ControllerRegistrationFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class ControllerRegistrationFeature(Struct):
     name: str = ""
     min_supported_version: int = 0
     max_supported_version: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ControllerRegistrationRequest(ApiMessage):
     api_key: ClassVar[int] = 70
     name: ClassVar[str] = "ControllerRegistration"
@@ -36,7 +36,7 @@ class ControllerRegistrationRequest(ApiMessage):
     features: list[ControllerRegistrationFeature] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ControllerRegistrationResponse(ApiMessage):
     api_key: ClassVar[int] = 70
     name: ClassVar[str] = "ControllerRegistration"

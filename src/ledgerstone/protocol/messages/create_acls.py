@@ -6,11 +6,11 @@ Made from schemas/create_acls.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class CreateAclsCreation:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateAclsCreation(Struct):
     resource_type: int = 0
     resource_name: str = ""
     resource_pattern_type: int = 3
@@ -20,7 +20,7 @@ class CreateAclsCreation:
     permission_type: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateAclsRequest(ApiMessage):
     api_key: ClassVar[int] = 30
     name: ClassVar[str] = "CreateAcls"
@@ -28,13 +28,13 @@ class CreateAclsRequest(ApiMessage):
     creations: list[CreateAclsCreation] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class CreateAclsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateAclsResult(Struct):
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateAclsResponse(ApiMessage):
     api_key: ClassVar[int] = 30
     name: ClassVar[str] = "CreateAcls"

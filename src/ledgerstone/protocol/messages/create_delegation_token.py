@@ -6,16 +6,16 @@ Made from schemas/create_delegation_token.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class CreateDelegationTokenRenewer:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateDelegationTokenRenewer(Struct):
     principal_type: str = ""
     principal_name: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateDelegationTokenRequest(ApiMessage):
     api_key: ClassVar[int] = 38
     name: ClassVar[str] = "CreateDelegationToken"
@@ -26,7 +26,7 @@ class CreateDelegationTokenRequest(ApiMessage):
     max_lifetime_ms: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateDelegationTokenResponse(ApiMessage):
     api_key: ClassVar[int] = 38
     name: ClassVar[str] = "CreateDelegationToken"

@@ -6,22 +6,22 @@ Made from schemas/create_partitions.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class CreatePartitionsAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class CreatePartitionsAssignment(Struct):
     broker_ids: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class CreatePartitionsTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class CreatePartitionsTopic(Struct):
     name: str = ""
     count: int = 0
     assignments: list[CreatePartitionsAssignment] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreatePartitionsRequest(ApiMessage):
     api_key: ClassVar[int] = 37
     name: ClassVar[str] = "CreatePartitions"
@@ -31,14 +31,14 @@ class CreatePartitionsRequest(ApiMessage):
     validate_only: bool = False
 
 
-@dataclass(slots=True)
-class CreatePartitionsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class CreatePartitionsResult(Struct):
     name: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreatePartitionsResponse(ApiMessage):
     api_key: ClassVar[int] = 37
     name: ClassVar[str] = "CreatePartitions"

@@ -6,23 +6,23 @@ Made from schemas/create_topics.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class CreateTopicsAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateTopicsAssignment(Struct):
     partition_index: int = 0
     broker_ids: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class CreateTopicsRequestConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateTopicsRequestConfig(Struct):
     name: str = ""
     value: str | None = None
 
 
-@dataclass(slots=True)
-class CreateTopicsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateTopicsRequestTopic(Struct):
     name: str = ""
     num_partitions: int = 0
     replication_factor: int = 0
@@ -30,7 +30,7 @@ class CreateTopicsRequestTopic:
     configs: list[CreateTopicsRequestConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsRequest(ApiMessage):
     api_key: ClassVar[int] = 19
     name: ClassVar[str] = "CreateTopics"
@@ -40,8 +40,8 @@ class CreateTopicsRequest(ApiMessage):
     validate_only: bool = False
 
 
-@dataclass(slots=True)
-class CreateTopicsResponseConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateTopicsResponseConfig(Struct):
     name: str = ""
     value: str | None = None
     read_only: bool = False
@@ -49,8 +49,8 @@ class CreateTopicsResponseConfig:
     is_sensitive: bool = False
 
 
-@dataclass(slots=True)
-class CreateTopicsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class CreateTopicsResponseTopic(Struct):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     error_code: int = 0
@@ -61,7 +61,7 @@ class CreateTopicsResponseTopic:
     configs: list[CreateTopicsResponseConfig] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsResponse(ApiMessage):
     api_key: ClassVar[int] = 19
     name: ClassVar[str] = "CreateTopics"

@@ -6,11 +6,11 @@ Made from schemas/delete_acls.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DeleteAclsFilter:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteAclsFilter(Struct):
     resource_type_filter: int = 0
     resource_name_filter: str | None = None
     pattern_type_filter: int = 3
@@ -20,7 +20,7 @@ class DeleteAclsFilter:
     permission_type: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteAclsRequest(ApiMessage):
     api_key: ClassVar[int] = 31
     name: ClassVar[str] = "DeleteAcls"
@@ -28,8 +28,8 @@ class DeleteAclsRequest(ApiMessage):
     filters: list[DeleteAclsFilter] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DeleteAclsMatchingAcl:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteAclsMatchingAcl(Struct):
     error_code: int = 0
     error_message: str | None = None
     resource_type: int = 0
@@ -41,14 +41,14 @@ class DeleteAclsMatchingAcl:
     permission_type: int = 0
 
 
-@dataclass(slots=True)
-class DeleteAclsFilterResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteAclsFilterResult(Struct):
     error_code: int = 0
     error_message: str | None = None
     matching_acls: list[DeleteAclsMatchingAcl] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteAclsResponse(ApiMessage):
     api_key: ClassVar[int] = 31
     name: ClassVar[str] = "DeleteAcls"

@@ -6,10 +6,10 @@ Made from schemas/delete_groups.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteGroupsRequest(ApiMessage):
     api_key: ClassVar[int] = 42
     name: ClassVar[str] = "DeleteGroups"
@@ -17,13 +17,13 @@ class DeleteGroupsRequest(ApiMessage):
     groups_names: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DeleteGroupsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteGroupsResult(Struct):
     group_id: str = ""
     error_code: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteGroupsResponse(ApiMessage):
     api_key: ClassVar[int] = 42
     name: ClassVar[str] = "DeleteGroups"

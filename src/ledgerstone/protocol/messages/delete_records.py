@@ -6,22 +6,22 @@ Made from schemas/delete_records.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DeleteRecordsRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteRecordsRequestPartition(Struct):
     partition_index: int = 0
     offset: int = 0
 
 
-@dataclass(slots=True)
-class DeleteRecordsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteRecordsRequestTopic(Struct):
     name: str = ""
     partitions: list[DeleteRecordsRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsRequest(ApiMessage):
     api_key: ClassVar[int] = 21
     name: ClassVar[str] = "DeleteRecords"
@@ -30,20 +30,20 @@ class DeleteRecordsRequest(ApiMessage):
     timeout_ms: int = 0
 
 
-@dataclass(slots=True)
-class DeleteRecordsResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteRecordsResponsePartition(Struct):
     partition_index: int = 0
     low_watermark: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class DeleteRecordsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteRecordsResponseTopic(Struct):
     name: str = ""
     partitions: list[DeleteRecordsResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsResponse(ApiMessage):
     api_key: ClassVar[int] = 21
     name: ClassVar[str] = "DeleteRecords"

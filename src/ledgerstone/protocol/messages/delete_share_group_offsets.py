@@ -6,15 +6,15 @@ Made from schemas/delete_share_group_offsets.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DeleteShareGroupOffsetsTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteShareGroupOffsetsTopic(Struct):
     topic_name: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupOffsetsRequest(ApiMessage):
     api_key: ClassVar[int] = 92
     name: ClassVar[str] = "DeleteShareGroupOffsets"
@@ -23,15 +23,15 @@ class DeleteShareGroupOffsetsRequest(ApiMessage):
     topics: list[DeleteShareGroupOffsetsTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DeleteShareGroupOffsetsTopicResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteShareGroupOffsetsTopicResult(Struct):
     topic_name: str = ""
     topic_id: bytes = ZERO_UUID
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupOffsetsResponse(ApiMessage):
     api_key: ClassVar[int] = 92
     name: ClassVar[str] = "DeleteShareGroupOffsets"

@@ -6,21 +6,21 @@ Made from schemas/delete_share_group_state.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DeleteShareGroupStateRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteShareGroupStateRequestPartition(Struct):
     partition: int = 0
 
 
-@dataclass(slots=True)
-class DeleteShareGroupStateTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteShareGroupStateTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[DeleteShareGroupStateRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateRequest(ApiMessage):
     api_key: ClassVar[int] = 86
     name: ClassVar[str] = "DeleteShareGroupState"
@@ -29,20 +29,20 @@ class DeleteShareGroupStateRequest(ApiMessage):
     topics: list[DeleteShareGroupStateTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DeleteShareGroupStateResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteShareGroupStateResponsePartition(Struct):
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
-class DeleteShareGroupStateResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteShareGroupStateResult(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[DeleteShareGroupStateResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateResponse(ApiMessage):
     api_key: ClassVar[int] = 86
     name: ClassVar[str] = "DeleteShareGroupState"

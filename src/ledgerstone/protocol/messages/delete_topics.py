@@ -6,16 +6,16 @@ Made from schemas/delete_topics.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DeleteTopicsTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteTopicsTopic(Struct):
     name: str | None = None
     topic_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteTopicsRequest(ApiMessage):
     api_key: ClassVar[int] = 20
     name: ClassVar[str] = "DeleteTopics"
@@ -25,15 +25,15 @@ class DeleteTopicsRequest(ApiMessage):
     timeout_ms: int = 0
 
 
-@dataclass(slots=True)
-class DeleteTopicsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DeleteTopicsResult(Struct):
     name: str | None = None
     topic_id: bytes = ZERO_UUID
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DeleteTopicsResponse(ApiMessage):
     api_key: ClassVar[int] = 20
     name: ClassVar[str] = "DeleteTopics"

@@ -6,10 +6,10 @@ Made from schemas/describe_acls.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeAclsRequest(ApiMessage):
     api_key: ClassVar[int] = 29
     name: ClassVar[str] = "DescribeAcls"
@@ -23,23 +23,23 @@ class DescribeAclsRequest(ApiMessage):
     permission_type: int = 0
 
 
-@dataclass(slots=True)
-class DescribeAclsAcl:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeAclsAcl(Struct):
     principal: str = ""
     host: str = ""
     operation: int = 0
     permission_type: int = 0
 
 
-@dataclass(slots=True)
-class DescribeAclsResource:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeAclsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
     pattern_type: int = 3
     acls: list[DescribeAclsAcl] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeAclsResponse(ApiMessage):
     api_key: ClassVar[int] = 29
     name: ClassVar[str] = "DescribeAcls"

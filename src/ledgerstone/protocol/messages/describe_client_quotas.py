@@ -6,17 +6,17 @@ Made from schemas/describe_client_quotas.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeClientQuotasComponent:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeClientQuotasComponent(Struct):
     entity_type: str = ""
     match_type: int = 0
     match: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasRequest(ApiMessage):
     api_key: ClassVar[int] = 48
     name: ClassVar[str] = "DescribeClientQuotas"
@@ -25,25 +25,25 @@ class DescribeClientQuotasRequest(ApiMessage):
     strict: bool = False
 
 
-@dataclass(slots=True)
-class DescribeClientQuotasEntity:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeClientQuotasEntity(Struct):
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@dataclass(slots=True)
-class DescribeClientQuotasValue:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeClientQuotasValue(Struct):
     key: str = ""
     value: float = 0.0
 
 
-@dataclass(slots=True)
-class DescribeClientQuotasEntry:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeClientQuotasEntry(Struct):
     entity: list[DescribeClientQuotasEntity] = field(default_factory=list)
     values: list[DescribeClientQuotasValue] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasResponse(ApiMessage):
     api_key: ClassVar[int] = 48
     name: ClassVar[str] = "DescribeClientQuotas"

@@ -6,10 +6,10 @@ Made from schemas/describe_cluster.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeClusterRequest(ApiMessage):
     api_key: ClassVar[int] = 60
     name: ClassVar[str] = "DescribeCluster"
@@ -19,8 +19,8 @@ class DescribeClusterRequest(ApiMessage):
     include_fenced_brokers: bool = False
 
 
-@dataclass(slots=True)
-class DescribeClusterBroker:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeClusterBroker(Struct):
     broker_id: int = 0
     host: str = ""
     port: int = 0
@@ -28,7 +28,7 @@ class DescribeClusterBroker:
     is_fenced: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeClusterResponse(ApiMessage):
     api_key: ClassVar[int] = 60
     name: ClassVar[str] = "DescribeCluster"

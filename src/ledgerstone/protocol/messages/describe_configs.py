@@ -6,17 +6,17 @@ Made from schemas/describe_configs.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeConfigsResource:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeConfigsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
     configuration_keys: list[str] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeConfigsRequest(ApiMessage):
     api_key: ClassVar[int] = 32
     name: ClassVar[str] = "DescribeConfigs"
@@ -26,15 +26,15 @@ class DescribeConfigsRequest(ApiMessage):
     include_documentation: bool = False
 
 
-@dataclass(slots=True)
-class DescribeConfigsSynonym:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeConfigsSynonym(Struct):
     name: str = ""
     value: str | None = None
     source: int = 0
 
 
-@dataclass(slots=True)
-class DescribeConfigsConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeConfigsConfig(Struct):
     name: str = ""
     value: str | None = None
     read_only: bool = False
@@ -45,8 +45,8 @@ class DescribeConfigsConfig:
     documentation: str | None = None
 
 
-@dataclass(slots=True)
-class DescribeConfigsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeConfigsResult(Struct):
     error_code: int = 0
     error_message: str | None = None
     resource_type: int = 0
@@ -54,7 +54,7 @@ class DescribeConfigsResult:
     configs: list[DescribeConfigsConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeConfigsResponse(ApiMessage):
     api_key: ClassVar[int] = 32
     name: ClassVar[str] = "DescribeConfigs"

@@ -6,16 +6,16 @@ Made from schemas/describe_delegation_token.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeDelegationTokenOwner:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeDelegationTokenOwner(Struct):
     principal_type: str = ""
     principal_name: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeDelegationTokenRequest(ApiMessage):
     api_key: ClassVar[int] = 41
     name: ClassVar[str] = "DescribeDelegationToken"
@@ -23,14 +23,14 @@ class DescribeDelegationTokenRequest(ApiMessage):
     owners: list[DescribeDelegationTokenOwner] | None = None
 
 
-@dataclass(slots=True)
-class DescribeDelegationTokenRenewer:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeDelegationTokenRenewer(Struct):
     principal_type: str = ""
     principal_name: str = ""
 
 
-@dataclass(slots=True)
-class DescribeDelegationTokenToken:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeDelegationTokenToken(Struct):
     principal_type: str = ""
     principal_name: str = ""
     token_requester_principal_type: str = ""
@@ -43,7 +43,7 @@ class DescribeDelegationTokenToken:
     renewers: list[DescribeDelegationTokenRenewer] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeDelegationTokenResponse(ApiMessage):
     api_key: ClassVar[int] = 41
     name: ClassVar[str] = "DescribeDelegationToken"

@@ -6,10 +6,10 @@ Made from schemas/describe_groups.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeGroupsRequest(ApiMessage):
     api_key: ClassVar[int] = 15
     name: ClassVar[str] = "DescribeGroups"
@@ -18,8 +18,8 @@ class DescribeGroupsRequest(ApiMessage):
     include_authorized_operations: bool = False
 
 
-@dataclass(slots=True)
-class DescribeGroupsMember:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeGroupsMember(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
     client_id: str = ""
@@ -28,8 +28,8 @@ class DescribeGroupsMember:
     member_assignment: bytes = b""
 
 
-@dataclass(slots=True)
-class DescribeGroupsGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeGroupsGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
     group_id: str = ""
@@ -40,7 +40,7 @@ class DescribeGroupsGroup:
     authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeGroupsResponse(ApiMessage):
     api_key: ClassVar[int] = 15
     name: ClassVar[str] = "DescribeGroups"

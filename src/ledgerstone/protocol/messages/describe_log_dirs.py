@@ -6,16 +6,16 @@ Made from schemas/describe_log_dirs.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeLogDirsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeLogDirsRequestTopic(Struct):
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsRequest(ApiMessage):
     api_key: ClassVar[int] = 35
     name: ClassVar[str] = "DescribeLogDirs"
@@ -23,22 +23,22 @@ class DescribeLogDirsRequest(ApiMessage):
     topics: list[DescribeLogDirsRequestTopic] | None = None
 
 
-@dataclass(slots=True)
-class DescribeLogDirsPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeLogDirsPartition(Struct):
     partition_index: int = 0
     partition_size: int = 0
     offset_lag: int = 0
     is_future_key: bool = False
 
 
-@dataclass(slots=True)
-class DescribeLogDirsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeLogDirsResponseTopic(Struct):
     name: str = ""
     partitions: list[DescribeLogDirsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeLogDirsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeLogDirsResult(Struct):
     error_code: int = 0
     log_dir: str = ""
     topics: list[DescribeLogDirsResponseTopic] = field(default_factory=list)
@@ -47,7 +47,7 @@ class DescribeLogDirsResult:
     is_cordoned: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsResponse(ApiMessage):
     api_key: ClassVar[int] = 35
     name: ClassVar[str] = "DescribeLogDirs"

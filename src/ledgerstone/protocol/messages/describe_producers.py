@@ -6,16 +6,16 @@ Made from schemas/describe_producers.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeProducersRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeProducersRequestTopic(Struct):
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeProducersRequest(ApiMessage):
     api_key: ClassVar[int] = 61
     name: ClassVar[str] = "DescribeProducers"
@@ -23,8 +23,8 @@ class DescribeProducersRequest(ApiMessage):
     topics: list[DescribeProducersRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeProducersActiveProducer:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeProducersActiveProducer(Struct):
     producer_id: int = 0
     producer_epoch: int = 0
     last_sequence: int = -1
@@ -33,21 +33,21 @@ class DescribeProducersActiveProducer:
     current_txn_start_offset: int = -1
 
 
-@dataclass(slots=True)
-class DescribeProducersPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeProducersPartition(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
     active_producers: list[DescribeProducersActiveProducer] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeProducersResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeProducersResponseTopic(Struct):
     name: str = ""
     partitions: list[DescribeProducersPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeProducersResponse(ApiMessage):
     api_key: ClassVar[int] = 61
     name: ClassVar[str] = "DescribeProducers"

@@ -6,21 +6,21 @@ Made from schemas/describe_quorum.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeQuorumRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeQuorumRequestPartition(Struct):
     partition_index: int = 0
 
 
-@dataclass(slots=True)
-class DescribeQuorumRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeQuorumRequestTopic(Struct):
     topic_name: str = ""
     partitions: list[DescribeQuorumRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumRequest(ApiMessage):
     api_key: ClassVar[int] = 55
     name: ClassVar[str] = "DescribeQuorum"
@@ -28,8 +28,8 @@ class DescribeQuorumRequest(ApiMessage):
     topics: list[DescribeQuorumRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeQuorumReplica:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeQuorumReplica(Struct):
     replica_id: int = 0
     replica_directory_id: bytes = ZERO_UUID
     log_end_offset: int = 0
@@ -37,8 +37,8 @@ class DescribeQuorumReplica:
     last_caught_up_timestamp: int = -1
 
 
-@dataclass(slots=True)
-class DescribeQuorumResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeQuorumResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
@@ -49,26 +49,26 @@ class DescribeQuorumResponsePartition:
     observers: list[DescribeQuorumReplica] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeQuorumResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeQuorumResponseTopic(Struct):
     topic_name: str = ""
     partitions: list[DescribeQuorumResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeQuorumListener:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeQuorumListener(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
-class DescribeQuorumNode:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeQuorumNode(Struct):
     node_id: int = 0
     listeners: list[DescribeQuorumListener] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumResponse(ApiMessage):
     api_key: ClassVar[int] = 55
     name: ClassVar[str] = "DescribeQuorum"

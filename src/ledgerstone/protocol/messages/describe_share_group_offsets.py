@@ -6,22 +6,22 @@ Made from schemas/describe_share_group_offsets.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeShareGroupOffsetsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeShareGroupOffsetsRequestTopic(Struct):
     topic_name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeShareGroupOffsetsRequestGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeShareGroupOffsetsRequestGroup(Struct):
     group_id: str = ""
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeShareGroupOffsetsRequest(ApiMessage):
     api_key: ClassVar[int] = 90
     name: ClassVar[str] = "DescribeShareGroupOffsets"
@@ -29,8 +29,8 @@ class DescribeShareGroupOffsetsRequest(ApiMessage):
     groups: list[DescribeShareGroupOffsetsRequestGroup] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeShareGroupOffsetsPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeShareGroupOffsetsPartition(Struct):
     partition_index: int = 0
     start_offset: int = 0
     leader_epoch: int = 0
@@ -39,22 +39,22 @@ class DescribeShareGroupOffsetsPartition:
     error_message: str | None = None
 
 
-@dataclass(slots=True)
-class DescribeShareGroupOffsetsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeShareGroupOffsetsResponseTopic(Struct):
     topic_name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[DescribeShareGroupOffsetsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeShareGroupOffsetsResponseGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeShareGroupOffsetsResponseGroup(Struct):
     group_id: str = ""
     topics: list[DescribeShareGroupOffsetsResponseTopic] = field(default_factory=list)
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeShareGroupOffsetsResponse(ApiMessage):
     api_key: ClassVar[int] = 90
     name: ClassVar[str] = "DescribeShareGroupOffsets"

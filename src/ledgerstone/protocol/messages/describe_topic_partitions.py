@@ -6,21 +6,21 @@ Made from schemas/describe_topic_partitions.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeTopicPartitionsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeTopicPartitionsRequestTopic(Struct):
     name: str = ""
 
 
-@dataclass(slots=True)
-class DescribeTopicPartitionsCursor:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeTopicPartitionsCursor(Struct):
     topic_name: str = ""
     partition_index: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeTopicPartitionsRequest(ApiMessage):
     api_key: ClassVar[int] = 75
     name: ClassVar[str] = "DescribeTopicPartitions"
@@ -30,8 +30,8 @@ class DescribeTopicPartitionsRequest(ApiMessage):
     cursor: DescribeTopicPartitionsCursor | None = None
 
 
-@dataclass(slots=True)
-class DescribeTopicPartitionsPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeTopicPartitionsPartition(Struct):
     error_code: int = 0
     partition_index: int = 0
     leader_id: int = 0
@@ -43,8 +43,8 @@ class DescribeTopicPartitionsPartition:
     offline_replicas: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeTopicPartitionsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeTopicPartitionsResponseTopic(Struct):
     error_code: int = 0
     name: str | None = None
     topic_id: bytes = ZERO_UUID
@@ -53,13 +53,13 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True)
-class DescribeTopicPartitionsNextCursor:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeTopicPartitionsNextCursor(Struct):
     topic_name: str = ""
     partition_index: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeTopicPartitionsResponse(ApiMessage):
     api_key: ClassVar[int] = 75
     name: ClassVar[str] = "DescribeTopicPartitions"

@@ -6,10 +6,10 @@ Made from schemas/describe_transactions.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeTransactionsRequest(ApiMessage):
     api_key: ClassVar[int] = 65
     name: ClassVar[str] = "DescribeTransactions"
@@ -17,14 +17,14 @@ class DescribeTransactionsRequest(ApiMessage):
     transactional_ids: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeTransactionsTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeTransactionsTopic(Struct):
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class DescribeTransactionsTransactionState:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeTransactionsTransactionState(Struct):
     error_code: int = 0
     transactional_id: str = ""
     transaction_state: str = ""
@@ -35,7 +35,7 @@ class DescribeTransactionsTransactionState:
     topics: list[DescribeTransactionsTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeTransactionsResponse(ApiMessage):
     api_key: ClassVar[int] = 65
     name: ClassVar[str] = "DescribeTransactions"

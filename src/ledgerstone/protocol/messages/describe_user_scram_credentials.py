@@ -6,15 +6,15 @@ Made from schemas/describe_user_scram_credentials.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class DescribeUserScramCredentialsUser:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeUserScramCredentialsUser(Struct):
     name: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeUserScramCredentialsRequest(ApiMessage):
     api_key: ClassVar[int] = 50
     name: ClassVar[str] = "DescribeUserScramCredentials"
@@ -22,21 +22,21 @@ class DescribeUserScramCredentialsRequest(ApiMessage):
     users: list[DescribeUserScramCredentialsUser] | None = None
 
 
-@dataclass(slots=True)
-class DescribeUserScramCredentialsCredentialInfo:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeUserScramCredentialsCredentialInfo(Struct):
     mechanism: int = 0
     iterations: int = 0
 
 
-@dataclass(slots=True)
-class DescribeUserScramCredentialsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class DescribeUserScramCredentialsResult(Struct):
     user: str = ""
     error_code: int = 0
     error_message: str | None = None
     credential_infos: list[DescribeUserScramCredentialsCredentialInfo] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DescribeUserScramCredentialsResponse(ApiMessage):
     api_key: ClassVar[int] = 50
     name: ClassVar[str] = "DescribeUserScramCredentials"

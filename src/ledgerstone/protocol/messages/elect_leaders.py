@@ -6,16 +6,16 @@ Made from schemas/elect_leaders.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ElectLeadersTopicPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ElectLeadersTopicPartition(Struct):
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ElectLeadersRequest(ApiMessage):
     api_key: ClassVar[int] = 43
     name: ClassVar[str] = "ElectLeaders"
@@ -25,20 +25,20 @@ class ElectLeadersRequest(ApiMessage):
     timeout_ms: int = 60000
 
 
-@dataclass(slots=True)
-class ElectLeadersPartitionResult:
+@dataclass(slots=True, eq=False, repr=False)
+class ElectLeadersPartitionResult(Struct):
     partition_id: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
-class ElectLeadersReplicaElectionResult:
+@dataclass(slots=True, eq=False, repr=False)
+class ElectLeadersReplicaElectionResult(Struct):
     topic: str = ""
     partition_result: list[ElectLeadersPartitionResult] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ElectLeadersResponse(ApiMessage):
     api_key: ClassVar[int] = 43
     name: ClassVar[str] = "ElectLeaders"

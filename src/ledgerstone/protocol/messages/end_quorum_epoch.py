@@ -6,17 +6,17 @@ Made from schemas/end_quorum_epoch.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class EndQuorumEpochPreferredCandidate:
+@dataclass(slots=True, eq=False, repr=False)
+class EndQuorumEpochPreferredCandidate(Struct):
     candidate_id: int = 0
     candidate_directory_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
-class EndQuorumEpochRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class EndQuorumEpochRequestPartition(Struct):
     partition_index: int = 0
     leader_id: int = 0
     leader_epoch: int = 0
@@ -24,20 +24,20 @@ class EndQuorumEpochRequestPartition:
     preferred_candidates: list[EndQuorumEpochPreferredCandidate] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class EndQuorumEpochRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class EndQuorumEpochRequestTopic(Struct):
     topic_name: str = ""
     partitions: list[EndQuorumEpochRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class EndQuorumEpochLeaderEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class EndQuorumEpochLeaderEndpoint(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochRequest(ApiMessage):
     api_key: ClassVar[int] = 54
     name: ClassVar[str] = "EndQuorumEpoch"
@@ -47,28 +47,28 @@ class EndQuorumEpochRequest(ApiMessage):
     leader_endpoints: list[EndQuorumEpochLeaderEndpoint] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class EndQuorumEpochResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class EndQuorumEpochResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class EndQuorumEpochResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class EndQuorumEpochResponseTopic(Struct):
     topic_name: str = ""
     partitions: list[EndQuorumEpochResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class EndQuorumEpochNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class EndQuorumEpochNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochResponse(ApiMessage):
     api_key: ClassVar[int] = 54
     name: ClassVar[str] = "EndQuorumEpoch"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EndTxnRequest(ApiMessage):
     api_key: ClassVar[int] = 26
     name: ClassVar[str] = "EndTxn"
@@ -20,7 +20,7 @@ class EndTxnRequest(ApiMessage):
     committed: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EndTxnResponse(ApiMessage):
     api_key: ClassVar[int] = 26
     name: ClassVar[str] = "EndTxn"

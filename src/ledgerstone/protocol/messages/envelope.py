@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EnvelopeRequest(ApiMessage):
     api_key: ClassVar[int] = 58
     name: ClassVar[str] = "Envelope"
@@ -19,7 +19,7 @@ class EnvelopeRequest(ApiMessage):
     client_host_address: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EnvelopeResponse(ApiMessage):
     api_key: ClassVar[int] = 58
     name: ClassVar[str] = "Envelope"

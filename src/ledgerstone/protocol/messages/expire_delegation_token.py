@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ExpireDelegationTokenRequest(ApiMessage):
     api_key: ClassVar[int] = 40
     name: ClassVar[str] = "ExpireDelegationToken"
@@ -18,7 +18,7 @@ class ExpireDelegationTokenRequest(ApiMessage):
     expiry_time_period_ms: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ExpireDelegationTokenResponse(ApiMessage):
     api_key: ClassVar[int] = 40
     name: ClassVar[str] = "ExpireDelegationToken"

@@ -6,18 +6,18 @@ Made from schemas/fetch.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.pieces import Records
 
 
-@dataclass(slots=True)
-class FetchReplicaState:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchReplicaState(Struct):
     replica_id: int = -1
     replica_epoch: int = -1
 
 
-@dataclass(slots=True)
-class FetchPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchPartition(Struct):
     partition: int = 0
     current_leader_epoch: int = -1
     fetch_offset: int = 0
@@ -28,21 +28,21 @@ class FetchPartition:
     high_watermark: int = 9223372036854775807
 
 
-@dataclass(slots=True)
-class FetchTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchTopic(Struct):
     topic: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[FetchPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FetchForgottenTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchForgottenTopic(Struct):
     topic: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FetchRequest(ApiMessage):
     api_key: ClassVar[int] = 1
     name: ClassVar[str] = "Fetch"
@@ -61,32 +61,32 @@ class FetchRequest(ApiMessage):
     rack_id: str = ""
 
 
-@dataclass(slots=True)
-class FetchDivergingEpoch:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchDivergingEpoch(Struct):
     epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(slots=True)
-class FetchCurrentLeader:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchCurrentLeader(Struct):
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(slots=True)
-class FetchSnapshotId:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotId(Struct):
     end_offset: int = -1
     epoch: int = -1
 
 
-@dataclass(slots=True)
-class FetchAbortedTransaction:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchAbortedTransaction(Struct):
     producer_id: int = 0
     first_offset: int = 0
 
 
-@dataclass(slots=True)
-class FetchPartitionResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchPartitionResponse(Struct):
     partition_index: int = 0
     error_code: int = 0
     high_watermark: int = 0
@@ -100,22 +100,22 @@ class FetchPartitionResponse:
     records: Records = None
 
 
-@dataclass(slots=True)
-class FetchTopicResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchTopicResponse(Struct):
     topic: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[FetchPartitionResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FetchNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
     rack: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FetchResponse(ApiMessage):
     api_key: ClassVar[int] = 1
     name: ClassVar[str] = "Fetch"

@@ -6,18 +6,18 @@ Made from schemas/fetch_snapshot.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.pieces import Records
 
 
-@dataclass(slots=True)
-class FetchSnapshotSnapshotId:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotSnapshotId(Struct):
     end_offset: int = 0
     epoch: int = 0
 
 
-@dataclass(slots=True)
-class FetchSnapshotRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotRequestPartition(Struct):
     partition: int = 0
     current_leader_epoch: int = 0
     snapshot_id: FetchSnapshotSnapshotId = field(default_factory=FetchSnapshotSnapshotId)
@@ -25,13 +25,13 @@ class FetchSnapshotRequestPartition:
     replica_directory_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
-class FetchSnapshotRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotRequestTopic(Struct):
     name: str = ""
     partitions: list[FetchSnapshotRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotRequest(ApiMessage):
     api_key: ClassVar[int] = 59
     name: ClassVar[str] = "FetchSnapshot"
@@ -42,14 +42,14 @@ class FetchSnapshotRequest(ApiMessage):
     topics: list[FetchSnapshotRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FetchSnapshotCurrentLeader:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotCurrentLeader(Struct):
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class FetchSnapshotResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotResponsePartition(Struct):
     index: int = 0
     error_code: int = 0
     snapshot_id: FetchSnapshotSnapshotId = field(default_factory=FetchSnapshotSnapshotId)
@@ -59,20 +59,20 @@ class FetchSnapshotResponsePartition:
     unaligned_records: Records = None
 
 
-@dataclass(slots=True)
-class FetchSnapshotResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotResponseTopic(Struct):
     name: str = ""
     partitions: list[FetchSnapshotResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FetchSnapshotNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class FetchSnapshotNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotResponse(ApiMessage):
     api_key: ClassVar[int] = 59
     name: ClassVar[str] = "FetchSnapshot"

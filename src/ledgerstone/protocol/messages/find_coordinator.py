@@ -6,10 +6,10 @@ Made from schemas/find_coordinator.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FindCoordinatorRequest(ApiMessage):
     api_key: ClassVar[int] = 10
     name: ClassVar[str] = "FindCoordinator"
@@ -19,8 +19,8 @@ class FindCoordinatorRequest(ApiMessage):
     coordinator_keys: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FindCoordinatorCoordinator:
+@dataclass(slots=True, eq=False, repr=False)
+class FindCoordinatorCoordinator(Struct):
     key: str = ""
     node_id: int = 0
     host: str = ""
@@ -29,7 +29,7 @@ class FindCoordinatorCoordinator:
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FindCoordinatorResponse(ApiMessage):
     api_key: ClassVar[int] = 10
     name: ClassVar[str] = "FindCoordinator"

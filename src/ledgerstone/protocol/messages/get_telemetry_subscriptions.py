@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class GetTelemetrySubscriptionsRequest(ApiMessage):
     api_key: ClassVar[int] = 71
     name: ClassVar[str] = "GetTelemetrySubscriptions"
@@ -17,7 +17,7 @@ class GetTelemetrySubscriptionsRequest(ApiMessage):
     client_instance_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class GetTelemetrySubscriptionsResponse(ApiMessage):
     api_key: ClassVar[int] = 71
     name: ClassVar[str] = "GetTelemetrySubscriptions"

@@ -6,17 +6,17 @@ Made from schemas/group_records.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import ZERO_UUID, Message
+from ledgerstone.protocol.message import ZERO_UUID, Message, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitKey(Message):
     group: str = ""
     topic: str = ""
     partition: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitValue(Message):
     offset: int = 0
     leader_epoch: int = -1
@@ -25,13 +25,13 @@ class OffsetCommitValue(Message):
     expire_timestamp: int = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class GroupMetadataKey(Message):
     group: str = ""
 
 
-@dataclass(slots=True)
-class GroupMetadataMember:
+@dataclass(slots=True, eq=False, repr=False)
+class GroupMetadataMember(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
     client_id: str = ""
@@ -42,7 +42,7 @@ class GroupMetadataMember:
     assignment: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class GroupMetadataValue(Message):
     protocol_type: str = ""
     generation: int = 0
@@ -52,29 +52,29 @@ class GroupMetadataValue(Message):
     members: list[GroupMetadataMember] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMetadataKey(Message):
     group_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMetadataValue(Message):
     epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupPartitionMetadataKey(Message):
     group_id: str = ""
 
 
-@dataclass(slots=True)
-class ConsumerGroupPartitionMetadataPartitionMetadata:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupPartitionMetadataPartitionMetadata(Struct):
     partition: int = 0
     racks: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ConsumerGroupPartitionMetadataTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupPartitionMetadataTopic(Struct):
     topic_id: bytes = ZERO_UUID
     topic_name: str = ""
     num_partitions: int = 0
@@ -83,30 +83,30 @@ class ConsumerGroupPartitionMetadataTopic:
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupPartitionMetadataValue(Message):
     topics: list[ConsumerGroupPartitionMetadataTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMemberMetadataKey(Message):
     group_id: str = ""
     member_id: str = ""
 
 
-@dataclass(slots=True)
-class ClassicMemberProtocol:
+@dataclass(slots=True, eq=False, repr=False)
+class ClassicMemberProtocol(Struct):
     name: str = ""
     metadata: bytes = b""
 
 
-@dataclass(slots=True)
-class ClassicMemberMetadata:
+@dataclass(slots=True, eq=False, repr=False)
+class ClassicMemberMetadata(Struct):
     session_timeout_ms: int = 0
     supported_protocols: list[ClassicMemberProtocol] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMemberMetadataValue(Message):
     instance_id: str | None = None
     rack_id: str | None = None
@@ -119,54 +119,54 @@ class ConsumerGroupMemberMetadataValue(Message):
     classic_member_metadata: ClassicMemberMetadata | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
     group_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMemberKey(Message):
     group_id: str = ""
     member_id: str = ""
 
 
-@dataclass(slots=True)
-class ConsumerGroupTargetAssignmentMemberTopicPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupTargetAssignmentMemberTopicPartition(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMemberValue(Message):
     topic_partitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition] = field(
         default_factory=list
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
     group_id: str = ""
     member_id: str = ""
 
 
-@dataclass(slots=True)
-class ConsumerGroupCurrentMemberAssignmentAssignedPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupCurrentMemberAssignmentAssignedPartition(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ConsumerGroupCurrentMemberAssignmentPartitionsPendingRevocation:
+@dataclass(slots=True, eq=False, repr=False)
+class ConsumerGroupCurrentMemberAssignmentPartitionsPendingRevocation(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     member_epoch: int = 0
     previous_member_epoch: int = 0
@@ -179,19 +179,19 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     ] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupPartitionMetadataKey(Message):
     group_id: str = ""
 
 
-@dataclass(slots=True)
-class ShareGroupPartitionMetadataPartitionMetadata:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupPartitionMetadataPartitionMetadata(Struct):
     partition: int = 0
     racks: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareGroupPartitionMetadataTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupPartitionMetadataTopic(Struct):
     topic_id: bytes = ZERO_UUID
     topic_name: str = ""
     num_partitions: int = 0
@@ -200,18 +200,18 @@ class ShareGroupPartitionMetadataTopic:
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupPartitionMetadataValue(Message):
     topics: list[ShareGroupPartitionMetadataTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMemberMetadataKey(Message):
     group_id: str = ""
     member_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMemberMetadataValue(Message):
     rack_id: str | None = None
     client_id: str = ""
@@ -219,58 +219,58 @@ class ShareGroupMemberMetadataValue(Message):
     subscribed_topic_names: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMetadataKey(Message):
     group_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMetadataValue(Message):
     epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMetadataKey(Message):
     group_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMemberKey(Message):
     group_id: str = ""
     member_id: str = ""
 
 
-@dataclass(slots=True)
-class ShareGroupTargetAssignmentMemberTopicPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupTargetAssignmentMemberTopicPartition(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMemberValue(Message):
     topic_partitions: list[ShareGroupTargetAssignmentMemberTopicPartition] = field(
         default_factory=list
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupCurrentMemberAssignmentKey(Message):
     group_id: str = ""
     member_id: str = ""
 
 
-@dataclass(slots=True)
-class ShareGroupCurrentMemberAssignmentAssignedPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupCurrentMemberAssignmentAssignedPartition(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupCurrentMemberAssignmentValue(Message):
     member_epoch: int = 0
     previous_member_epoch: int = 0
@@ -280,25 +280,25 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupStatePartitionMetadataKey(Message):
     group_id: str = ""
 
 
-@dataclass(slots=True)
-class ShareGroupStatePartitionMetadataInitializedTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupStatePartitionMetadataInitializedTopic(Struct):
     topic_id: bytes = ZERO_UUID
     topic_name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareGroupStatePartitionMetadataDeletingTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupStatePartitionMetadataDeletingTopic(Struct):
     topic_id: bytes = ZERO_UUID
     topic_name: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupStatePartitionMetadataValue(Message):
     initialized_topics: list[ShareGroupStatePartitionMetadataInitializedTopic] = field(
         default_factory=list
@@ -308,13 +308,13 @@ class ShareGroupStatePartitionMetadataValue(Message):
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupRegularExpressionKey(Message):
     group_id: str = ""
     regular_expression: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupRegularExpressionValue(Message):
     topics: list[str] = field(default_factory=list)
     version: int = 0

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class HeartbeatRequest(ApiMessage):
     api_key: ClassVar[int] = 12
     name: ClassVar[str] = "Heartbeat"
@@ -20,7 +20,7 @@ class HeartbeatRequest(ApiMessage):
     group_instance_id: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class HeartbeatResponse(ApiMessage):
     api_key: ClassVar[int] = 12
     name: ClassVar[str] = "Heartbeat"

@@ -6,24 +6,24 @@ Made from schemas/incremental_alter_configs.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class IncrementalAlterConfigsConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class IncrementalAlterConfigsConfig(Struct):
     name: str = ""
     config_operation: int = 0
     value: str | None = None
 
 
-@dataclass(slots=True)
-class IncrementalAlterConfigsResource:
+@dataclass(slots=True, eq=False, repr=False)
+class IncrementalAlterConfigsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
     configs: list[IncrementalAlterConfigsConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class IncrementalAlterConfigsRequest(ApiMessage):
     api_key: ClassVar[int] = 44
     name: ClassVar[str] = "IncrementalAlterConfigs"
@@ -32,15 +32,15 @@ class IncrementalAlterConfigsRequest(ApiMessage):
     validate_only: bool = False
 
 
-@dataclass(slots=True)
-class IncrementalAlterConfigsResult:
+@dataclass(slots=True, eq=False, repr=False)
+class IncrementalAlterConfigsResult(Struct):
     error_code: int = 0
     error_message: str | None = None
     resource_type: int = 0
     resource_name: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class IncrementalAlterConfigsResponse(ApiMessage):
     api_key: ClassVar[int] = 44
     name: ClassVar[str] = "IncrementalAlterConfigs"

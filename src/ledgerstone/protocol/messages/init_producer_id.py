@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class InitProducerIdRequest(ApiMessage):
     api_key: ClassVar[int] = 22
     name: ClassVar[str] = "InitProducerId"
@@ -22,7 +22,7 @@ class InitProducerIdRequest(ApiMessage):
     keep_prepared_txn: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class InitProducerIdResponse(ApiMessage):
     api_key: ClassVar[int] = 22
     name: ClassVar[str] = "InitProducerId"

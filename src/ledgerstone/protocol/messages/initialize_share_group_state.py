@@ -6,23 +6,23 @@ Made from schemas/initialize_share_group_state.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class InitializeShareGroupStateRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class InitializeShareGroupStateRequestPartition(Struct):
     partition: int = 0
     state_epoch: int = 0
     start_offset: int = 0
 
 
-@dataclass(slots=True)
-class InitializeShareGroupStateTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class InitializeShareGroupStateTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[InitializeShareGroupStateRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateRequest(ApiMessage):
     api_key: ClassVar[int] = 83
     name: ClassVar[str] = "InitializeShareGroupState"
@@ -31,20 +31,20 @@ class InitializeShareGroupStateRequest(ApiMessage):
     topics: list[InitializeShareGroupStateTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class InitializeShareGroupStateResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class InitializeShareGroupStateResponsePartition(Struct):
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
-class InitializeShareGroupStateResult:
+@dataclass(slots=True, eq=False, repr=False)
+class InitializeShareGroupStateResult(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[InitializeShareGroupStateResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateResponse(ApiMessage):
     api_key: ClassVar[int] = 83
     name: ClassVar[str] = "InitializeShareGroupState"

@@ -6,16 +6,16 @@ Made from schemas/join_group.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class JoinGroupProtocol:
+@dataclass(slots=True, eq=False, repr=False)
+class JoinGroupProtocol(Struct):
     name: str = ""
     metadata: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class JoinGroupRequest(ApiMessage):
     api_key: ClassVar[int] = 11
     name: ClassVar[str] = "JoinGroup"
@@ -30,14 +30,14 @@ class JoinGroupRequest(ApiMessage):
     reason: str | None = None
 
 
-@dataclass(slots=True)
-class JoinGroupMember:
+@dataclass(slots=True, eq=False, repr=False)
+class JoinGroupMember(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
     metadata: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class JoinGroupResponse(ApiMessage):
     api_key: ClassVar[int] = 11
     name: ClassVar[str] = "JoinGroup"

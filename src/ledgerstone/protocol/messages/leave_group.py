@@ -6,17 +6,17 @@ Made from schemas/leave_group.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class LeaveGroupRequestMember:
+@dataclass(slots=True, eq=False, repr=False)
+class LeaveGroupRequestMember(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class LeaveGroupRequest(ApiMessage):
     api_key: ClassVar[int] = 13
     name: ClassVar[str] = "LeaveGroup"
@@ -26,14 +26,14 @@ class LeaveGroupRequest(ApiMessage):
     members: list[LeaveGroupRequestMember] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class LeaveGroupResponseMember:
+@dataclass(slots=True, eq=False, repr=False)
+class LeaveGroupResponseMember(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
     error_code: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class LeaveGroupResponse(ApiMessage):
     api_key: ClassVar[int] = 13
     name: ClassVar[str] = "LeaveGroup"

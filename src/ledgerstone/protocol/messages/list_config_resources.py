@@ -6,10 +6,10 @@ Made from schemas/list_config_resources.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListConfigResourcesRequest(ApiMessage):
     api_key: ClassVar[int] = 74
     name: ClassVar[str] = "ListConfigResources"
@@ -17,13 +17,13 @@ class ListConfigResourcesRequest(ApiMessage):
     resource_types: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ListConfigResourcesConfigResource:
+@dataclass(slots=True, eq=False, repr=False)
+class ListConfigResourcesConfigResource(Struct):
     resource_name: str = ""
     resource_type: int = 16
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListConfigResourcesResponse(ApiMessage):
     api_key: ClassVar[int] = 74
     name: ClassVar[str] = "ListConfigResources"

@@ -6,10 +6,10 @@ Made from schemas/list_groups.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListGroupsRequest(ApiMessage):
     api_key: ClassVar[int] = 16
     name: ClassVar[str] = "ListGroups"
@@ -18,15 +18,15 @@ class ListGroupsRequest(ApiMessage):
     types_filter: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ListGroupsGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class ListGroupsGroup(Struct):
     group_id: str = ""
     protocol_type: str = ""
     group_state: str = ""
     group_type: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListGroupsResponse(ApiMessage):
     api_key: ClassVar[int] = 16
     name: ClassVar[str] = "ListGroups"

@@ -6,23 +6,23 @@ Made from schemas/list_offsets.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ListOffsetsRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ListOffsetsRequestPartition(Struct):
     partition_index: int = 0
     current_leader_epoch: int = -1
     timestamp: int = 0
 
 
-@dataclass(slots=True)
-class ListOffsetsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ListOffsetsRequestTopic(Struct):
     name: str = ""
     partitions: list[ListOffsetsRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsRequest(ApiMessage):
     api_key: ClassVar[int] = 2
     name: ClassVar[str] = "ListOffsets"
@@ -33,8 +33,8 @@ class ListOffsetsRequest(ApiMessage):
     timeout_ms: int = 0
 
 
-@dataclass(slots=True)
-class ListOffsetsResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ListOffsetsResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
     timestamp: int = -1
@@ -42,13 +42,13 @@ class ListOffsetsResponsePartition:
     leader_epoch: int = -1
 
 
-@dataclass(slots=True)
-class ListOffsetsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ListOffsetsResponseTopic(Struct):
     name: str = ""
     partitions: list[ListOffsetsResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsResponse(ApiMessage):
     api_key: ClassVar[int] = 2
     name: ClassVar[str] = "ListOffsets"

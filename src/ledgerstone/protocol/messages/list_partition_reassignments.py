@@ -6,16 +6,16 @@ Made from schemas/list_partition_reassignments.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ListPartitionReassignmentsRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ListPartitionReassignmentsRequestTopic(Struct):
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListPartitionReassignmentsRequest(ApiMessage):
     api_key: ClassVar[int] = 46
     name: ClassVar[str] = "ListPartitionReassignments"
@@ -24,21 +24,21 @@ class ListPartitionReassignmentsRequest(ApiMessage):
     topics: list[ListPartitionReassignmentsRequestTopic] | None = None
 
 
-@dataclass(slots=True)
-class ListPartitionReassignmentsPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ListPartitionReassignmentsPartition(Struct):
     partition_index: int = 0
     replicas: list[int] = field(default_factory=list)
     adding_replicas: list[int] = field(default_factory=list)
     removing_replicas: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ListPartitionReassignmentsResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ListPartitionReassignmentsResponseTopic(Struct):
     name: str = ""
     partitions: list[ListPartitionReassignmentsPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListPartitionReassignmentsResponse(ApiMessage):
     api_key: ClassVar[int] = 46
     name: ClassVar[str] = "ListPartitionReassignments"

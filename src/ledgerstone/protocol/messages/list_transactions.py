@@ -6,10 +6,10 @@ Made from schemas/list_transactions.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListTransactionsRequest(ApiMessage):
     api_key: ClassVar[int] = 66
     name: ClassVar[str] = "ListTransactions"
@@ -20,14 +20,14 @@ class ListTransactionsRequest(ApiMessage):
     transactional_id_pattern: str | None = None
 
 
-@dataclass(slots=True)
-class ListTransactionsTransactionState:
+@dataclass(slots=True, eq=False, repr=False)
+class ListTransactionsTransactionState(Struct):
     transactional_id: str = ""
     producer_id: int = 0
     transaction_state: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ListTransactionsResponse(ApiMessage):
     api_key: ClassVar[int] = 66
     name: ClassVar[str] = "ListTransactions"

@@ -6,16 +6,16 @@ Made from schemas/metadata.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class MetadataRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class MetadataRequestTopic(Struct):
     topic_id: bytes = ZERO_UUID
     name: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MetadataRequest(ApiMessage):
     api_key: ClassVar[int] = 3
     name: ClassVar[str] = "Metadata"
@@ -26,16 +26,16 @@ class MetadataRequest(ApiMessage):
     include_topic_authorized_operations: bool = False
 
 
-@dataclass(slots=True)
-class MetadataBroker:
+@dataclass(slots=True, eq=False, repr=False)
+class MetadataBroker(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
     rack: str | None = None
 
 
-@dataclass(slots=True)
-class MetadataPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class MetadataPartition(Struct):
     error_code: int = 0
     partition_index: int = 0
     leader_id: int = 0
@@ -45,8 +45,8 @@ class MetadataPartition:
     offline_replicas: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class MetadataResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class MetadataResponseTopic(Struct):
     error_code: int = 0
     name: str | None = None
     topic_id: bytes = ZERO_UUID
@@ -55,7 +55,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MetadataResponse(ApiMessage):
     api_key: ClassVar[int] = 3
     name: ClassVar[str] = "Metadata"

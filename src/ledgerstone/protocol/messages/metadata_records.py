@@ -6,25 +6,25 @@ Made from schemas/metadata_records.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, MetadataRecord
+from ledgerstone.protocol.message import ZERO_UUID, MetadataRecord, Struct
 
 
-@dataclass(slots=True)
-class RegisterBrokerEndPoint:
+@dataclass(slots=True, eq=False, repr=False)
+class RegisterBrokerEndPoint(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
     security_protocol: int = 0
 
 
-@dataclass(slots=True)
-class RegisterBrokerFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class RegisterBrokerFeature(Struct):
     name: str = ""
     min_supported_version: int = 0
     max_supported_version: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RegisterBrokerRecord(MetadataRecord):
     record_type: ClassVar[int] = 0
 
@@ -40,7 +40,7 @@ class RegisterBrokerRecord(MetadataRecord):
     log_dirs: list[bytes] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UnregisterBrokerRecord(MetadataRecord):
     record_type: ClassVar[int] = 1
 
@@ -48,7 +48,7 @@ class UnregisterBrokerRecord(MetadataRecord):
     broker_epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TopicRecord(MetadataRecord):
     record_type: ClassVar[int] = 2
 
@@ -56,7 +56,7 @@ class TopicRecord(MetadataRecord):
     topic_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class PartitionRecord(MetadataRecord):
     record_type: ClassVar[int] = 3
 
@@ -75,7 +75,7 @@ class PartitionRecord(MetadataRecord):
     last_known_elr: list[int] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ConfigRecord(MetadataRecord):
     record_type: ClassVar[int] = 4
 
@@ -85,7 +85,7 @@ class ConfigRecord(MetadataRecord):
     value: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class PartitionChangeRecord(MetadataRecord):
     record_type: ClassVar[int] = 5
 
@@ -102,7 +102,7 @@ class PartitionChangeRecord(MetadataRecord):
     last_known_elr: list[int] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FenceBrokerRecord(MetadataRecord):
     record_type: ClassVar[int] = 7
 
@@ -110,7 +110,7 @@ class FenceBrokerRecord(MetadataRecord):
     epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UnfenceBrokerRecord(MetadataRecord):
     record_type: ClassVar[int] = 8
 
@@ -118,14 +118,14 @@ class UnfenceBrokerRecord(MetadataRecord):
     epoch: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RemoveTopicRecord(MetadataRecord):
     record_type: ClassVar[int] = 9
 
     topic_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DelegationTokenRecord(MetadataRecord):
     record_type: ClassVar[int] = 10
 
@@ -138,7 +138,7 @@ class DelegationTokenRecord(MetadataRecord):
     token_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UserScramCredentialRecord(MetadataRecord):
     record_type: ClassVar[int] = 11
 
@@ -150,7 +150,7 @@ class UserScramCredentialRecord(MetadataRecord):
     iterations: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FeatureLevelRecord(MetadataRecord):
     record_type: ClassVar[int] = 12
 
@@ -158,13 +158,13 @@ class FeatureLevelRecord(MetadataRecord):
     feature_level: int = 0
 
 
-@dataclass(slots=True)
-class ClientQuotaEntity:
+@dataclass(slots=True, eq=False, repr=False)
+class ClientQuotaEntity(Struct):
     entity_type: str = ""
     entity_name: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ClientQuotaRecord(MetadataRecord):
     record_type: ClassVar[int] = 14
 
@@ -174,7 +174,7 @@ class ClientQuotaRecord(MetadataRecord):
     remove: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ProducerIdsRecord(MetadataRecord):
     record_type: ClassVar[int] = 15
 
@@ -183,7 +183,7 @@ class ProducerIdsRecord(MetadataRecord):
     next_producer_id: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BrokerRegistrationChangeRecord(MetadataRecord):
     record_type: ClassVar[int] = 17
 
@@ -194,7 +194,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
     log_dirs: list[bytes] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AccessControlEntryRecord(MetadataRecord):
     record_type: ClassVar[int] = 18
 
@@ -208,26 +208,26 @@ class AccessControlEntryRecord(MetadataRecord):
     permission_type: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RemoveAccessControlEntryRecord(MetadataRecord):
     record_type: ClassVar[int] = 19
 
     id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class NoOpRecord(MetadataRecord):
     record_type: ClassVar[int] = 20
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ZkMigrationStateRecord(MetadataRecord):
     record_type: ClassVar[int] = 21
 
     zk_migration_state: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RemoveUserScramCredentialRecord(MetadataRecord):
     record_type: ClassVar[int] = 22
 
@@ -235,48 +235,48 @@ class RemoveUserScramCredentialRecord(MetadataRecord):
     mechanism: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BeginTransactionRecord(MetadataRecord):
     record_type: ClassVar[int] = 23
 
     name: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EndTransactionRecord(MetadataRecord):
     record_type: ClassVar[int] = 24
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AbortTransactionRecord(MetadataRecord):
     record_type: ClassVar[int] = 25
 
     reason: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RemoveDelegationTokenRecord(MetadataRecord):
     record_type: ClassVar[int] = 26
 
     token_id: str = ""
 
 
-@dataclass(slots=True)
-class RegisterControllerEndPoint:
+@dataclass(slots=True, eq=False, repr=False)
+class RegisterControllerEndPoint(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
     security_protocol: int = 0
 
 
-@dataclass(slots=True)
-class RegisterControllerFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class RegisterControllerFeature(Struct):
     name: str = ""
     min_supported_version: int = 0
     max_supported_version: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RegisterControllerRecord(MetadataRecord):
     record_type: ClassVar[int] = 27
 
@@ -287,7 +287,7 @@ class RegisterControllerRecord(MetadataRecord):
     features: list[RegisterControllerFeature] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ClearElrRecord(MetadataRecord):
     record_type: ClassVar[int] = 28
 

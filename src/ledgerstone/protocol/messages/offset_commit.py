@@ -6,25 +6,25 @@ Made from schemas/offset_commit.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class OffsetCommitRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetCommitRequestPartition(Struct):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
     committed_metadata: str | None = None
 
 
-@dataclass(slots=True)
-class OffsetCommitRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetCommitRequestTopic(Struct):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitRequest(ApiMessage):
     api_key: ClassVar[int] = 8
     name: ClassVar[str] = "OffsetCommit"
@@ -37,20 +37,20 @@ class OffsetCommitRequest(ApiMessage):
     topics: list[OffsetCommitRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class OffsetCommitResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetCommitResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class OffsetCommitResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetCommitResponseTopic(Struct):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitResponse(ApiMessage):
     api_key: ClassVar[int] = 8
     name: ClassVar[str] = "OffsetCommit"

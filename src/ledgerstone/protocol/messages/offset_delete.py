@@ -6,21 +6,21 @@ Made from schemas/offset_delete.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class OffsetDeleteRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetDeleteRequestPartition(Struct):
     partition_index: int = 0
 
 
-@dataclass(slots=True)
-class OffsetDeleteRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetDeleteRequestTopic(Struct):
     name: str = ""
     partitions: list[OffsetDeleteRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetDeleteRequest(ApiMessage):
     api_key: ClassVar[int] = 47
     name: ClassVar[str] = "OffsetDelete"
@@ -29,19 +29,19 @@ class OffsetDeleteRequest(ApiMessage):
     topics: list[OffsetDeleteRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class OffsetDeleteResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetDeleteResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class OffsetDeleteResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetDeleteResponseTopic(Struct):
     name: str = ""
     partitions: list[OffsetDeleteResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetDeleteResponse(ApiMessage):
     api_key: ClassVar[int] = 47
     name: ClassVar[str] = "OffsetDelete"

@@ -6,31 +6,31 @@ Made from schemas/offset_fetch.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class OffsetFetchRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchRequestTopic(Struct):
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class OffsetFetchRequestGroupTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchRequestGroupTopic(Struct):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class OffsetFetchRequestGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchRequestGroup(Struct):
     group_id: str = ""
     member_id: str | None = None
     member_epoch: int = -1
     topics: list[OffsetFetchRequestGroupTopic] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchRequest(ApiMessage):
     api_key: ClassVar[int] = 9
     name: ClassVar[str] = "OffsetFetch"
@@ -41,8 +41,8 @@ class OffsetFetchRequest(ApiMessage):
     require_stable: bool = False
 
 
-@dataclass(slots=True)
-class OffsetFetchPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchPartition(Struct):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -50,14 +50,14 @@ class OffsetFetchPartition:
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class OffsetFetchResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchResponseTopic(Struct):
     name: str = ""
     partitions: list[OffsetFetchPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class OffsetFetchGroupPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchGroupPartition(Struct):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -65,21 +65,21 @@ class OffsetFetchGroupPartition:
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class OffsetFetchResponseGroupTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchResponseGroupTopic(Struct):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetFetchGroupPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class OffsetFetchResponseGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetFetchResponseGroup(Struct):
     group_id: str = ""
     topics: list[OffsetFetchResponseGroupTopic] = field(default_factory=list)
     error_code: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchResponse(ApiMessage):
     api_key: ClassVar[int] = 9
     name: ClassVar[str] = "OffsetFetch"

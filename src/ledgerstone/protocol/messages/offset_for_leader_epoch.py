@@ -6,23 +6,23 @@ Made from schemas/offset_for_leader_epoch.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class OffsetForLeaderEpochRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetForLeaderEpochRequestPartition(Struct):
     partition: int = 0
     current_leader_epoch: int = -1
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class OffsetForLeaderEpochRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetForLeaderEpochRequestTopic(Struct):
     topic: str = ""
     partitions: list[OffsetForLeaderEpochRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochRequest(ApiMessage):
     api_key: ClassVar[int] = 23
     name: ClassVar[str] = "OffsetForLeaderEpoch"
@@ -31,21 +31,21 @@ class OffsetForLeaderEpochRequest(ApiMessage):
     topics: list[OffsetForLeaderEpochRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class OffsetForLeaderEpochResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetForLeaderEpochResponsePartition(Struct):
     error_code: int = 0
     partition: int = 0
     leader_epoch: int = -1
     end_offset: int = -1
 
 
-@dataclass(slots=True)
-class OffsetForLeaderEpochResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class OffsetForLeaderEpochResponseTopic(Struct):
     topic: str = ""
     partitions: list[OffsetForLeaderEpochResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochResponse(ApiMessage):
     api_key: ClassVar[int] = 23
     name: ClassVar[str] = "OffsetForLeaderEpoch"

@@ -9,7 +9,7 @@ from typing import Final
 from ledgerstone.protocol.message import Message
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DefaultPrincipalData(Message):
     type: str = ""
     name: str = ""

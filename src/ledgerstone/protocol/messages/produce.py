@@ -6,24 +6,24 @@ Made from schemas/produce.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.pieces import Records
 
 
-@dataclass(slots=True)
-class ProducePartitionData:
+@dataclass(slots=True, eq=False, repr=False)
+class ProducePartitionData(Struct):
     index: int = 0
     records: Records = None
 
 
-@dataclass(slots=True)
-class ProduceTopicData:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceTopicData(Struct):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partition_data: list[ProducePartitionData] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ProduceRequest(ApiMessage):
     api_key: ClassVar[int] = 0
     name: ClassVar[str] = "Produce"
@@ -34,20 +34,20 @@ class ProduceRequest(ApiMessage):
     topic_data: list[ProduceTopicData] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ProduceRecordError:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceRecordError(Struct):
     batch_index: int = 0
     batch_index_error_message: str | None = None
 
 
-@dataclass(slots=True)
-class ProduceCurrentLeader:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceCurrentLeader(Struct):
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-@dataclass(slots=True)
-class ProducePartitionResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ProducePartitionResponse(Struct):
     index: int = 0
     error_code: int = 0
     base_offset: int = 0
@@ -58,22 +58,22 @@ class ProducePartitionResponse:
     current_leader: ProduceCurrentLeader | None = None
 
 
-@dataclass(slots=True)
-class ProduceTopicResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceTopicResponse(Struct):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partition_responses: list[ProducePartitionResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ProduceNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class ProduceNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
     rack: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ProduceResponse(ApiMessage):
     api_key: ClassVar[int] = 0
     name: ClassVar[str] = "Produce"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class PushTelemetryRequest(ApiMessage):
     api_key: ClassVar[int] = 72
     name: ClassVar[str] = "PushTelemetry"
@@ -21,7 +21,7 @@ class PushTelemetryRequest(ApiMessage):
     metrics: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class PushTelemetryResponse(ApiMessage):
     api_key: ClassVar[int] = 72
     name: ClassVar[str] = "PushTelemetry"

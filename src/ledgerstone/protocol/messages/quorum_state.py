@@ -6,15 +6,15 @@ Made from schemas/quorum_state.txt by tools/codegen.py.
 from dataclasses import dataclass
 from typing import Final
 
-from ledgerstone.protocol.message import ZERO_UUID, Message
+from ledgerstone.protocol.message import ZERO_UUID, Message, Struct
 
 
-@dataclass(slots=True)
-class QuorumStateDataCurrentVoter:
+@dataclass(slots=True, eq=False, repr=False)
+class QuorumStateDataCurrentVoter(Struct):
     voter_id: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class QuorumStateData(Message):
     cluster_id: str = ""
     leader_id: int = -1

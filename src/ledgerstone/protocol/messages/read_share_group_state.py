@@ -6,22 +6,22 @@ Made from schemas/read_share_group_state.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateRequestPartition(Struct):
     partition: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ReadShareGroupStateRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateRequest(ApiMessage):
     api_key: ClassVar[int] = 84
     name: ClassVar[str] = "ReadShareGroupState"
@@ -30,16 +30,16 @@ class ReadShareGroupStateRequest(ApiMessage):
     topics: list[ReadShareGroupStateTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateStateBatch:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateStateBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
     delivery_state: int = 0
     delivery_count: int = 0
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateResponsePartition(Struct):
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
@@ -48,13 +48,13 @@ class ReadShareGroupStateResponsePartition:
     state_batches: list[ReadShareGroupStateStateBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateResult:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateResult(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ReadShareGroupStateResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateResponse(ApiMessage):
     api_key: ClassVar[int] = 84
     name: ClassVar[str] = "ReadShareGroupState"

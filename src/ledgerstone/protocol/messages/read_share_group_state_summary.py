@@ -6,22 +6,22 @@ Made from schemas/read_share_group_state_summary.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateSummaryRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateSummaryRequestPartition(Struct):
     partition: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateSummaryTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateSummaryTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ReadShareGroupStateSummaryRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryRequest(ApiMessage):
     api_key: ClassVar[int] = 87
     name: ClassVar[str] = "ReadShareGroupStateSummary"
@@ -30,8 +30,8 @@ class ReadShareGroupStateSummaryRequest(ApiMessage):
     topics: list[ReadShareGroupStateSummaryTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateSummaryResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateSummaryResponsePartition(Struct):
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
@@ -41,13 +41,13 @@ class ReadShareGroupStateSummaryResponsePartition:
     delivery_complete_count: int = -1
 
 
-@dataclass(slots=True)
-class ReadShareGroupStateSummaryResult:
+@dataclass(slots=True, eq=False, repr=False)
+class ReadShareGroupStateSummaryResult(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ReadShareGroupStateSummaryResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryResponse(ApiMessage):
     api_key: ClassVar[int] = 87
     name: ClassVar[str] = "ReadShareGroupStateSummary"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RemoveRaftVoterRequest(ApiMessage):
     api_key: ClassVar[int] = 81
     name: ClassVar[str] = "RemoveRaftVoter"
@@ -19,7 +19,7 @@ class RemoveRaftVoterRequest(ApiMessage):
     voter_directory_id: bytes = ZERO_UUID
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RemoveRaftVoterResponse(ApiMessage):
     api_key: ClassVar[int] = 81
     name: ClassVar[str] = "RemoveRaftVoter"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RenewDelegationTokenRequest(ApiMessage):
     api_key: ClassVar[int] = 39
     name: ClassVar[str] = "RenewDelegationToken"
@@ -18,7 +18,7 @@ class RenewDelegationTokenRequest(ApiMessage):
     renew_period_ms: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RenewDelegationTokenResponse(ApiMessage):
     api_key: ClassVar[int] = 39
     name: ClassVar[str] = "RenewDelegationToken"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SaslAuthenticateRequest(ApiMessage):
     api_key: ClassVar[int] = 36
     name: ClassVar[str] = "SaslAuthenticate"
@@ -17,7 +17,7 @@ class SaslAuthenticateRequest(ApiMessage):
     auth_bytes: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SaslAuthenticateResponse(ApiMessage):
     api_key: ClassVar[int] = 36
     name: ClassVar[str] = "SaslAuthenticate"

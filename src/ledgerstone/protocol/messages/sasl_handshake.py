@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SaslHandshakeRequest(ApiMessage):
     api_key: ClassVar[int] = 17
     name: ClassVar[str] = "SaslHandshake"
@@ -17,7 +17,7 @@ class SaslHandshakeRequest(ApiMessage):
     mechanism: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SaslHandshakeResponse(ApiMessage):
     api_key: ClassVar[int] = 17
     name: ClassVar[str] = "SaslHandshake"

@@ -6,31 +6,31 @@ Made from schemas/share_acknowledge.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class ShareAcknowledgeAcknowledgementBatch:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareAcknowledgeAcknowledgementBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
     acknowledge_types: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareAcknowledgePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareAcknowledgePartition(Struct):
     partition_index: int = 0
     acknowledgement_batches: list[ShareAcknowledgeAcknowledgementBatch] = field(
         default_factory=list
     )
 
 
-@dataclass(slots=True)
-class ShareAcknowledgeTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareAcknowledgeTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ShareAcknowledgePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareAcknowledgeRequest(ApiMessage):
     api_key: ClassVar[int] = 79
     name: ClassVar[str] = "ShareAcknowledge"
@@ -42,14 +42,14 @@ class ShareAcknowledgeRequest(ApiMessage):
     topics: list[ShareAcknowledgeTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareAcknowledgeCurrentLeader:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareAcknowledgeCurrentLeader(Struct):
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class ShareAcknowledgePartitionResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareAcknowledgePartitionResponse(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
@@ -58,21 +58,21 @@ class ShareAcknowledgePartitionResponse:
     )
 
 
-@dataclass(slots=True)
-class ShareAcknowledgeTopicResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareAcknowledgeTopicResponse(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ShareAcknowledgePartitionResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareAcknowledgeNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareAcknowledgeNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
     rack: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareAcknowledgeResponse(ApiMessage):
     api_key: ClassVar[int] = 79
     name: ClassVar[str] = "ShareAcknowledge"

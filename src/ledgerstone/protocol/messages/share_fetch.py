@@ -6,36 +6,36 @@ Made from schemas/share_fetch.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.pieces import Records
 
 
-@dataclass(slots=True)
-class ShareFetchAcknowledgementBatch:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchAcknowledgementBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
     acknowledge_types: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareFetchPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchPartition(Struct):
     partition_index: int = 0
     acknowledgement_batches: list[ShareFetchAcknowledgementBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareFetchTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ShareFetchPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareFetchForgottenTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchForgottenTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareFetchRequest(ApiMessage):
     api_key: ClassVar[int] = 78
     name: ClassVar[str] = "ShareFetch"
@@ -54,21 +54,21 @@ class ShareFetchRequest(ApiMessage):
     forgotten_topics_data: list[ShareFetchForgottenTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareFetchCurrentLeader:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchCurrentLeader(Struct):
     leader_id: int = 0
     leader_epoch: int = 0
 
 
-@dataclass(slots=True)
-class ShareFetchAcquiredRecord:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchAcquiredRecord(Struct):
     first_offset: int = 0
     last_offset: int = 0
     delivery_count: int = 0
 
 
-@dataclass(slots=True)
-class ShareFetchPartitionResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchPartitionResponse(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
@@ -79,21 +79,21 @@ class ShareFetchPartitionResponse:
     acquired_records: list[ShareFetchAcquiredRecord] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareFetchTopicResponse:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchTopicResponse(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[ShareFetchPartitionResponse] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareFetchNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareFetchNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
     rack: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareFetchResponse(ApiMessage):
     api_key: ClassVar[int] = 78
     name: ClassVar[str] = "ShareFetch"

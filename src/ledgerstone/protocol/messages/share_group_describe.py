@@ -6,10 +6,10 @@ Made from schemas/share_group_describe.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupDescribeRequest(ApiMessage):
     api_key: ClassVar[int] = 77
     name: ClassVar[str] = "ShareGroupDescribe"
@@ -18,20 +18,20 @@ class ShareGroupDescribeRequest(ApiMessage):
     include_authorized_operations: bool = False
 
 
-@dataclass(slots=True)
-class ShareGroupDescribeTopicPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupDescribeTopicPartition(Struct):
     topic_id: bytes = ZERO_UUID
     topic_name: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareGroupDescribeAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupDescribeAssignment(Struct):
     topic_partitions: list[ShareGroupDescribeTopicPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareGroupDescribeMember:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupDescribeMember(Struct):
     member_id: str = ""
     rack_id: str | None = None
     member_epoch: int = 0
@@ -41,8 +41,8 @@ class ShareGroupDescribeMember:
     assignment: ShareGroupDescribeAssignment = field(default_factory=ShareGroupDescribeAssignment)
 
 
-@dataclass(slots=True)
-class ShareGroupDescribeGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupDescribeGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
     group_id: str = ""
@@ -54,7 +54,7 @@ class ShareGroupDescribeGroup:
     authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupDescribeResponse(ApiMessage):
     api_key: ClassVar[int] = 77
     name: ClassVar[str] = "ShareGroupDescribe"

@@ -6,10 +6,10 @@ Made from schemas/share_group_heartbeat.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupHeartbeatRequest(ApiMessage):
     api_key: ClassVar[int] = 76
     name: ClassVar[str] = "ShareGroupHeartbeat"
@@ -21,18 +21,18 @@ class ShareGroupHeartbeatRequest(ApiMessage):
     subscribed_topic_names: list[str] | None = None
 
 
-@dataclass(slots=True)
-class ShareGroupHeartbeatTopicPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupHeartbeatTopicPartition(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ShareGroupHeartbeatAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareGroupHeartbeatAssignment(Struct):
     topic_partitions: list[ShareGroupHeartbeatTopicPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupHeartbeatResponse(ApiMessage):
     api_key: ClassVar[int] = 76
     name: ClassVar[str] = "ShareGroupHeartbeat"

@@ -6,25 +6,25 @@ Made from schemas/share_records.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import ZERO_UUID, Message
+from ledgerstone.protocol.message import ZERO_UUID, Message, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareSnapshotKey(Message):
     group_id: str = ""
     topic_id: bytes = ZERO_UUID
     partition: int = 0
 
 
-@dataclass(slots=True)
-class ShareSnapshotStateBatch:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareSnapshotStateBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
     delivery_state: int = 0
     delivery_count: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareSnapshotValue(Message):
     snapshot_epoch: int = 0
     state_epoch: int = 0
@@ -33,22 +33,22 @@ class ShareSnapshotValue(Message):
     state_batches: list[ShareSnapshotStateBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareUpdateKey(Message):
     group_id: str = ""
     topic_id: bytes = ZERO_UUID
     partition: int = 0
 
 
-@dataclass(slots=True)
-class ShareUpdateStateBatch:
+@dataclass(slots=True, eq=False, repr=False)
+class ShareUpdateStateBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
     delivery_state: int = 0
     delivery_count: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ShareUpdateValue(Message):
     snapshot_epoch: int = 0
     leader_epoch: int = 0

@@ -6,10 +6,10 @@ Made from schemas/streams_group_describe.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StreamsGroupDescribeRequest(ApiMessage):
     api_key: ClassVar[int] = 89
     name: ClassVar[str] = "StreamsGroupDescribe"
@@ -18,30 +18,30 @@ class StreamsGroupDescribeRequest(ApiMessage):
     include_authorized_operations: bool = False
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeTopicConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeTopicConfig(Struct):
     key: str = ""
     value: str = ""
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeStateChangelogTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeStateChangelogTopic(Struct):
     name: str = ""
     partitions: int = 0
     replication_factor: int = 0
     topic_configs: list[StreamsGroupDescribeTopicConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeRepartitionSourceTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeRepartitionSourceTopic(Struct):
     name: str = ""
     partitions: int = 0
     replication_factor: int = 0
     topic_configs: list[StreamsGroupDescribeTopicConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeSubtopology:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeSubtopology(Struct):
     subtopology_id: str = ""
     source_topics: list[str] = field(default_factory=list)
     repartition_sink_topics: list[str] = field(default_factory=list)
@@ -53,72 +53,72 @@ class StreamsGroupDescribeSubtopology:
     )
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeTopology:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeTopology(Struct):
     epoch: int = 0
     subtopologies: list[StreamsGroupDescribeSubtopology] | None = None
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeUserEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeUserEndpoint(Struct):
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeClientTag:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeClientTag(Struct):
     key: str = ""
     value: str = ""
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeTaskOffset:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeTaskOffset(Struct):
     subtopology_id: str = ""
     partition: int = 0
     offset: int = 0
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeTaskEndOffset:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeTaskEndOffset(Struct):
     subtopology_id: str = ""
     partition: int = 0
     offset: int = 0
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeActiveTask:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeActiveTask(Struct):
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeStandbyTask:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeStandbyTask(Struct):
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeWarmupTask:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeWarmupTask(Struct):
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeAssignment(Struct):
     active_tasks: list[StreamsGroupDescribeActiveTask] = field(default_factory=list)
     standby_tasks: list[StreamsGroupDescribeStandbyTask] = field(default_factory=list)
     warmup_tasks: list[StreamsGroupDescribeWarmupTask] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeTargetAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeTargetAssignment(Struct):
     active_tasks: list[StreamsGroupDescribeActiveTask] = field(default_factory=list)
     standby_tasks: list[StreamsGroupDescribeStandbyTask] = field(default_factory=list)
     warmup_tasks: list[StreamsGroupDescribeWarmupTask] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeMember:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeMember(Struct):
     member_id: str = ""
     member_epoch: int = 0
     instance_id: str | None = None
@@ -140,8 +140,8 @@ class StreamsGroupDescribeMember:
     is_classic: bool = False
 
 
-@dataclass(slots=True)
-class StreamsGroupDescribeGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupDescribeGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
     group_id: str = ""
@@ -153,7 +153,7 @@ class StreamsGroupDescribeGroup:
     authorized_operations: int = -2147483648
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StreamsGroupDescribeResponse(ApiMessage):
     api_key: ClassVar[int] = 89
     name: ClassVar[str] = "StreamsGroupDescribe"

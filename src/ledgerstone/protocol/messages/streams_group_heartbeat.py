@@ -6,40 +6,40 @@ Made from schemas/streams_group_heartbeat.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatTopicConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatTopicConfig(Struct):
     key: str = ""
     value: str = ""
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatStateChangelogTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatStateChangelogTopic(Struct):
     name: str = ""
     partitions: int = 0
     replication_factor: int = 0
     topic_configs: list[StreamsGroupHeartbeatTopicConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatRepartitionSourceTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatRepartitionSourceTopic(Struct):
     name: str = ""
     partitions: int = 0
     replication_factor: int = 0
     topic_configs: list[StreamsGroupHeartbeatTopicConfig] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatCopartitionGroup:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatCopartitionGroup(Struct):
     source_topics: list[int] = field(default_factory=list)
     source_topic_regex: list[int] = field(default_factory=list)
     repartition_source_topics: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatSubtopology:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatSubtopology(Struct):
     subtopology_id: str = ""
     source_topics: list[str] = field(default_factory=list)
     source_topic_regex: list[str] = field(default_factory=list)
@@ -53,57 +53,57 @@ class StreamsGroupHeartbeatSubtopology:
     copartition_groups: list[StreamsGroupHeartbeatCopartitionGroup] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatTopology:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatTopology(Struct):
     epoch: int = 0
     subtopologies: list[StreamsGroupHeartbeatSubtopology] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatActiveTask:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatActiveTask(Struct):
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatStandbyTask:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatStandbyTask(Struct):
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatWarmupTask:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatWarmupTask(Struct):
     subtopology_id: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatUserEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatUserEndpoint(Struct):
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatClientTag:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatClientTag(Struct):
     key: str = ""
     value: str = ""
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatTaskOffset:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatTaskOffset(Struct):
     subtopology_id: str = ""
     partition: int = 0
     offset: int = 0
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatTaskEndOffset:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatTaskEndOffset(Struct):
     subtopology_id: str = ""
     partition: int = 0
     offset: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StreamsGroupHeartbeatRequest(ApiMessage):
     api_key: ClassVar[int] = 88
     name: ClassVar[str] = "StreamsGroupHeartbeat"
@@ -127,26 +127,26 @@ class StreamsGroupHeartbeatRequest(ApiMessage):
     shutdown_application: bool = False
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatStatus:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatStatus(Struct):
     status_code: int = 0
     status_detail: str = ""
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatActivePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatActivePartition(Struct):
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatStandbyPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatStandbyPartition(Struct):
     topic: str = ""
     partitions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class StreamsGroupHeartbeatPartitionsByUserEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class StreamsGroupHeartbeatPartitionsByUserEndpoint(Struct):
     user_endpoint: StreamsGroupHeartbeatUserEndpoint = field(
         default_factory=StreamsGroupHeartbeatUserEndpoint
     )
@@ -154,7 +154,7 @@ class StreamsGroupHeartbeatPartitionsByUserEndpoint:
     standby_partitions: list[StreamsGroupHeartbeatStandbyPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StreamsGroupHeartbeatResponse(ApiMessage):
     api_key: ClassVar[int] = 88
     name: ClassVar[str] = "StreamsGroupHeartbeat"

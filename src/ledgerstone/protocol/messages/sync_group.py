@@ -6,16 +6,16 @@ Made from schemas/sync_group.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class SyncGroupAssignment:
+@dataclass(slots=True, eq=False, repr=False)
+class SyncGroupAssignment(Struct):
     member_id: str = ""
     assignment: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SyncGroupRequest(ApiMessage):
     api_key: ClassVar[int] = 14
     name: ClassVar[str] = "SyncGroup"
@@ -29,7 +29,7 @@ class SyncGroupRequest(ApiMessage):
     assignments: list[SyncGroupAssignment] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SyncGroupResponse(ApiMessage):
     api_key: ClassVar[int] = 14
     name: ClassVar[str] = "SyncGroup"

@@ -6,24 +6,24 @@ Made from schemas/txn_offset_commit.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class TxnOffsetCommitRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class TxnOffsetCommitRequestPartition(Struct):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
     committed_metadata: str | None = None
 
 
-@dataclass(slots=True)
-class TxnOffsetCommitRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class TxnOffsetCommitRequestTopic(Struct):
     name: str = ""
     partitions: list[TxnOffsetCommitRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TxnOffsetCommitRequest(ApiMessage):
     api_key: ClassVar[int] = 28
     name: ClassVar[str] = "TxnOffsetCommit"
@@ -38,19 +38,19 @@ class TxnOffsetCommitRequest(ApiMessage):
     topics: list[TxnOffsetCommitRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class TxnOffsetCommitResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class TxnOffsetCommitResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class TxnOffsetCommitResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class TxnOffsetCommitResponseTopic(Struct):
     name: str = ""
     partitions: list[TxnOffsetCommitResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TxnOffsetCommitResponse(ApiMessage):
     api_key: ClassVar[int] = 28
     name: ClassVar[str] = "TxnOffsetCommit"

@@ -6,21 +6,21 @@ Made from schemas/txn_records.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import Message
+from ledgerstone.protocol.message import Message, Struct
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TransactionLogKey(Message):
     transactional_id: str = ""
 
 
-@dataclass(slots=True)
-class TransactionLogTransactionPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class TransactionLogTransactionPartition(Struct):
     topic: str = ""
     partition_ids: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TransactionLogValue(Message):
     producer_id: int = 0
     previous_producer_id: int = -1

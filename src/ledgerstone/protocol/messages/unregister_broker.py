@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UnregisterBrokerRequest(ApiMessage):
     api_key: ClassVar[int] = 64
     name: ClassVar[str] = "UnregisterBroker"
@@ -17,7 +17,7 @@ class UnregisterBrokerRequest(ApiMessage):
     broker_id: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UnregisterBrokerResponse(ApiMessage):
     api_key: ClassVar[int] = 64
     name: ClassVar[str] = "UnregisterBroker"

@@ -6,18 +6,18 @@ Made from schemas/update_features.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class UpdateFeaturesFeatureUpdate:
+@dataclass(slots=True, eq=False, repr=False)
+class UpdateFeaturesFeatureUpdate(Struct):
     feature: str = ""
     max_version_level: int = 0
     allow_downgrade: bool = False
     upgrade_type: int = 1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UpdateFeaturesRequest(ApiMessage):
     api_key: ClassVar[int] = 57
     name: ClassVar[str] = "UpdateFeatures"
@@ -27,14 +27,14 @@ class UpdateFeaturesRequest(ApiMessage):
     validate_only: bool = False
 
 
-@dataclass(slots=True)
-class UpdateFeaturesResult:
+@dataclass(slots=True, eq=False, repr=False)
+class UpdateFeaturesResult(Struct):
     feature: str = ""
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UpdateFeaturesResponse(ApiMessage):
     api_key: ClassVar[int] = 57
     name: ClassVar[str] = "UpdateFeatures"

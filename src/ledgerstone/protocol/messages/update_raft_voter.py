@@ -6,23 +6,23 @@ Made from schemas/update_raft_voter.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class UpdateRaftVoterListener:
+@dataclass(slots=True, eq=False, repr=False)
+class UpdateRaftVoterListener(Struct):
     name: str = ""
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
-class UpdateRaftVoterKraftVersionFeature:
+@dataclass(slots=True, eq=False, repr=False)
+class UpdateRaftVoterKraftVersionFeature(Struct):
     min_supported_version: int = 0
     max_supported_version: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UpdateRaftVoterRequest(ApiMessage):
     api_key: ClassVar[int] = 82
     name: ClassVar[str] = "UpdateRaftVoter"
@@ -37,15 +37,15 @@ class UpdateRaftVoterRequest(ApiMessage):
     )
 
 
-@dataclass(slots=True)
-class UpdateRaftVoterCurrentLeader:
+@dataclass(slots=True, eq=False, repr=False)
+class UpdateRaftVoterCurrentLeader(Struct):
     leader_id: int = -1
     leader_epoch: int = -1
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class UpdateRaftVoterResponse(ApiMessage):
     api_key: ClassVar[int] = 82
     name: ClassVar[str] = "UpdateRaftVoter"

@@ -6,11 +6,11 @@ Made from schemas/vote.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class VoteRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class VoteRequestPartition(Struct):
     partition_index: int = 0
     replica_epoch: int = 0
     replica_id: int = 0
@@ -21,13 +21,13 @@ class VoteRequestPartition:
     pre_vote: bool = False
 
 
-@dataclass(slots=True)
-class VoteRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class VoteRequestTopic(Struct):
     topic_name: str = ""
     partitions: list[VoteRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class VoteRequest(ApiMessage):
     api_key: ClassVar[int] = 52
     name: ClassVar[str] = "Vote"
@@ -37,8 +37,8 @@ class VoteRequest(ApiMessage):
     topics: list[VoteRequestTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class VoteResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class VoteResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
     leader_id: int = 0
@@ -46,20 +46,20 @@ class VoteResponsePartition:
     vote_granted: bool = False
 
 
-@dataclass(slots=True)
-class VoteResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class VoteResponseTopic(Struct):
     topic_name: str = ""
     partitions: list[VoteResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class VoteNodeEndpoint:
+@dataclass(slots=True, eq=False, repr=False)
+class VoteNodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
     port: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class VoteResponse(ApiMessage):
     api_key: ClassVar[int] = 52
     name: ClassVar[str] = "Vote"

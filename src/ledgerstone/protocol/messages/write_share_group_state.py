@@ -6,19 +6,19 @@ Made from schemas/write_share_group_state.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class WriteShareGroupStateStateBatch:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteShareGroupStateStateBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
     delivery_state: int = 0
     delivery_count: int = 0
 
 
-@dataclass(slots=True)
-class WriteShareGroupStateRequestPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteShareGroupStateRequestPartition(Struct):
     partition: int = 0
     state_epoch: int = 0
     leader_epoch: int = 0
@@ -27,13 +27,13 @@ class WriteShareGroupStateRequestPartition:
     state_batches: list[WriteShareGroupStateStateBatch] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class WriteShareGroupStateTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteShareGroupStateTopic(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[WriteShareGroupStateRequestPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class WriteShareGroupStateRequest(ApiMessage):
     api_key: ClassVar[int] = 85
     name: ClassVar[str] = "WriteShareGroupState"
@@ -42,20 +42,20 @@ class WriteShareGroupStateRequest(ApiMessage):
     topics: list[WriteShareGroupStateTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class WriteShareGroupStateResponsePartition:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteShareGroupStateResponsePartition(Struct):
     partition: int = 0
     error_code: int = 0
     error_message: str | None = None
 
 
-@dataclass(slots=True)
-class WriteShareGroupStateResult:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteShareGroupStateResult(Struct):
     topic_id: bytes = ZERO_UUID
     partitions: list[WriteShareGroupStateResponsePartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class WriteShareGroupStateResponse(ApiMessage):
     api_key: ClassVar[int] = 85
     name: ClassVar[str] = "WriteShareGroupState"

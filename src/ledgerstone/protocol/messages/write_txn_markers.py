@@ -6,17 +6,17 @@ Made from schemas/write_txn_markers.txt by tools/codegen.py.
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, Struct
 
 
-@dataclass(slots=True)
-class WriteTxnMarkersRequestTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteTxnMarkersRequestTopic(Struct):
     name: str = ""
     partition_indexes: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class WriteTxnMarkersRequestMarker:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteTxnMarkersRequestMarker(Struct):
     producer_id: int = 0
     producer_epoch: int = 0
     transaction_result: bool = False
@@ -25,7 +25,7 @@ class WriteTxnMarkersRequestMarker:
     transaction_version: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersRequest(ApiMessage):
     api_key: ClassVar[int] = 27
     name: ClassVar[str] = "WriteTxnMarkers"
@@ -33,25 +33,25 @@ class WriteTxnMarkersRequest(ApiMessage):
     markers: list[WriteTxnMarkersRequestMarker] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class WriteTxnMarkersPartition:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteTxnMarkersPartition(Struct):
     partition_index: int = 0
     error_code: int = 0
 
 
-@dataclass(slots=True)
-class WriteTxnMarkersResponseTopic:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteTxnMarkersResponseTopic(Struct):
     name: str = ""
     partitions: list[WriteTxnMarkersPartition] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class WriteTxnMarkersResponseMarker:
+@dataclass(slots=True, eq=False, repr=False)
+class WriteTxnMarkersResponseMarker(Struct):
     producer_id: int = 0
     topics: list[WriteTxnMarkersResponseTopic] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersResponse(ApiMessage):
     api_key: ClassVar[int] = 27
     name: ClassVar[str] = "WriteTxnMarkers"
