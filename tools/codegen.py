@@ -2,10 +2,11 @@
 
     python tools/codegen.py [--check]
 
-One module per schema text: a typed dataclass per struct, and the text itself, from which the codec
+One module per schema text: a typed class per struct, and the text itself, from which the codec
 is compiled when a message is first used, so that running needs no file but the module.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -41,26 +42,44 @@ def default(field: Field) -> str:
     if field.ever_null or field.starts_absent or field.type == "records":
         return "None"
     if field.is_array:
-        return "field(default_factory=list)"
+        return "[]"
     if field.struct is not None:
-        return f"field(default_factory={field.type})"
+        return f"{field.type}()"
     return ZEROS.get(field.type, "0")
 
 
 def struct_lines(struct: Struct, message: MessageSpec | None, schema: Schema) -> list[str]:
     base = "Struct" if message is None else BASES.get(message.kind, "Message")
-    # `Struct` compares and shows all of them: making both methods for each class costs a start
-    # more than the rest of the class does.
-    lines = ["@dataclass(slots=True, eq=False, repr=False)", f"class {struct.name}({base}):"]
+    lines = [f"class {struct.name}({base}):"]
     if message is not None and message.kind in ("request", "response"):
         lines += [f"    api_key: ClassVar[int] = {message.number}"]
         lines += [f'    name: ClassVar[str] = "{schema.api_name}"', ""]
     elif message is not None and message.kind == "record":
         lines += [f"    record_type: ClassVar[int] = {message.number}", ""]
-    lines += [f"    {each.name}: {annotation(each)} = {default(each)}" for each in struct.fields]
-    if len(lines) == 2:
-        lines.append("    pass")
+    if not struct.fields:
+        return [*lines, "    __slots__ = ()", "", ""]
+    names = "".join(f'"{each.name}",' for each in struct.fields)
+    lines += [f"    __slots__ = ({names})", "", "    def __init__(", "        self,"]
+    lines += [f"        {parameter(each)}," for each in struct.fields]
+    lines += ["    ) -> None:", *(f"        {assignment(each)}" for each in struct.fields)]
     return [*lines, "", ""]
+
+
+def parameter(field: Field) -> str:
+    """What is made anew for each object has a mark for its default here."""
+    value = "ABSENT" if fresh(field) else default(field)
+    return f"{field.name}: {annotation(field)} = {value}"
+
+
+def assignment(field: Field) -> str:
+    if not fresh(field):
+        return f"self.{field.name} = {field.name}"
+    made = default(field)
+    return f"self.{field.name} = {made} if {field.name} is ABSENT else {field.name}"
+
+
+def fresh(field: Field) -> bool:
+    return default(field).endswith(("[]", "()"))
 
 
 def classes(schema: Schema) -> list[str]:
@@ -77,12 +96,10 @@ def classes(schema: Schema) -> list[str]:
 
 
 def imports(body: str) -> list[str]:
-    helpers = ["dataclass"] + (["field"] if "field(" in body else [])
     typing = (["ClassVar"] if "ClassVar" in body else []) + ["Final"]
-    words = ("ZERO_UUID", "ApiMessage", "Message", "MetadataRecord", "Struct")
-    used = [word for word in words if f"({word})" in body or f"= {word}\n" in body]
-    lines = [f"from dataclasses import {', '.join(helpers)}"]
-    lines += [f"from typing import {', '.join(typing)}", ""]
+    words = ("ABSENT", "ZERO_UUID", "ApiMessage", "Message", "MetadataRecord", "Struct")
+    used = [word for word in words if f"({word})" in body or re.search(rf"= {word}\b", body)]
+    lines = [f"from typing import {', '.join(typing)}", ""]
     lines.append(f"from ledgerstone.protocol.message import {', '.join(used)}")
     if ": Records" in body:
         lines.append("from ledgerstone.protocol.pieces import Records")

@@ -8,7 +8,6 @@ and times. Everything else has to be the same, and so do the bytes: the decoded 
 again, must be what came.
 """
 
-import dataclasses
 import socket
 import struct
 import types
@@ -30,7 +29,7 @@ from ledgerstone.protocol.headers import (
     peek_correlation_id,
     response_body_position,
 )
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.protocol.pieces import Piece
 
@@ -234,9 +233,9 @@ _UUID_LENGTH = 36
 
 
 def _flat(path: str, value: object, side: Side) -> Iterator[tuple[str, object]]:
-    if dataclasses.is_dataclass(value):
-        for each in dataclasses.fields(value):
-            yield from _flat(f"{path}.{each.name}".lstrip("."), getattr(value, each.name), side)
+    if isinstance(value, Struct):
+        for field in value.__slots__:
+            yield from _flat(f"{path}.{field}".lstrip("."), getattr(value, field), side)
     elif isinstance(value, list):
         # Settings come in an order of each broker's own, and we have some that Kafka has not.
         is_named = path.endswith("configs") or path.endswith("config_resources")

@@ -75,6 +75,8 @@ def up(
 
 
 async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: bool) -> None:
+    # Nothing of what a start makes is garbage.
+    gc.disable()
     # Imported here: `ledgerstone --help` must not pay for a broker.
     from ledgerstone.server.bootstrap import World, start_broker
     from ledgerstone.server.movable_clock import MovableClock
@@ -133,6 +135,7 @@ def _write_ready_file(path: Path, facts: dict[str, object]) -> None:
 def _spare_the_collector() -> None:
     """What a start leaves behind lives as long as the process: looking through it again and again
     costs a tenth of every request."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)

@@ -1,12 +1,12 @@
 """What a client does about an error code: give up, wait, or find out who is in charge now. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
 from ledgerstone.protocol.error_codes import RETRIABLE, ErrorCode
+from ledgerstone.protocol.message import Struct
 
 
 class Reaction(Enum):
@@ -64,11 +64,11 @@ def refusal_in(response: object) -> int | None:
 
 
 def _codes_in(message: object) -> Iterator[int]:
-    if not is_dataclass(message):
+    if not isinstance(message, Struct):
         return
-    for field in fields(message):
-        value = getattr(message, field.name)
-        if field.name == "error_code":
+    for name in message.__slots__:
+        value = getattr(message, name)
+        if name == "error_code":
             yield value
         elif isinstance(value, list):
             for each in value:

@@ -3,30 +3,51 @@
 Made from schemas/add_offsets_to_txn.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddOffsetsToTxnRequest(ApiMessage):
     api_key: ClassVar[int] = 25
     name: ClassVar[str] = "AddOffsetsToTxn"
 
-    transactional_id: str = ""
-    producer_id: int = 0
-    producer_epoch: int = 0
-    group_id: str = ""
+    __slots__ = (
+        "transactional_id",
+        "producer_id",
+        "producer_epoch",
+        "group_id",
+    )
+
+    def __init__(
+        self,
+        transactional_id: str = "",
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        group_id: str = "",
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddOffsetsToTxnResponse(ApiMessage):
     api_key: ClassVar[int] = 25
     name: ClassVar[str] = "AddOffsetsToTxn"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
 
 
 SCHEMA: Final = """\

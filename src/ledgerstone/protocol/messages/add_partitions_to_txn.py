@@ -3,66 +3,148 @@
 Made from schemas/add_partitions_to_txn.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnTopic(Struct):
-    name: str = ""
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnTransaction(Struct):
-    transactional_id: str = ""
-    producer_id: int = 0
-    producer_epoch: int = 0
-    verify_only: bool = False
-    topics: list[AddPartitionsToTxnTopic] = field(default_factory=list)
+    __slots__ = (
+        "transactional_id",
+        "producer_id",
+        "producer_epoch",
+        "verify_only",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        transactional_id: str = "",
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        verify_only: bool = False,
+        topics: list[AddPartitionsToTxnTopic] = ABSENT,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.verify_only = verify_only
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnRequest(ApiMessage):
     api_key: ClassVar[int] = 24
     name: ClassVar[str] = "AddPartitionsToTxn"
 
-    v3_and_below_transactional_id: str = ""
-    v3_and_below_producer_id: int = 0
-    v3_and_below_producer_epoch: int = 0
-    v3_and_below_topics: list[AddPartitionsToTxnTopic] = field(default_factory=list)
-    transactions: list[AddPartitionsToTxnTransaction] = field(default_factory=list)
+    __slots__ = (
+        "v3_and_below_transactional_id",
+        "v3_and_below_producer_id",
+        "v3_and_below_producer_epoch",
+        "v3_and_below_topics",
+        "transactions",
+    )
+
+    def __init__(
+        self,
+        v3_and_below_transactional_id: str = "",
+        v3_and_below_producer_id: int = 0,
+        v3_and_below_producer_epoch: int = 0,
+        v3_and_below_topics: list[AddPartitionsToTxnTopic] = ABSENT,
+        transactions: list[AddPartitionsToTxnTransaction] = ABSENT,
+    ) -> None:
+        self.v3_and_below_transactional_id = v3_and_below_transactional_id
+        self.v3_and_below_producer_id = v3_and_below_producer_id
+        self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
+        self.v3_and_below_topics = [] if v3_and_below_topics is ABSENT else v3_and_below_topics
+        self.transactions = [] if transactions is ABSENT else transactions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnPartitionResult(Struct):
-    partition_index: int = 0
-    partition_error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "partition_error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        partition_error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.partition_error_code = partition_error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnTopicResult(Struct):
-    name: str = ""
-    results_by_partition: list[AddPartitionsToTxnPartitionResult] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "results_by_partition",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        results_by_partition: list[AddPartitionsToTxnPartitionResult] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.results_by_partition = [] if results_by_partition is ABSENT else results_by_partition
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnTransactionResult(Struct):
-    transactional_id: str = ""
-    topic_results: list[AddPartitionsToTxnTopicResult] = field(default_factory=list)
+    __slots__ = (
+        "transactional_id",
+        "topic_results",
+    )
+
+    def __init__(
+        self,
+        transactional_id: str = "",
+        topic_results: list[AddPartitionsToTxnTopicResult] = ABSENT,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.topic_results = [] if topic_results is ABSENT else topic_results
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AddPartitionsToTxnResponse(ApiMessage):
     api_key: ClassVar[int] = 24
     name: ClassVar[str] = "AddPartitionsToTxn"
 
-    throttle_time_ms: int = 0
-    results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = field(default_factory=list)
-    error_code: int = 0
-    results_by_transaction: list[AddPartitionsToTxnTransactionResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "results_by_topic_v3_and_below",
+        "error_code",
+        "results_by_transaction",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = ABSENT,
+        error_code: int = 0,
+        results_by_transaction: list[AddPartitionsToTxnTransactionResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results_by_topic_v3_and_below = (
+            [] if results_by_topic_v3_and_below is ABSENT else results_by_topic_v3_and_below
+        )
+        self.error_code = error_code
+        self.results_by_transaction = (
+            [] if results_by_transaction is ABSENT else results_by_transaction
+        )
 
 
 SCHEMA: Final = """\

@@ -3,54 +3,111 @@
 Made from schemas/alter_client_quotas.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasEntity(Struct):
-    entity_type: str = ""
-    entity_name: str | None = None
+    __slots__ = (
+        "entity_type",
+        "entity_name",
+    )
+
+    def __init__(
+        self,
+        entity_type: str = "",
+        entity_name: str | None = None,
+    ) -> None:
+        self.entity_type = entity_type
+        self.entity_name = entity_name
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasOp(Struct):
-    key: str = ""
-    value: float = 0.0
-    remove: bool = False
+    __slots__ = (
+        "key",
+        "value",
+        "remove",
+    )
+
+    def __init__(
+        self,
+        key: str = "",
+        value: float = 0.0,
+        remove: bool = False,
+    ) -> None:
+        self.key = key
+        self.value = value
+        self.remove = remove
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasRequestEntry(Struct):
-    entity: list[AlterClientQuotasEntity] = field(default_factory=list)
-    ops: list[AlterClientQuotasOp] = field(default_factory=list)
+    __slots__ = (
+        "entity",
+        "ops",
+    )
+
+    def __init__(
+        self,
+        entity: list[AlterClientQuotasEntity] = ABSENT,
+        ops: list[AlterClientQuotasOp] = ABSENT,
+    ) -> None:
+        self.entity = [] if entity is ABSENT else entity
+        self.ops = [] if ops is ABSENT else ops
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasRequest(ApiMessage):
     api_key: ClassVar[int] = 49
     name: ClassVar[str] = "AlterClientQuotas"
 
-    entries: list[AlterClientQuotasRequestEntry] = field(default_factory=list)
-    validate_only: bool = False
+    __slots__ = (
+        "entries",
+        "validate_only",
+    )
+
+    def __init__(
+        self,
+        entries: list[AlterClientQuotasRequestEntry] = ABSENT,
+        validate_only: bool = False,
+    ) -> None:
+        self.entries = [] if entries is ABSENT else entries
+        self.validate_only = validate_only
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasResponseEntry(Struct):
-    error_code: int = 0
-    error_message: str | None = None
-    entity: list[AlterClientQuotasEntity] = field(default_factory=list)
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "entity",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = None,
+        entity: list[AlterClientQuotasEntity] = ABSENT,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.entity = [] if entity is ABSENT else entity
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterClientQuotasResponse(ApiMessage):
     api_key: ClassVar[int] = 49
     name: ClassVar[str] = "AlterClientQuotas"
 
-    throttle_time_ms: int = 0
-    entries: list[AlterClientQuotasResponseEntry] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "entries",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        entries: list[AlterClientQuotasResponseEntry] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.entries = [] if entries is ABSENT else entries
 
 
 SCHEMA: Final = """\

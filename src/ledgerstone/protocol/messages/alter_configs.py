@@ -3,49 +3,99 @@
 Made from schemas/alter_configs.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterConfigsConfig(Struct):
-    name: str = ""
-    value: str | None = None
+    __slots__ = (
+        "name",
+        "value",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        value: str | None = None,
+    ) -> None:
+        self.name = name
+        self.value = value
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterConfigsResource(Struct):
-    resource_type: int = 0
-    resource_name: str = ""
-    configs: list[AlterConfigsConfig] = field(default_factory=list)
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "configs",
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[AlterConfigsConfig] = ABSENT,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is ABSENT else configs
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterConfigsRequest(ApiMessage):
     api_key: ClassVar[int] = 33
     name: ClassVar[str] = "AlterConfigs"
 
-    resources: list[AlterConfigsResource] = field(default_factory=list)
-    validate_only: bool = False
+    __slots__ = (
+        "resources",
+        "validate_only",
+    )
+
+    def __init__(
+        self,
+        resources: list[AlterConfigsResource] = ABSENT,
+        validate_only: bool = False,
+    ) -> None:
+        self.resources = [] if resources is ABSENT else resources
+        self.validate_only = validate_only
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterConfigsResult(Struct):
-    error_code: int = 0
-    error_message: str | None = None
-    resource_type: int = 0
-    resource_name: str = ""
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "resource_type",
+        "resource_name",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = None,
+        resource_type: int = 0,
+        resource_name: str = "",
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterConfigsResponse(ApiMessage):
     api_key: ClassVar[int] = 33
     name: ClassVar[str] = "AlterConfigs"
 
-    throttle_time_ms: int = 0
-    responses: list[AlterConfigsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "responses",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        responses: list[AlterConfigsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is ABSENT else responses
 
 
 SCHEMA: Final = """\

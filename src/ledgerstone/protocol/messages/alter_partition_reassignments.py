@@ -3,57 +3,120 @@
 Made from schemas/alter_partition_reassignments.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReassignmentsPartition(Struct):
-    partition_index: int = 0
-    replicas: list[int] | None = None
+    __slots__ = (
+        "partition_index",
+        "replicas",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        replicas: list[int] | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.replicas = replicas
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReassignmentsTopic(Struct):
-    name: str = ""
-    partitions: list[AlterReassignmentsPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[AlterReassignmentsPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterPartitionReassignmentsRequest(ApiMessage):
     api_key: ClassVar[int] = 45
     name: ClassVar[str] = "AlterPartitionReassignments"
 
-    timeout_ms: int = 60000
-    allow_replication_factor_change: bool = True
-    topics: list[AlterReassignmentsTopic] = field(default_factory=list)
+    __slots__ = (
+        "timeout_ms",
+        "allow_replication_factor_change",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        timeout_ms: int = 60000,
+        allow_replication_factor_change: bool = True,
+        topics: list[AlterReassignmentsTopic] = ABSENT,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReassignmentsPartitionResult(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReassignmentsTopicResult(Struct):
-    name: str = ""
-    partitions: list[AlterReassignmentsPartitionResult] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[AlterReassignmentsPartitionResult] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterPartitionReassignmentsResponse(ApiMessage):
     api_key: ClassVar[int] = 45
     name: ClassVar[str] = "AlterPartitionReassignments"
 
-    throttle_time_ms: int = 0
-    allow_replication_factor_change: bool = True
-    error_code: int = 0
-    error_message: str | None = None
-    responses: list[AlterReassignmentsTopicResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "allow_replication_factor_change",
+        "error_code",
+        "error_message",
+        "responses",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        allow_replication_factor_change: bool = True,
+        error_code: int = 0,
+        error_message: str | None = None,
+        responses: list[AlterReassignmentsTopicResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
+        self.error_code = error_code
+        self.error_message = error_message
+        self.responses = [] if responses is ABSENT else responses
 
 
 SCHEMA: Final = """\

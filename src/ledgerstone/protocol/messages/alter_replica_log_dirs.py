@@ -3,51 +3,100 @@
 Made from schemas/alter_replica_log_dirs.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsTopic(Struct):
-    name: str = ""
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsDir(Struct):
-    path: str = ""
-    topics: list[AlterReplicaLogDirsTopic] = field(default_factory=list)
+    __slots__ = (
+        "path",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        path: str = "",
+        topics: list[AlterReplicaLogDirsTopic] = ABSENT,
+    ) -> None:
+        self.path = path
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsRequest(ApiMessage):
     api_key: ClassVar[int] = 34
     name: ClassVar[str] = "AlterReplicaLogDirs"
 
-    dirs: list[AlterReplicaLogDirsDir] = field(default_factory=list)
+    __slots__ = ("dirs",)
+
+    def __init__(
+        self,
+        dirs: list[AlterReplicaLogDirsDir] = ABSENT,
+    ) -> None:
+        self.dirs = [] if dirs is ABSENT else dirs
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsPartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsResult(Struct):
-    topic_name: str = ""
-    partitions: list[AlterReplicaLogDirsPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[AlterReplicaLogDirsPartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterReplicaLogDirsResponse(ApiMessage):
     api_key: ClassVar[int] = 34
     name: ClassVar[str] = "AlterReplicaLogDirs"
 
-    throttle_time_ms: int = 0
-    results: list[AlterReplicaLogDirsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[AlterReplicaLogDirsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

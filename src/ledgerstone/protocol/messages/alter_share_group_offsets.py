@@ -3,56 +3,117 @@
 Made from schemas/alter_share_group_offsets.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsPartition(Struct):
-    partition_index: int = 0
-    start_offset: int = 0
+    __slots__ = (
+        "partition_index",
+        "start_offset",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        start_offset: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.start_offset = start_offset
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsTopic(Struct):
-    topic_name: str = ""
-    partitions: list[AlterShareGroupOffsetsPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[AlterShareGroupOffsetsPartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsRequest(ApiMessage):
     api_key: ClassVar[int] = 91
     name: ClassVar[str] = "AlterShareGroupOffsets"
 
-    group_id: str = ""
-    topics: list[AlterShareGroupOffsetsTopic] = field(default_factory=list)
+    __slots__ = (
+        "group_id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[AlterShareGroupOffsetsTopic] = ABSENT,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsPartitionResult(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsTopicResult(Struct):
-    topic_name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[AlterShareGroupOffsetsPartitionResult] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[AlterShareGroupOffsetsPartitionResult] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterShareGroupOffsetsResponse(ApiMessage):
     api_key: ClassVar[int] = 91
     name: ClassVar[str] = "AlterShareGroupOffsets"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    responses: list[AlterShareGroupOffsetsTopicResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "responses",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        responses: list[AlterShareGroupOffsetsTopicResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.responses = [] if responses is ABSENT else responses
 
 
 SCHEMA: Final = """\

@@ -3,50 +3,102 @@
 Made from schemas/alter_user_scram_credentials.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterUserScramCredentialsDeletion(Struct):
-    name: str = ""
-    mechanism: int = 0
+    __slots__ = (
+        "name",
+        "mechanism",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        mechanism: int = 0,
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterUserScramCredentialsUpsertion(Struct):
-    name: str = ""
-    mechanism: int = 0
-    iterations: int = 0
-    salt: bytes = b""
-    salted_password: bytes = b""
+    __slots__ = (
+        "name",
+        "mechanism",
+        "iterations",
+        "salt",
+        "salted_password",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        mechanism: int = 0,
+        iterations: int = 0,
+        salt: bytes = b"",
+        salted_password: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.iterations = iterations
+        self.salt = salt
+        self.salted_password = salted_password
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterUserScramCredentialsRequest(ApiMessage):
     api_key: ClassVar[int] = 51
     name: ClassVar[str] = "AlterUserScramCredentials"
 
-    deletions: list[AlterUserScramCredentialsDeletion] = field(default_factory=list)
-    upsertions: list[AlterUserScramCredentialsUpsertion] = field(default_factory=list)
+    __slots__ = (
+        "deletions",
+        "upsertions",
+    )
+
+    def __init__(
+        self,
+        deletions: list[AlterUserScramCredentialsDeletion] = ABSENT,
+        upsertions: list[AlterUserScramCredentialsUpsertion] = ABSENT,
+    ) -> None:
+        self.deletions = [] if deletions is ABSENT else deletions
+        self.upsertions = [] if upsertions is ABSENT else upsertions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterUserScramCredentialsResult(Struct):
-    user: str = ""
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "user",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        user: str = "",
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.user = user
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AlterUserScramCredentialsResponse(ApiMessage):
     api_key: ClassVar[int] = 51
     name: ClassVar[str] = "AlterUserScramCredentials"
 
-    throttle_time_ms: int = 0
-    results: list[AlterUserScramCredentialsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[AlterUserScramCredentialsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

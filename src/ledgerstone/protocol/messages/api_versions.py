@@ -3,54 +3,114 @@
 Made from schemas/api_versions.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ApiVersionsRequest(ApiMessage):
     api_key: ClassVar[int] = 18
     name: ClassVar[str] = "ApiVersions"
 
-    client_software_name: str = ""
-    client_software_version: str = ""
+    __slots__ = (
+        "client_software_name",
+        "client_software_version",
+    )
+
+    def __init__(
+        self,
+        client_software_name: str = "",
+        client_software_version: str = "",
+    ) -> None:
+        self.client_software_name = client_software_name
+        self.client_software_version = client_software_version
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ApiVersion(Struct):
-    api_key: int = 0
-    min_version: int = 0
-    max_version: int = 0
+    __slots__ = (
+        "api_key",
+        "min_version",
+        "max_version",
+    )
+
+    def __init__(
+        self,
+        api_key: int = 0,
+        min_version: int = 0,
+        max_version: int = 0,
+    ) -> None:
+        self.api_key = api_key
+        self.min_version = min_version
+        self.max_version = max_version
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class SupportedFeature(Struct):
-    name: str = ""
-    min_version: int = 0
-    max_version: int = 0
+    __slots__ = (
+        "name",
+        "min_version",
+        "max_version",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        min_version: int = 0,
+        max_version: int = 0,
+    ) -> None:
+        self.name = name
+        self.min_version = min_version
+        self.max_version = max_version
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FinalizedFeature(Struct):
-    name: str = ""
-    max_version_level: int = 0
-    min_version_level: int = 0
+    __slots__ = (
+        "name",
+        "max_version_level",
+        "min_version_level",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        max_version_level: int = 0,
+        min_version_level: int = 0,
+    ) -> None:
+        self.name = name
+        self.max_version_level = max_version_level
+        self.min_version_level = min_version_level
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ApiVersionsResponse(ApiMessage):
     api_key: ClassVar[int] = 18
     name: ClassVar[str] = "ApiVersions"
 
-    error_code: int = 0
-    api_keys: list[ApiVersion] = field(default_factory=list)
-    throttle_time_ms: int = 0
-    supported_features: list[SupportedFeature] = field(default_factory=list)
-    finalized_features_epoch: int = -1
-    finalized_features: list[FinalizedFeature] = field(default_factory=list)
-    zk_migration_ready: bool = False
+    __slots__ = (
+        "error_code",
+        "api_keys",
+        "throttle_time_ms",
+        "supported_features",
+        "finalized_features_epoch",
+        "finalized_features",
+        "zk_migration_ready",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        api_keys: list[ApiVersion] = ABSENT,
+        throttle_time_ms: int = 0,
+        supported_features: list[SupportedFeature] = ABSENT,
+        finalized_features_epoch: int = -1,
+        finalized_features: list[FinalizedFeature] = ABSENT,
+        zk_migration_ready: bool = False,
+    ) -> None:
+        self.error_code = error_code
+        self.api_keys = [] if api_keys is ABSENT else api_keys
+        self.throttle_time_ms = throttle_time_ms
+        self.supported_features = [] if supported_features is ABSENT else supported_features
+        self.finalized_features_epoch = finalized_features_epoch
+        self.finalized_features = [] if finalized_features is ABSENT else finalized_features
+        self.zk_migration_ready = zk_migration_ready
 
 
 SCHEMA: Final = """\

@@ -3,65 +3,136 @@
 Made from schemas/assign_replicas_to_dirs.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsRequestPartition(Struct):
-    partition_index: int = 0
+    __slots__ = ("partition_index",)
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsRequestTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[AssignReplicasToDirsRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[AssignReplicasToDirsRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsRequestDirectory(Struct):
-    id: bytes = ZERO_UUID
-    topics: list[AssignReplicasToDirsRequestTopic] = field(default_factory=list)
+    __slots__ = (
+        "id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        id: bytes = ZERO_UUID,
+        topics: list[AssignReplicasToDirsRequestTopic] = ABSENT,
+    ) -> None:
+        self.id = id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsRequest(ApiMessage):
     api_key: ClassVar[int] = 73
     name: ClassVar[str] = "AssignReplicasToDirs"
 
-    broker_id: int = 0
-    broker_epoch: int = -1
-    directories: list[AssignReplicasToDirsRequestDirectory] = field(default_factory=list)
+    __slots__ = (
+        "broker_id",
+        "broker_epoch",
+        "directories",
+    )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        directories: list[AssignReplicasToDirsRequestDirectory] = ABSENT,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.directories = [] if directories is ABSENT else directories
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsResponsePartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsResponseTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[AssignReplicasToDirsResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[AssignReplicasToDirsResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsResponseDirectory(Struct):
-    id: bytes = ZERO_UUID
-    topics: list[AssignReplicasToDirsResponseTopic] = field(default_factory=list)
+    __slots__ = (
+        "id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        id: bytes = ZERO_UUID,
+        topics: list[AssignReplicasToDirsResponseTopic] = ABSENT,
+    ) -> None:
+        self.id = id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AssignReplicasToDirsResponse(ApiMessage):
     api_key: ClassVar[int] = 73
     name: ClassVar[str] = "AssignReplicasToDirs"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    directories: list[AssignReplicasToDirsResponseDirectory] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "directories",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        directories: list[AssignReplicasToDirsResponseDirectory] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.directories = [] if directories is ABSENT else directories
 
 
 SCHEMA: Final = """\

@@ -3,73 +3,162 @@
 Made from schemas/begin_quorum_epoch.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochRequestPartition(Struct):
-    partition_index: int = 0
-    voter_directory_id: bytes = ZERO_UUID
-    leader_id: int = 0
-    leader_epoch: int = 0
+    __slots__ = (
+        "partition_index",
+        "voter_directory_id",
+        "leader_id",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        voter_directory_id: bytes = ZERO_UUID,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.voter_directory_id = voter_directory_id
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochRequestTopic(Struct):
-    topic_name: str = ""
-    partitions: list[BeginQuorumEpochRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[BeginQuorumEpochRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochLeaderEndpoint(Struct):
-    name: str = ""
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "name",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochRequest(ApiMessage):
     api_key: ClassVar[int] = 53
     name: ClassVar[str] = "BeginQuorumEpoch"
 
-    cluster_id: str | None = None
-    voter_id: int = -1
-    topics: list[BeginQuorumEpochRequestTopic] = field(default_factory=list)
-    leader_endpoints: list[BeginQuorumEpochLeaderEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "cluster_id",
+        "voter_id",
+        "topics",
+        "leader_endpoints",
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        voter_id: int = -1,
+        topics: list[BeginQuorumEpochRequestTopic] = ABSENT,
+        leader_endpoints: list[BeginQuorumEpochLeaderEndpoint] = ABSENT,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.voter_id = voter_id
+        self.topics = [] if topics is ABSENT else topics
+        self.leader_endpoints = [] if leader_endpoints is ABSENT else leader_endpoints
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochResponsePartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    leader_id: int = 0
-    leader_epoch: int = 0
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "leader_id",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochResponseTopic(Struct):
-    topic_name: str = ""
-    partitions: list[BeginQuorumEpochResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[BeginQuorumEpochResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochNodeEndpoint(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BeginQuorumEpochResponse(ApiMessage):
     api_key: ClassVar[int] = 53
     name: ClassVar[str] = "BeginQuorumEpoch"
 
-    error_code: int = 0
-    topics: list[BeginQuorumEpochResponseTopic] = field(default_factory=list)
-    node_endpoints: list[BeginQuorumEpochNodeEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "error_code",
+        "topics",
+        "node_endpoints",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        topics: list[BeginQuorumEpochResponseTopic] = ABSENT,
+        node_endpoints: list[BeginQuorumEpochNodeEndpoint] = ABSENT,
+    ) -> None:
+        self.error_code = error_code
+        self.topics = [] if topics is ABSENT else topics
+        self.node_endpoints = [] if node_endpoints is ABSENT else node_endpoints
 
 
 SCHEMA: Final = """\

@@ -3,36 +3,69 @@
 Made from schemas/broker_heartbeat.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ABSENT, ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerHeartbeatRequest(ApiMessage):
     api_key: ClassVar[int] = 63
     name: ClassVar[str] = "BrokerHeartbeat"
 
-    broker_id: int = 0
-    broker_epoch: int = -1
-    current_metadata_offset: int = 0
-    want_fence: bool = False
-    want_shut_down: bool = False
-    offline_log_dirs: list[bytes] = field(default_factory=list)
-    cordoned_log_dirs: list[bytes] | None = None
+    __slots__ = (
+        "broker_id",
+        "broker_epoch",
+        "current_metadata_offset",
+        "want_fence",
+        "want_shut_down",
+        "offline_log_dirs",
+        "cordoned_log_dirs",
+    )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        current_metadata_offset: int = 0,
+        want_fence: bool = False,
+        want_shut_down: bool = False,
+        offline_log_dirs: list[bytes] = ABSENT,
+        cordoned_log_dirs: list[bytes] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.current_metadata_offset = current_metadata_offset
+        self.want_fence = want_fence
+        self.want_shut_down = want_shut_down
+        self.offline_log_dirs = [] if offline_log_dirs is ABSENT else offline_log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerHeartbeatResponse(ApiMessage):
     api_key: ClassVar[int] = 63
     name: ClassVar[str] = "BrokerHeartbeat"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    is_caught_up: bool = False
-    is_fenced: bool = True
-    should_shut_down: bool = False
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "is_caught_up",
+        "is_fenced",
+        "should_shut_down",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        is_caught_up: bool = False,
+        is_fenced: bool = True,
+        should_shut_down: bool = False,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.is_caught_up = is_caught_up
+        self.is_fenced = is_fenced
+        self.should_shut_down = should_shut_down
 
 
 SCHEMA: Final = """\

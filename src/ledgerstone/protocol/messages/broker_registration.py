@@ -3,51 +3,108 @@
 Made from schemas/broker_registration.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerRegistrationListener(Struct):
-    name: str = ""
-    host: str = ""
-    port: int = 0
-    security_protocol: int = 0
+    __slots__ = (
+        "name",
+        "host",
+        "port",
+        "security_protocol",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+        security_protocol: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerRegistrationFeature(Struct):
-    name: str = ""
-    min_supported_version: int = 0
-    max_supported_version: int = 0
+    __slots__ = (
+        "name",
+        "min_supported_version",
+        "max_supported_version",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        min_supported_version: int = 0,
+        max_supported_version: int = 0,
+    ) -> None:
+        self.name = name
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerRegistrationRequest(ApiMessage):
     api_key: ClassVar[int] = 62
     name: ClassVar[str] = "BrokerRegistration"
 
-    broker_id: int = 0
-    cluster_id: str = ""
-    incarnation_id: bytes = ZERO_UUID
-    listeners: list[BrokerRegistrationListener] = field(default_factory=list)
-    features: list[BrokerRegistrationFeature] = field(default_factory=list)
-    rack: str | None = None
-    is_migrating_zk_broker: bool = False
-    log_dirs: list[bytes] | None = None
-    previous_broker_epoch: int = -1
+    __slots__ = (
+        "broker_id",
+        "cluster_id",
+        "incarnation_id",
+        "listeners",
+        "features",
+        "rack",
+        "is_migrating_zk_broker",
+        "log_dirs",
+        "previous_broker_epoch",
+    )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        cluster_id: str = "",
+        incarnation_id: bytes = ZERO_UUID,
+        listeners: list[BrokerRegistrationListener] = ABSENT,
+        features: list[BrokerRegistrationFeature] = ABSENT,
+        rack: str | None = None,
+        is_migrating_zk_broker: bool = False,
+        log_dirs: list[bytes] | None = None,
+        previous_broker_epoch: int = -1,
+    ) -> None:
+        self.broker_id = broker_id
+        self.cluster_id = cluster_id
+        self.incarnation_id = incarnation_id
+        self.listeners = [] if listeners is ABSENT else listeners
+        self.features = [] if features is ABSENT else features
+        self.rack = rack
+        self.is_migrating_zk_broker = is_migrating_zk_broker
+        self.log_dirs = log_dirs
+        self.previous_broker_epoch = previous_broker_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class BrokerRegistrationResponse(ApiMessage):
     api_key: ClassVar[int] = 62
     name: ClassVar[str] = "BrokerRegistration"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    broker_epoch: int = -1
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "broker_epoch",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        broker_epoch: int = -1,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.broker_epoch = broker_epoch
 
 
 SCHEMA: Final = """\

@@ -3,39 +3,78 @@
 Made from schemas/consumer_protocol.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import Message, Struct
+from ledgerstone.protocol.message import ABSENT, Message, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerProtocolSubscriptionOwnedPartition(Struct):
-    topic: str = ""
-    partitions: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ConsumerProtocolSubscription(Message):
-    topics: list[str] = field(default_factory=list)
-    user_data: bytes | None = None
-    owned_partitions: list[ConsumerProtocolSubscriptionOwnedPartition] = field(default_factory=list)
-    generation_id: int = -1
-    rack_id: str | None = None
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ConsumerProtocolAssignmentAssignedPartition(Struct):
-    topic: str = ""
-    partitions: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ConsumerProtocolAssignment(Message):
-    assigned_partitions: list[ConsumerProtocolAssignmentAssignedPartition] = field(
-        default_factory=list
+    __slots__ = (
+        "topic",
+        "partitions",
     )
-    user_data: bytes | None = None
+
+    def __init__(
+        self,
+        topic: str = "",
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is ABSENT else partitions
+
+
+class ConsumerProtocolSubscription(Message):
+    __slots__ = (
+        "topics",
+        "user_data",
+        "owned_partitions",
+        "generation_id",
+        "rack_id",
+    )
+
+    def __init__(
+        self,
+        topics: list[str] = ABSENT,
+        user_data: bytes | None = None,
+        owned_partitions: list[ConsumerProtocolSubscriptionOwnedPartition] = ABSENT,
+        generation_id: int = -1,
+        rack_id: str | None = None,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
+        self.user_data = user_data
+        self.owned_partitions = [] if owned_partitions is ABSENT else owned_partitions
+        self.generation_id = generation_id
+        self.rack_id = rack_id
+
+
+class ConsumerProtocolAssignmentAssignedPartition(Struct):
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is ABSENT else partitions
+
+
+class ConsumerProtocolAssignment(Message):
+    __slots__ = (
+        "assigned_partitions",
+        "user_data",
+    )
+
+    def __init__(
+        self,
+        assigned_partitions: list[ConsumerProtocolAssignmentAssignedPartition] = ABSENT,
+        user_data: bytes | None = None,
+    ) -> None:
+        self.assigned_partitions = [] if assigned_partitions is ABSENT else assigned_partitions
+        self.user_data = user_data
 
 
 SCHEMA: Final = """\

@@ -3,47 +3,96 @@
 Made from schemas/controller_registration.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ControllerRegistrationListener(Struct):
-    name: str = ""
-    host: str = ""
-    port: int = 0
-    security_protocol: int = 0
+    __slots__ = (
+        "name",
+        "host",
+        "port",
+        "security_protocol",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+        security_protocol: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ControllerRegistrationFeature(Struct):
-    name: str = ""
-    min_supported_version: int = 0
-    max_supported_version: int = 0
+    __slots__ = (
+        "name",
+        "min_supported_version",
+        "max_supported_version",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        min_supported_version: int = 0,
+        max_supported_version: int = 0,
+    ) -> None:
+        self.name = name
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ControllerRegistrationRequest(ApiMessage):
     api_key: ClassVar[int] = 70
     name: ClassVar[str] = "ControllerRegistration"
 
-    controller_id: int = 0
-    incarnation_id: bytes = ZERO_UUID
-    zk_migration_ready: bool = False
-    listeners: list[ControllerRegistrationListener] = field(default_factory=list)
-    features: list[ControllerRegistrationFeature] = field(default_factory=list)
+    __slots__ = (
+        "controller_id",
+        "incarnation_id",
+        "zk_migration_ready",
+        "listeners",
+        "features",
+    )
+
+    def __init__(
+        self,
+        controller_id: int = 0,
+        incarnation_id: bytes = ZERO_UUID,
+        zk_migration_ready: bool = False,
+        listeners: list[ControllerRegistrationListener] = ABSENT,
+        features: list[ControllerRegistrationFeature] = ABSENT,
+    ) -> None:
+        self.controller_id = controller_id
+        self.incarnation_id = incarnation_id
+        self.zk_migration_ready = zk_migration_ready
+        self.listeners = [] if listeners is ABSENT else listeners
+        self.features = [] if features is ABSENT else features
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ControllerRegistrationResponse(ApiMessage):
     api_key: ClassVar[int] = 70
     name: ClassVar[str] = "ControllerRegistration"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
 
 
 SCHEMA: Final = """\

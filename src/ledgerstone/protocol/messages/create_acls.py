@@ -3,44 +3,85 @@
 Made from schemas/create_acls.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateAclsCreation(Struct):
-    resource_type: int = 0
-    resource_name: str = ""
-    resource_pattern_type: int = 3
-    principal: str = ""
-    host: str = ""
-    operation: int = 0
-    permission_type: int = 0
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "resource_pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        resource_pattern_type: int = 3,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.resource_pattern_type = resource_pattern_type
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateAclsRequest(ApiMessage):
     api_key: ClassVar[int] = 30
     name: ClassVar[str] = "CreateAcls"
 
-    creations: list[CreateAclsCreation] = field(default_factory=list)
+    __slots__ = ("creations",)
+
+    def __init__(
+        self,
+        creations: list[CreateAclsCreation] = ABSENT,
+    ) -> None:
+        self.creations = [] if creations is ABSENT else creations
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateAclsResult(Struct):
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateAclsResponse(ApiMessage):
     api_key: ClassVar[int] = 30
     name: ClassVar[str] = "CreateAcls"
 
-    throttle_time_ms: int = 0
-    results: list[CreateAclsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[CreateAclsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

@@ -3,48 +3,94 @@
 Made from schemas/create_partitions.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreatePartitionsAssignment(Struct):
-    broker_ids: list[int] = field(default_factory=list)
+    __slots__ = ("broker_ids",)
+
+    def __init__(
+        self,
+        broker_ids: list[int] = ABSENT,
+    ) -> None:
+        self.broker_ids = [] if broker_ids is ABSENT else broker_ids
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreatePartitionsTopic(Struct):
-    name: str = ""
-    count: int = 0
-    assignments: list[CreatePartitionsAssignment] | None = None
+    __slots__ = (
+        "name",
+        "count",
+        "assignments",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        count: int = 0,
+        assignments: list[CreatePartitionsAssignment] | None = None,
+    ) -> None:
+        self.name = name
+        self.count = count
+        self.assignments = assignments
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreatePartitionsRequest(ApiMessage):
     api_key: ClassVar[int] = 37
     name: ClassVar[str] = "CreatePartitions"
 
-    topics: list[CreatePartitionsTopic] = field(default_factory=list)
-    timeout_ms: int = 0
-    validate_only: bool = False
+    __slots__ = (
+        "topics",
+        "timeout_ms",
+        "validate_only",
+    )
+
+    def __init__(
+        self,
+        topics: list[CreatePartitionsTopic] = ABSENT,
+        timeout_ms: int = 0,
+        validate_only: bool = False,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
+        self.timeout_ms = timeout_ms
+        self.validate_only = validate_only
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreatePartitionsResult(Struct):
-    name: str = ""
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "name",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.name = name
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreatePartitionsResponse(ApiMessage):
     api_key: ClassVar[int] = 37
     name: ClassVar[str] = "CreatePartitions"
 
-    throttle_time_ms: int = 0
-    results: list[CreatePartitionsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[CreatePartitionsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

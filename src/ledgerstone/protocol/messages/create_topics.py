@@ -3,71 +3,159 @@
 Made from schemas/create_topics.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsAssignment(Struct):
-    partition_index: int = 0
-    broker_ids: list[int] = field(default_factory=list)
+    __slots__ = (
+        "partition_index",
+        "broker_ids",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        broker_ids: list[int] = ABSENT,
+    ) -> None:
+        self.partition_index = partition_index
+        self.broker_ids = [] if broker_ids is ABSENT else broker_ids
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsRequestConfig(Struct):
-    name: str = ""
-    value: str | None = None
+    __slots__ = (
+        "name",
+        "value",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        value: str | None = None,
+    ) -> None:
+        self.name = name
+        self.value = value
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsRequestTopic(Struct):
-    name: str = ""
-    num_partitions: int = 0
-    replication_factor: int = 0
-    assignments: list[CreateTopicsAssignment] = field(default_factory=list)
-    configs: list[CreateTopicsRequestConfig] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "num_partitions",
+        "replication_factor",
+        "assignments",
+        "configs",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        num_partitions: int = 0,
+        replication_factor: int = 0,
+        assignments: list[CreateTopicsAssignment] = ABSENT,
+        configs: list[CreateTopicsRequestConfig] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.num_partitions = num_partitions
+        self.replication_factor = replication_factor
+        self.assignments = [] if assignments is ABSENT else assignments
+        self.configs = [] if configs is ABSENT else configs
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsRequest(ApiMessage):
     api_key: ClassVar[int] = 19
     name: ClassVar[str] = "CreateTopics"
 
-    topics: list[CreateTopicsRequestTopic] = field(default_factory=list)
-    timeout_ms: int = 60000
-    validate_only: bool = False
+    __slots__ = (
+        "topics",
+        "timeout_ms",
+        "validate_only",
+    )
+
+    def __init__(
+        self,
+        topics: list[CreateTopicsRequestTopic] = ABSENT,
+        timeout_ms: int = 60000,
+        validate_only: bool = False,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
+        self.timeout_ms = timeout_ms
+        self.validate_only = validate_only
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsResponseConfig(Struct):
-    name: str = ""
-    value: str | None = None
-    read_only: bool = False
-    config_source: int = -1
-    is_sensitive: bool = False
+    __slots__ = (
+        "name",
+        "value",
+        "read_only",
+        "config_source",
+        "is_sensitive",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        value: str | None = None,
+        read_only: bool = False,
+        config_source: int = -1,
+        is_sensitive: bool = False,
+    ) -> None:
+        self.name = name
+        self.value = value
+        self.read_only = read_only
+        self.config_source = config_source
+        self.is_sensitive = is_sensitive
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsResponseTopic(Struct):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    error_code: int = 0
-    error_message: str | None = None
-    topic_config_error_code: int = 0
-    num_partitions: int = -1
-    replication_factor: int = -1
-    configs: list[CreateTopicsResponseConfig] | None = None
+    __slots__ = (
+        "name",
+        "topic_id",
+        "error_code",
+        "error_message",
+        "topic_config_error_code",
+        "num_partitions",
+        "replication_factor",
+        "configs",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        error_code: int = 0,
+        error_message: str | None = None,
+        topic_config_error_code: int = 0,
+        num_partitions: int = -1,
+        replication_factor: int = -1,
+        configs: list[CreateTopicsResponseConfig] | None = None,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.error_code = error_code
+        self.error_message = error_message
+        self.topic_config_error_code = topic_config_error_code
+        self.num_partitions = num_partitions
+        self.replication_factor = replication_factor
+        self.configs = configs
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class CreateTopicsResponse(ApiMessage):
     api_key: ClassVar[int] = 19
     name: ClassVar[str] = "CreateTopics"
 
-    throttle_time_ms: int = 0
-    topics: list[CreateTopicsResponseTopic] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[CreateTopicsResponseTopic] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is ABSENT else topics
 
 
 SCHEMA: Final = """\

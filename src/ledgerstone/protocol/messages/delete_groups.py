@@ -3,33 +3,55 @@
 Made from schemas/delete_groups.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteGroupsRequest(ApiMessage):
     api_key: ClassVar[int] = 42
     name: ClassVar[str] = "DeleteGroups"
 
-    groups_names: list[str] = field(default_factory=list)
+    __slots__ = ("groups_names",)
+
+    def __init__(
+        self,
+        groups_names: list[str] = ABSENT,
+    ) -> None:
+        self.groups_names = [] if groups_names is ABSENT else groups_names
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteGroupsResult(Struct):
-    group_id: str = ""
-    error_code: int = 0
+    __slots__ = (
+        "group_id",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        error_code: int = 0,
+    ) -> None:
+        self.group_id = group_id
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteGroupsResponse(ApiMessage):
     api_key: ClassVar[int] = 42
     name: ClassVar[str] = "DeleteGroups"
 
-    throttle_time_ms: int = 0
-    results: list[DeleteGroupsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[DeleteGroupsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

@@ -3,53 +3,108 @@
 Made from schemas/delete_records.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsRequestPartition(Struct):
-    partition_index: int = 0
-    offset: int = 0
+    __slots__ = (
+        "partition_index",
+        "offset",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        offset: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.offset = offset
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsRequestTopic(Struct):
-    name: str = ""
-    partitions: list[DeleteRecordsRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[DeleteRecordsRequestPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsRequest(ApiMessage):
     api_key: ClassVar[int] = 21
     name: ClassVar[str] = "DeleteRecords"
 
-    topics: list[DeleteRecordsRequestTopic] = field(default_factory=list)
-    timeout_ms: int = 0
+    __slots__ = (
+        "topics",
+        "timeout_ms",
+    )
+
+    def __init__(
+        self,
+        topics: list[DeleteRecordsRequestTopic] = ABSENT,
+        timeout_ms: int = 0,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
+        self.timeout_ms = timeout_ms
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsResponsePartition(Struct):
-    partition_index: int = 0
-    low_watermark: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "low_watermark",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        low_watermark: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.low_watermark = low_watermark
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsResponseTopic(Struct):
-    name: str = ""
-    partitions: list[DeleteRecordsResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[DeleteRecordsResponsePartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteRecordsResponse(ApiMessage):
     api_key: ClassVar[int] = 21
     name: ClassVar[str] = "DeleteRecords"
 
-    throttle_time_ms: int = 0
-    topics: list[DeleteRecordsResponseTopic] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[DeleteRecordsResponseTopic] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is ABSENT else topics
 
 
 SCHEMA: Final = """\

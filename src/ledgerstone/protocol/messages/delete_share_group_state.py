@@ -3,51 +3,98 @@
 Made from schemas/delete_share_group_state.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateRequestPartition(Struct):
-    partition: int = 0
+    __slots__ = ("partition",)
+
+    def __init__(
+        self,
+        partition: int = 0,
+    ) -> None:
+        self.partition = partition
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[DeleteShareGroupStateRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[DeleteShareGroupStateRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateRequest(ApiMessage):
     api_key: ClassVar[int] = 86
     name: ClassVar[str] = "DeleteShareGroupState"
 
-    group_id: str = ""
-    topics: list[DeleteShareGroupStateTopic] = field(default_factory=list)
+    __slots__ = (
+        "group_id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[DeleteShareGroupStateTopic] = ABSENT,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateResponsePartition(Struct):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "partition",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateResult(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[DeleteShareGroupStateResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[DeleteShareGroupStateResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteShareGroupStateResponse(ApiMessage):
     api_key: ClassVar[int] = 86
     name: ClassVar[str] = "DeleteShareGroupState"
 
-    results: list[DeleteShareGroupStateResult] = field(default_factory=list)
+    __slots__ = ("results",)
+
+    def __init__(
+        self,
+        results: list[DeleteShareGroupStateResult] = ABSENT,
+    ) -> None:
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

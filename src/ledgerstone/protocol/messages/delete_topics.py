@@ -3,43 +3,84 @@
 Made from schemas/delete_topics.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteTopicsTopic(Struct):
-    name: str | None = None
-    topic_id: bytes = ZERO_UUID
+    __slots__ = (
+        "name",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        name: str | None = None,
+        topic_id: bytes = ZERO_UUID,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteTopicsRequest(ApiMessage):
     api_key: ClassVar[int] = 20
     name: ClassVar[str] = "DeleteTopics"
 
-    topic_names: list[str] = field(default_factory=list)
-    topics: list[DeleteTopicsTopic] = field(default_factory=list)
-    timeout_ms: int = 0
+    __slots__ = (
+        "topic_names",
+        "topics",
+        "timeout_ms",
+    )
+
+    def __init__(
+        self,
+        topic_names: list[str] = ABSENT,
+        topics: list[DeleteTopicsTopic] = ABSENT,
+        timeout_ms: int = 0,
+    ) -> None:
+        self.topic_names = [] if topic_names is ABSENT else topic_names
+        self.topics = [] if topics is ABSENT else topics
+        self.timeout_ms = timeout_ms
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteTopicsResult(Struct):
-    name: str | None = None
-    topic_id: bytes = ZERO_UUID
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "name",
+        "topic_id",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        name: str | None = None,
+        topic_id: bytes = ZERO_UUID,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DeleteTopicsResponse(ApiMessage):
     api_key: ClassVar[int] = 20
     name: ClassVar[str] = "DeleteTopics"
 
-    throttle_time_ms: int = 0
-    responses: list[DeleteTopicsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "responses",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        responses: list[DeleteTopicsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is ABSENT else responses
 
 
 SCHEMA: Final = """\

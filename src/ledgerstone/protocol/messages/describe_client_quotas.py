@@ -3,55 +3,114 @@
 Made from schemas/describe_client_quotas.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasComponent(Struct):
-    entity_type: str = ""
-    match_type: int = 0
-    match: str | None = None
+    __slots__ = (
+        "entity_type",
+        "match_type",
+        "match",
+    )
+
+    def __init__(
+        self,
+        entity_type: str = "",
+        match_type: int = 0,
+        match: str | None = None,
+    ) -> None:
+        self.entity_type = entity_type
+        self.match_type = match_type
+        self.match = match
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasRequest(ApiMessage):
     api_key: ClassVar[int] = 48
     name: ClassVar[str] = "DescribeClientQuotas"
 
-    components: list[DescribeClientQuotasComponent] = field(default_factory=list)
-    strict: bool = False
+    __slots__ = (
+        "components",
+        "strict",
+    )
+
+    def __init__(
+        self,
+        components: list[DescribeClientQuotasComponent] = ABSENT,
+        strict: bool = False,
+    ) -> None:
+        self.components = [] if components is ABSENT else components
+        self.strict = strict
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasEntity(Struct):
-    entity_type: str = ""
-    entity_name: str | None = None
+    __slots__ = (
+        "entity_type",
+        "entity_name",
+    )
+
+    def __init__(
+        self,
+        entity_type: str = "",
+        entity_name: str | None = None,
+    ) -> None:
+        self.entity_type = entity_type
+        self.entity_name = entity_name
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasValue(Struct):
-    key: str = ""
-    value: float = 0.0
+    __slots__ = (
+        "key",
+        "value",
+    )
+
+    def __init__(
+        self,
+        key: str = "",
+        value: float = 0.0,
+    ) -> None:
+        self.key = key
+        self.value = value
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasEntry(Struct):
-    entity: list[DescribeClientQuotasEntity] = field(default_factory=list)
-    values: list[DescribeClientQuotasValue] = field(default_factory=list)
+    __slots__ = (
+        "entity",
+        "values",
+    )
+
+    def __init__(
+        self,
+        entity: list[DescribeClientQuotasEntity] = ABSENT,
+        values: list[DescribeClientQuotasValue] = ABSENT,
+    ) -> None:
+        self.entity = [] if entity is ABSENT else entity
+        self.values = [] if values is ABSENT else values
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeClientQuotasResponse(ApiMessage):
     api_key: ClassVar[int] = 48
     name: ClassVar[str] = "DescribeClientQuotas"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    entries: list[DescribeClientQuotasEntry] | None = None
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "entries",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        entries: list[DescribeClientQuotasEntry] | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.entries = entries
 
 
 SCHEMA: Final = """\

@@ -3,50 +3,105 @@
 Made from schemas/describe_groups.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeGroupsRequest(ApiMessage):
     api_key: ClassVar[int] = 15
     name: ClassVar[str] = "DescribeGroups"
 
-    groups: list[str] = field(default_factory=list)
-    include_authorized_operations: bool = False
+    __slots__ = (
+        "groups",
+        "include_authorized_operations",
+    )
+
+    def __init__(
+        self,
+        groups: list[str] = ABSENT,
+        include_authorized_operations: bool = False,
+    ) -> None:
+        self.groups = [] if groups is ABSENT else groups
+        self.include_authorized_operations = include_authorized_operations
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeGroupsMember(Struct):
-    member_id: str = ""
-    group_instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    member_metadata: bytes = b""
-    member_assignment: bytes = b""
+    __slots__ = (
+        "member_id",
+        "group_instance_id",
+        "client_id",
+        "client_host",
+        "member_metadata",
+        "member_assignment",
+    )
+
+    def __init__(
+        self,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        member_metadata: bytes = b"",
+        member_assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.member_metadata = member_metadata
+        self.member_assignment = member_assignment
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeGroupsGroup(Struct):
-    error_code: int = 0
-    error_message: str | None = None
-    group_id: str = ""
-    group_state: str = ""
-    protocol_type: str = ""
-    protocol_data: str = ""
-    members: list[DescribeGroupsMember] = field(default_factory=list)
-    authorized_operations: int = -2147483648
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "group_id",
+        "group_state",
+        "protocol_type",
+        "protocol_data",
+        "members",
+        "authorized_operations",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = None,
+        group_id: str = "",
+        group_state: str = "",
+        protocol_type: str = "",
+        protocol_data: str = "",
+        members: list[DescribeGroupsMember] = ABSENT,
+        authorized_operations: int = -2147483648,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.group_id = group_id
+        self.group_state = group_state
+        self.protocol_type = protocol_type
+        self.protocol_data = protocol_data
+        self.members = [] if members is ABSENT else members
+        self.authorized_operations = authorized_operations
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeGroupsResponse(ApiMessage):
     api_key: ClassVar[int] = 15
     name: ClassVar[str] = "DescribeGroups"
 
-    throttle_time_ms: int = 0
-    groups: list[DescribeGroupsGroup] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "groups",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        groups: list[DescribeGroupsGroup] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.groups = [] if groups is ABSENT else groups
 
 
 SCHEMA: Final = """\

@@ -3,58 +3,121 @@
 Made from schemas/describe_log_dirs.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsRequestTopic(Struct):
-    topic: str = ""
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsRequest(ApiMessage):
     api_key: ClassVar[int] = 35
     name: ClassVar[str] = "DescribeLogDirs"
 
-    topics: list[DescribeLogDirsRequestTopic] | None = None
+    __slots__ = ("topics",)
+
+    def __init__(
+        self,
+        topics: list[DescribeLogDirsRequestTopic] | None = None,
+    ) -> None:
+        self.topics = topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsPartition(Struct):
-    partition_index: int = 0
-    partition_size: int = 0
-    offset_lag: int = 0
-    is_future_key: bool = False
+    __slots__ = (
+        "partition_index",
+        "partition_size",
+        "offset_lag",
+        "is_future_key",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        partition_size: int = 0,
+        offset_lag: int = 0,
+        is_future_key: bool = False,
+    ) -> None:
+        self.partition_index = partition_index
+        self.partition_size = partition_size
+        self.offset_lag = offset_lag
+        self.is_future_key = is_future_key
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsResponseTopic(Struct):
-    name: str = ""
-    partitions: list[DescribeLogDirsPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[DescribeLogDirsPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsResult(Struct):
-    error_code: int = 0
-    log_dir: str = ""
-    topics: list[DescribeLogDirsResponseTopic] = field(default_factory=list)
-    total_bytes: int = -1
-    usable_bytes: int = -1
-    is_cordoned: bool = False
+    __slots__ = (
+        "error_code",
+        "log_dir",
+        "topics",
+        "total_bytes",
+        "usable_bytes",
+        "is_cordoned",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        log_dir: str = "",
+        topics: list[DescribeLogDirsResponseTopic] = ABSENT,
+        total_bytes: int = -1,
+        usable_bytes: int = -1,
+        is_cordoned: bool = False,
+    ) -> None:
+        self.error_code = error_code
+        self.log_dir = log_dir
+        self.topics = [] if topics is ABSENT else topics
+        self.total_bytes = total_bytes
+        self.usable_bytes = usable_bytes
+        self.is_cordoned = is_cordoned
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeLogDirsResponse(ApiMessage):
     api_key: ClassVar[int] = 35
     name: ClassVar[str] = "DescribeLogDirs"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    results: list[DescribeLogDirsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        results: list[DescribeLogDirsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

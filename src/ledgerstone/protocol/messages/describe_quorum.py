@@ -3,80 +3,176 @@
 Made from schemas/describe_quorum.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumRequestPartition(Struct):
-    partition_index: int = 0
+    __slots__ = ("partition_index",)
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumRequestTopic(Struct):
-    topic_name: str = ""
-    partitions: list[DescribeQuorumRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[DescribeQuorumRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumRequest(ApiMessage):
     api_key: ClassVar[int] = 55
     name: ClassVar[str] = "DescribeQuorum"
 
-    topics: list[DescribeQuorumRequestTopic] = field(default_factory=list)
+    __slots__ = ("topics",)
+
+    def __init__(
+        self,
+        topics: list[DescribeQuorumRequestTopic] = ABSENT,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumReplica(Struct):
-    replica_id: int = 0
-    replica_directory_id: bytes = ZERO_UUID
-    log_end_offset: int = 0
-    last_fetch_timestamp: int = -1
-    last_caught_up_timestamp: int = -1
+    __slots__ = (
+        "replica_id",
+        "replica_directory_id",
+        "log_end_offset",
+        "last_fetch_timestamp",
+        "last_caught_up_timestamp",
+    )
+
+    def __init__(
+        self,
+        replica_id: int = 0,
+        replica_directory_id: bytes = ZERO_UUID,
+        log_end_offset: int = 0,
+        last_fetch_timestamp: int = -1,
+        last_caught_up_timestamp: int = -1,
+    ) -> None:
+        self.replica_id = replica_id
+        self.replica_directory_id = replica_directory_id
+        self.log_end_offset = log_end_offset
+        self.last_fetch_timestamp = last_fetch_timestamp
+        self.last_caught_up_timestamp = last_caught_up_timestamp
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumResponsePartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    leader_id: int = 0
-    leader_epoch: int = 0
-    high_watermark: int = 0
-    current_voters: list[DescribeQuorumReplica] = field(default_factory=list)
-    observers: list[DescribeQuorumReplica] = field(default_factory=list)
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+        "leader_id",
+        "leader_epoch",
+        "high_watermark",
+        "current_voters",
+        "observers",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+        high_watermark: int = 0,
+        current_voters: list[DescribeQuorumReplica] = ABSENT,
+        observers: list[DescribeQuorumReplica] = ABSENT,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.high_watermark = high_watermark
+        self.current_voters = [] if current_voters is ABSENT else current_voters
+        self.observers = [] if observers is ABSENT else observers
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumResponseTopic(Struct):
-    topic_name: str = ""
-    partitions: list[DescribeQuorumResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[DescribeQuorumResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumListener(Struct):
-    name: str = ""
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "name",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumNode(Struct):
-    node_id: int = 0
-    listeners: list[DescribeQuorumListener] = field(default_factory=list)
+    __slots__ = (
+        "node_id",
+        "listeners",
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        listeners: list[DescribeQuorumListener] = ABSENT,
+    ) -> None:
+        self.node_id = node_id
+        self.listeners = [] if listeners is ABSENT else listeners
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeQuorumResponse(ApiMessage):
     api_key: ClassVar[int] = 55
     name: ClassVar[str] = "DescribeQuorum"
 
-    error_code: int = 0
-    error_message: str | None = None
-    topics: list[DescribeQuorumResponseTopic] = field(default_factory=list)
-    nodes: list[DescribeQuorumNode] = field(default_factory=list)
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "topics",
+        "nodes",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = None,
+        topics: list[DescribeQuorumResponseTopic] = ABSENT,
+        nodes: list[DescribeQuorumNode] = ABSENT,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.topics = [] if topics is ABSENT else topics
+        self.nodes = [] if nodes is ABSENT else nodes
 
 
 SCHEMA: Final = """\

@@ -3,48 +3,92 @@
 Made from schemas/describe_user_scram_credentials.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeUserScramCredentialsUser(Struct):
-    name: str = ""
+    __slots__ = ("name",)
+
+    def __init__(
+        self,
+        name: str = "",
+    ) -> None:
+        self.name = name
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeUserScramCredentialsRequest(ApiMessage):
     api_key: ClassVar[int] = 50
     name: ClassVar[str] = "DescribeUserScramCredentials"
 
-    users: list[DescribeUserScramCredentialsUser] | None = None
+    __slots__ = ("users",)
+
+    def __init__(
+        self,
+        users: list[DescribeUserScramCredentialsUser] | None = None,
+    ) -> None:
+        self.users = users
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeUserScramCredentialsCredentialInfo(Struct):
-    mechanism: int = 0
-    iterations: int = 0
+    __slots__ = (
+        "mechanism",
+        "iterations",
+    )
+
+    def __init__(
+        self,
+        mechanism: int = 0,
+        iterations: int = 0,
+    ) -> None:
+        self.mechanism = mechanism
+        self.iterations = iterations
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeUserScramCredentialsResult(Struct):
-    user: str = ""
-    error_code: int = 0
-    error_message: str | None = None
-    credential_infos: list[DescribeUserScramCredentialsCredentialInfo] = field(default_factory=list)
+    __slots__ = (
+        "user",
+        "error_code",
+        "error_message",
+        "credential_infos",
+    )
+
+    def __init__(
+        self,
+        user: str = "",
+        error_code: int = 0,
+        error_message: str | None = None,
+        credential_infos: list[DescribeUserScramCredentialsCredentialInfo] = ABSENT,
+    ) -> None:
+        self.user = user
+        self.error_code = error_code
+        self.error_message = error_message
+        self.credential_infos = [] if credential_infos is ABSENT else credential_infos
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DescribeUserScramCredentialsResponse(ApiMessage):
     api_key: ClassVar[int] = 50
     name: ClassVar[str] = "DescribeUserScramCredentials"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    results: list[DescribeUserScramCredentialsResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        results: list[DescribeUserScramCredentialsResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

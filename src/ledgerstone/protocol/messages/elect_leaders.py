@@ -3,49 +3,101 @@
 Made from schemas/elect_leaders.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ElectLeadersTopicPartition(Struct):
-    topic: str = ""
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ElectLeadersRequest(ApiMessage):
     api_key: ClassVar[int] = 43
     name: ClassVar[str] = "ElectLeaders"
 
-    election_type: int = 0
-    topic_partitions: list[ElectLeadersTopicPartition] | None = None
-    timeout_ms: int = 60000
+    __slots__ = (
+        "election_type",
+        "topic_partitions",
+        "timeout_ms",
+    )
+
+    def __init__(
+        self,
+        election_type: int = 0,
+        topic_partitions: list[ElectLeadersTopicPartition] | None = None,
+        timeout_ms: int = 60000,
+    ) -> None:
+        self.election_type = election_type
+        self.topic_partitions = topic_partitions
+        self.timeout_ms = timeout_ms
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ElectLeadersPartitionResult(Struct):
-    partition_id: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "partition_id",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        partition_id: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition_id = partition_id
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ElectLeadersReplicaElectionResult(Struct):
-    topic: str = ""
-    partition_result: list[ElectLeadersPartitionResult] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "partition_result",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        partition_result: list[ElectLeadersPartitionResult] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partition_result = [] if partition_result is ABSENT else partition_result
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ElectLeadersResponse(ApiMessage):
     api_key: ClassVar[int] = 43
     name: ClassVar[str] = "ElectLeaders"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    replica_election_results: list[ElectLeadersReplicaElectionResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "replica_election_results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        replica_election_results: list[ElectLeadersReplicaElectionResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.replica_election_results = (
+            [] if replica_election_results is ABSENT else replica_election_results
+        )
 
 
 SCHEMA: Final = """\

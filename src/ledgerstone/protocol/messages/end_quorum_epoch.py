@@ -3,79 +3,177 @@
 Made from schemas/end_quorum_epoch.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochPreferredCandidate(Struct):
-    candidate_id: int = 0
-    candidate_directory_id: bytes = ZERO_UUID
+    __slots__ = (
+        "candidate_id",
+        "candidate_directory_id",
+    )
+
+    def __init__(
+        self,
+        candidate_id: int = 0,
+        candidate_directory_id: bytes = ZERO_UUID,
+    ) -> None:
+        self.candidate_id = candidate_id
+        self.candidate_directory_id = candidate_directory_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochRequestPartition(Struct):
-    partition_index: int = 0
-    leader_id: int = 0
-    leader_epoch: int = 0
-    preferred_successors: list[int] = field(default_factory=list)
-    preferred_candidates: list[EndQuorumEpochPreferredCandidate] = field(default_factory=list)
+    __slots__ = (
+        "partition_index",
+        "leader_id",
+        "leader_epoch",
+        "preferred_successors",
+        "preferred_candidates",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+        preferred_successors: list[int] = ABSENT,
+        preferred_candidates: list[EndQuorumEpochPreferredCandidate] = ABSENT,
+    ) -> None:
+        self.partition_index = partition_index
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.preferred_successors = [] if preferred_successors is ABSENT else preferred_successors
+        self.preferred_candidates = [] if preferred_candidates is ABSENT else preferred_candidates
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochRequestTopic(Struct):
-    topic_name: str = ""
-    partitions: list[EndQuorumEpochRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[EndQuorumEpochRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochLeaderEndpoint(Struct):
-    name: str = ""
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "name",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochRequest(ApiMessage):
     api_key: ClassVar[int] = 54
     name: ClassVar[str] = "EndQuorumEpoch"
 
-    cluster_id: str | None = None
-    topics: list[EndQuorumEpochRequestTopic] = field(default_factory=list)
-    leader_endpoints: list[EndQuorumEpochLeaderEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "cluster_id",
+        "topics",
+        "leader_endpoints",
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        topics: list[EndQuorumEpochRequestTopic] = ABSENT,
+        leader_endpoints: list[EndQuorumEpochLeaderEndpoint] = ABSENT,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.topics = [] if topics is ABSENT else topics
+        self.leader_endpoints = [] if leader_endpoints is ABSENT else leader_endpoints
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochResponsePartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    leader_id: int = 0
-    leader_epoch: int = 0
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "leader_id",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochResponseTopic(Struct):
-    topic_name: str = ""
-    partitions: list[EndQuorumEpochResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[EndQuorumEpochResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochNodeEndpoint(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EndQuorumEpochResponse(ApiMessage):
     api_key: ClassVar[int] = 54
     name: ClassVar[str] = "EndQuorumEpoch"
 
-    error_code: int = 0
-    topics: list[EndQuorumEpochResponseTopic] = field(default_factory=list)
-    node_endpoints: list[EndQuorumEpochNodeEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "error_code",
+        "topics",
+        "node_endpoints",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        topics: list[EndQuorumEpochResponseTopic] = ABSENT,
+        node_endpoints: list[EndQuorumEpochNodeEndpoint] = ABSENT,
+    ) -> None:
+        self.error_code = error_code
+        self.topics = [] if topics is ABSENT else topics
+        self.node_endpoints = [] if node_endpoints is ABSENT else node_endpoints
 
 
 SCHEMA: Final = """\

@@ -3,29 +3,48 @@
 Made from schemas/envelope.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EnvelopeRequest(ApiMessage):
     api_key: ClassVar[int] = 58
     name: ClassVar[str] = "Envelope"
 
-    request_data: bytes = b""
-    request_principal: bytes | None = None
-    client_host_address: bytes = b""
+    __slots__ = (
+        "request_data",
+        "request_principal",
+        "client_host_address",
+    )
+
+    def __init__(
+        self,
+        request_data: bytes = b"",
+        request_principal: bytes | None = None,
+        client_host_address: bytes = b"",
+    ) -> None:
+        self.request_data = request_data
+        self.request_principal = request_principal
+        self.client_host_address = client_host_address
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class EnvelopeResponse(ApiMessage):
     api_key: ClassVar[int] = 58
     name: ClassVar[str] = "Envelope"
 
-    response_data: bytes | None = None
-    error_code: int = 0
+    __slots__ = (
+        "response_data",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        response_data: bytes | None = None,
+        error_code: int = 0,
+    ) -> None:
+        self.response_data = response_data
+        self.error_code = error_code
 
 
 SCHEMA: Final = """\

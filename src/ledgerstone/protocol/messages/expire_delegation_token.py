@@ -3,29 +3,48 @@
 Made from schemas/expire_delegation_token.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ExpireDelegationTokenRequest(ApiMessage):
     api_key: ClassVar[int] = 40
     name: ClassVar[str] = "ExpireDelegationToken"
 
-    hmac: bytes = b""
-    expiry_time_period_ms: int = 0
+    __slots__ = (
+        "hmac",
+        "expiry_time_period_ms",
+    )
+
+    def __init__(
+        self,
+        hmac: bytes = b"",
+        expiry_time_period_ms: int = 0,
+    ) -> None:
+        self.hmac = hmac
+        self.expiry_time_period_ms = expiry_time_period_ms
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ExpireDelegationTokenResponse(ApiMessage):
     api_key: ClassVar[int] = 40
     name: ClassVar[str] = "ExpireDelegationToken"
 
-    error_code: int = 0
-    expiry_timestamp_ms: int = 0
-    throttle_time_ms: int = 0
+    __slots__ = (
+        "error_code",
+        "expiry_timestamp_ms",
+        "throttle_time_ms",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        expiry_timestamp_ms: int = 0,
+        throttle_time_ms: int = 0,
+    ) -> None:
+        self.error_code = error_code
+        self.expiry_timestamp_ms = expiry_timestamp_ms
+        self.throttle_time_ms = throttle_time_ms
 
 
 SCHEMA: Final = """\

@@ -3,128 +3,312 @@
 Made from schemas/fetch.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.pieces import Records
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchReplicaState(Struct):
-    replica_id: int = -1
-    replica_epoch: int = -1
+    __slots__ = (
+        "replica_id",
+        "replica_epoch",
+    )
+
+    def __init__(
+        self,
+        replica_id: int = -1,
+        replica_epoch: int = -1,
+    ) -> None:
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchPartition(Struct):
-    partition: int = 0
-    current_leader_epoch: int = -1
-    fetch_offset: int = 0
-    last_fetched_epoch: int = -1
-    log_start_offset: int = -1
-    partition_max_bytes: int = 0
-    replica_directory_id: bytes = ZERO_UUID
-    high_watermark: int = 9223372036854775807
+    __slots__ = (
+        "partition",
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "partition_max_bytes",
+        "replica_directory_id",
+        "high_watermark",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        current_leader_epoch: int = -1,
+        fetch_offset: int = 0,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+        partition_max_bytes: int = 0,
+        replica_directory_id: bytes = ZERO_UUID,
+        high_watermark: int = 9223372036854775807,
+    ) -> None:
+        self.partition = partition
+        self.current_leader_epoch = current_leader_epoch
+        self.fetch_offset = fetch_offset
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        self.partition_max_bytes = partition_max_bytes
+        self.replica_directory_id = replica_directory_id
+        self.high_watermark = high_watermark
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchTopic(Struct):
-    topic: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[FetchPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[FetchPartition] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchForgottenTopic(Struct):
-    topic: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchRequest(ApiMessage):
     api_key: ClassVar[int] = 1
     name: ClassVar[str] = "Fetch"
 
-    cluster_id: str | None = None
-    replica_id: int = -1
-    replica_state: FetchReplicaState | None = None
-    max_wait_ms: int = 0
-    min_bytes: int = 0
-    max_bytes: int = 2147483647
-    isolation_level: int = 0
-    session_id: int = 0
-    session_epoch: int = -1
-    topics: list[FetchTopic] = field(default_factory=list)
-    forgotten_topics_data: list[FetchForgottenTopic] = field(default_factory=list)
-    rack_id: str = ""
+    __slots__ = (
+        "cluster_id",
+        "replica_id",
+        "replica_state",
+        "max_wait_ms",
+        "min_bytes",
+        "max_bytes",
+        "isolation_level",
+        "session_id",
+        "session_epoch",
+        "topics",
+        "forgotten_topics_data",
+        "rack_id",
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        replica_id: int = -1,
+        replica_state: FetchReplicaState | None = None,
+        max_wait_ms: int = 0,
+        min_bytes: int = 0,
+        max_bytes: int = 2147483647,
+        isolation_level: int = 0,
+        session_id: int = 0,
+        session_epoch: int = -1,
+        topics: list[FetchTopic] = ABSENT,
+        forgotten_topics_data: list[FetchForgottenTopic] = ABSENT,
+        rack_id: str = "",
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.replica_id = replica_id
+        self.replica_state = replica_state
+        self.max_wait_ms = max_wait_ms
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.isolation_level = isolation_level
+        self.session_id = session_id
+        self.session_epoch = session_epoch
+        self.topics = [] if topics is ABSENT else topics
+        self.forgotten_topics_data = (
+            [] if forgotten_topics_data is ABSENT else forgotten_topics_data
+        )
+        self.rack_id = rack_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchDivergingEpoch(Struct):
-    epoch: int = -1
-    end_offset: int = -1
+    __slots__ = (
+        "epoch",
+        "end_offset",
+    )
+
+    def __init__(
+        self,
+        epoch: int = -1,
+        end_offset: int = -1,
+    ) -> None:
+        self.epoch = epoch
+        self.end_offset = end_offset
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchCurrentLeader(Struct):
-    leader_id: int = -1
-    leader_epoch: int = -1
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        leader_id: int = -1,
+        leader_epoch: int = -1,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotId(Struct):
-    end_offset: int = -1
-    epoch: int = -1
+    __slots__ = (
+        "end_offset",
+        "epoch",
+    )
+
+    def __init__(
+        self,
+        end_offset: int = -1,
+        epoch: int = -1,
+    ) -> None:
+        self.end_offset = end_offset
+        self.epoch = epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchAbortedTransaction(Struct):
-    producer_id: int = 0
-    first_offset: int = 0
+    __slots__ = (
+        "producer_id",
+        "first_offset",
+    )
+
+    def __init__(
+        self,
+        producer_id: int = 0,
+        first_offset: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.first_offset = first_offset
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchPartitionResponse(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    high_watermark: int = 0
-    last_stable_offset: int = -1
-    log_start_offset: int = -1
-    diverging_epoch: FetchDivergingEpoch | None = None
-    current_leader: FetchCurrentLeader | None = None
-    snapshot_id: FetchSnapshotId | None = None
-    aborted_transactions: list[FetchAbortedTransaction] | None = None
-    preferred_read_replica: int = -1
-    records: Records = None
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "diverging_epoch",
+        "current_leader",
+        "snapshot_id",
+        "aborted_transactions",
+        "preferred_read_replica",
+        "records",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        high_watermark: int = 0,
+        last_stable_offset: int = -1,
+        log_start_offset: int = -1,
+        diverging_epoch: FetchDivergingEpoch | None = None,
+        current_leader: FetchCurrentLeader | None = None,
+        snapshot_id: FetchSnapshotId | None = None,
+        aborted_transactions: list[FetchAbortedTransaction] | None = None,
+        preferred_read_replica: int = -1,
+        records: Records = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.diverging_epoch = diverging_epoch
+        self.current_leader = current_leader
+        self.snapshot_id = snapshot_id
+        self.aborted_transactions = aborted_transactions
+        self.preferred_read_replica = preferred_read_replica
+        self.records = records
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchTopicResponse(Struct):
-    topic: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[FetchPartitionResponse] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[FetchPartitionResponse] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchNodeEndpoint(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    rack: str | None = None
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+        "rack",
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        rack: str | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchResponse(ApiMessage):
     api_key: ClassVar[int] = 1
     name: ClassVar[str] = "Fetch"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    session_id: int = 0
-    responses: list[FetchTopicResponse] = field(default_factory=list)
-    node_endpoints: list[FetchNodeEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "session_id",
+        "responses",
+        "node_endpoints",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        session_id: int = 0,
+        responses: list[FetchTopicResponse] = ABSENT,
+        node_endpoints: list[FetchNodeEndpoint] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.session_id = session_id
+        self.responses = [] if responses is ABSENT else responses
+        self.node_endpoints = [] if node_endpoints is ABSENT else node_endpoints
 
 
 SCHEMA: Final = """\

@@ -3,84 +3,190 @@
 Made from schemas/fetch_snapshot.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.pieces import Records
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotSnapshotId(Struct):
-    end_offset: int = 0
-    epoch: int = 0
+    __slots__ = (
+        "end_offset",
+        "epoch",
+    )
+
+    def __init__(
+        self,
+        end_offset: int = 0,
+        epoch: int = 0,
+    ) -> None:
+        self.end_offset = end_offset
+        self.epoch = epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotRequestPartition(Struct):
-    partition: int = 0
-    current_leader_epoch: int = 0
-    snapshot_id: FetchSnapshotSnapshotId = field(default_factory=FetchSnapshotSnapshotId)
-    position: int = 0
-    replica_directory_id: bytes = ZERO_UUID
+    __slots__ = (
+        "partition",
+        "current_leader_epoch",
+        "snapshot_id",
+        "position",
+        "replica_directory_id",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        current_leader_epoch: int = 0,
+        snapshot_id: FetchSnapshotSnapshotId = ABSENT,
+        position: int = 0,
+        replica_directory_id: bytes = ZERO_UUID,
+    ) -> None:
+        self.partition = partition
+        self.current_leader_epoch = current_leader_epoch
+        self.snapshot_id = FetchSnapshotSnapshotId() if snapshot_id is ABSENT else snapshot_id
+        self.position = position
+        self.replica_directory_id = replica_directory_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotRequestTopic(Struct):
-    name: str = ""
-    partitions: list[FetchSnapshotRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[FetchSnapshotRequestPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotRequest(ApiMessage):
     api_key: ClassVar[int] = 59
     name: ClassVar[str] = "FetchSnapshot"
 
-    cluster_id: str | None = None
-    replica_id: int = -1
-    max_bytes: int = 2147483647
-    topics: list[FetchSnapshotRequestTopic] = field(default_factory=list)
+    __slots__ = (
+        "cluster_id",
+        "replica_id",
+        "max_bytes",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        replica_id: int = -1,
+        max_bytes: int = 2147483647,
+        topics: list[FetchSnapshotRequestTopic] = ABSENT,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.replica_id = replica_id
+        self.max_bytes = max_bytes
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotCurrentLeader(Struct):
-    leader_id: int = 0
-    leader_epoch: int = 0
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotResponsePartition(Struct):
-    index: int = 0
-    error_code: int = 0
-    snapshot_id: FetchSnapshotSnapshotId = field(default_factory=FetchSnapshotSnapshotId)
-    current_leader: FetchSnapshotCurrentLeader | None = None
-    size: int = 0
-    position: int = 0
-    unaligned_records: Records = None
+    __slots__ = (
+        "index",
+        "error_code",
+        "snapshot_id",
+        "current_leader",
+        "size",
+        "position",
+        "unaligned_records",
+    )
+
+    def __init__(
+        self,
+        index: int = 0,
+        error_code: int = 0,
+        snapshot_id: FetchSnapshotSnapshotId = ABSENT,
+        current_leader: FetchSnapshotCurrentLeader | None = None,
+        size: int = 0,
+        position: int = 0,
+        unaligned_records: Records = None,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.snapshot_id = FetchSnapshotSnapshotId() if snapshot_id is ABSENT else snapshot_id
+        self.current_leader = current_leader
+        self.size = size
+        self.position = position
+        self.unaligned_records = unaligned_records
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotResponseTopic(Struct):
-    name: str = ""
-    partitions: list[FetchSnapshotResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[FetchSnapshotResponsePartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotNodeEndpoint(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FetchSnapshotResponse(ApiMessage):
     api_key: ClassVar[int] = 59
     name: ClassVar[str] = "FetchSnapshot"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    topics: list[FetchSnapshotResponseTopic] = field(default_factory=list)
-    node_endpoints: list[FetchSnapshotNodeEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "topics",
+        "node_endpoints",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        topics: list[FetchSnapshotResponseTopic] = ABSENT,
+        node_endpoints: list[FetchSnapshotNodeEndpoint] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.topics = [] if topics is ABSENT else topics
+        self.node_endpoints = [] if node_endpoints is ABSENT else node_endpoints
 
 
 SCHEMA: Final = """\

@@ -3,44 +3,90 @@
 Made from schemas/find_coordinator.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FindCoordinatorRequest(ApiMessage):
     api_key: ClassVar[int] = 10
     name: ClassVar[str] = "FindCoordinator"
 
-    key: str = ""
-    key_type: int = 0
-    coordinator_keys: list[str] = field(default_factory=list)
+    __slots__ = (
+        "key",
+        "key_type",
+        "coordinator_keys",
+    )
+
+    def __init__(
+        self,
+        key: str = "",
+        key_type: int = 0,
+        coordinator_keys: list[str] = ABSENT,
+    ) -> None:
+        self.key = key
+        self.key_type = key_type
+        self.coordinator_keys = [] if coordinator_keys is ABSENT else coordinator_keys
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FindCoordinatorCoordinator(Struct):
-    key: str = ""
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "key",
+        "node_id",
+        "host",
+        "port",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        key: str = "",
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.key = key
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class FindCoordinatorResponse(ApiMessage):
     api_key: ClassVar[int] = 10
     name: ClassVar[str] = "FindCoordinator"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    coordinators: list[FindCoordinatorCoordinator] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "node_id",
+        "host",
+        "port",
+        "coordinators",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        coordinators: list[FindCoordinatorCoordinator] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.coordinators = [] if coordinators is ABSENT else coordinators
 
 
 SCHEMA: Final = """\

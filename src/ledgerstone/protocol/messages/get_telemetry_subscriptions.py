@@ -3,34 +3,63 @@
 Made from schemas/get_telemetry_subscriptions.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class GetTelemetrySubscriptionsRequest(ApiMessage):
     api_key: ClassVar[int] = 71
     name: ClassVar[str] = "GetTelemetrySubscriptions"
 
-    client_instance_id: bytes = ZERO_UUID
+    __slots__ = ("client_instance_id",)
+
+    def __init__(
+        self,
+        client_instance_id: bytes = ZERO_UUID,
+    ) -> None:
+        self.client_instance_id = client_instance_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class GetTelemetrySubscriptionsResponse(ApiMessage):
     api_key: ClassVar[int] = 71
     name: ClassVar[str] = "GetTelemetrySubscriptions"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    client_instance_id: bytes = ZERO_UUID
-    subscription_id: int = 0
-    accepted_compression_types: list[int] = field(default_factory=list)
-    push_interval_ms: int = 0
-    telemetry_max_bytes: int = 0
-    delta_temporality: bool = False
-    requested_metrics: list[str] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "client_instance_id",
+        "subscription_id",
+        "accepted_compression_types",
+        "push_interval_ms",
+        "telemetry_max_bytes",
+        "delta_temporality",
+        "requested_metrics",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        client_instance_id: bytes = ZERO_UUID,
+        subscription_id: int = 0,
+        accepted_compression_types: list[int] = ABSENT,
+        push_interval_ms: int = 0,
+        telemetry_max_bytes: int = 0,
+        delta_temporality: bool = False,
+        requested_metrics: list[str] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.client_instance_id = client_instance_id
+        self.subscription_id = subscription_id
+        self.accepted_compression_types = (
+            [] if accepted_compression_types is ABSENT else accepted_compression_types
+        )
+        self.push_interval_ms = push_interval_ms
+        self.telemetry_max_bytes = telemetry_max_bytes
+        self.delta_temporality = delta_temporality
+        self.requested_metrics = [] if requested_metrics is ABSENT else requested_metrics
 
 
 SCHEMA: Final = """\

@@ -3,322 +3,729 @@
 Made from schemas/group_records.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import ZERO_UUID, Message, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, Message, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitKey(Message):
-    group: str = ""
-    topic: str = ""
-    partition: int = 0
+    __slots__ = (
+        "group",
+        "topic",
+        "partition",
+    )
+
+    def __init__(
+        self,
+        group: str = "",
+        topic: str = "",
+        partition: int = 0,
+    ) -> None:
+        self.group = group
+        self.topic = topic
+        self.partition = partition
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitValue(Message):
-    offset: int = 0
-    leader_epoch: int = -1
-    metadata: str = ""
-    commit_timestamp: int = 0
-    expire_timestamp: int = -1
+    __slots__ = (
+        "offset",
+        "leader_epoch",
+        "metadata",
+        "commit_timestamp",
+        "expire_timestamp",
+    )
+
+    def __init__(
+        self,
+        offset: int = 0,
+        leader_epoch: int = -1,
+        metadata: str = "",
+        commit_timestamp: int = 0,
+        expire_timestamp: int = -1,
+    ) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_timestamp = commit_timestamp
+        self.expire_timestamp = expire_timestamp
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class GroupMetadataKey(Message):
-    group: str = ""
+    __slots__ = ("group",)
+
+    def __init__(
+        self,
+        group: str = "",
+    ) -> None:
+        self.group = group
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class GroupMetadataMember(Struct):
-    member_id: str = ""
-    group_instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    rebalance_timeout: int = -1
-    session_timeout: int = 0
-    subscription: bytes = b""
-    assignment: bytes = b""
+    __slots__ = (
+        "member_id",
+        "group_instance_id",
+        "client_id",
+        "client_host",
+        "rebalance_timeout",
+        "session_timeout",
+        "subscription",
+        "assignment",
+    )
+
+    def __init__(
+        self,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        rebalance_timeout: int = -1,
+        session_timeout: int = 0,
+        subscription: bytes = b"",
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout = rebalance_timeout
+        self.session_timeout = session_timeout
+        self.subscription = subscription
+        self.assignment = assignment
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class GroupMetadataValue(Message):
-    protocol_type: str = ""
-    generation: int = 0
-    protocol: str | None = None
-    leader: str | None = None
-    current_state_timestamp: int = -1
-    members: list[GroupMetadataMember] = field(default_factory=list)
+    __slots__ = (
+        "protocol_type",
+        "generation",
+        "protocol",
+        "leader",
+        "current_state_timestamp",
+        "members",
+    )
+
+    def __init__(
+        self,
+        protocol_type: str = "",
+        generation: int = 0,
+        protocol: str | None = None,
+        leader: str | None = None,
+        current_state_timestamp: int = -1,
+        members: list[GroupMetadataMember] = ABSENT,
+    ) -> None:
+        self.protocol_type = protocol_type
+        self.generation = generation
+        self.protocol = protocol
+        self.leader = leader
+        self.current_state_timestamp = current_state_timestamp
+        self.members = [] if members is ABSENT else members
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMetadataValue(Message):
-    epoch: int = 0
+    __slots__ = ("epoch",)
+
+    def __init__(
+        self,
+        epoch: int = 0,
+    ) -> None:
+        self.epoch = epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupPartitionMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupPartitionMetadataPartitionMetadata(Struct):
-    partition: int = 0
-    racks: list[str] = field(default_factory=list)
+    __slots__ = (
+        "partition",
+        "racks",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        racks: list[str] = ABSENT,
+    ) -> None:
+        self.partition = partition
+        self.racks = [] if racks is ABSENT else racks
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupPartitionMetadataTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    topic_name: str = ""
-    num_partitions: int = 0
-    partition_metadata: list[ConsumerGroupPartitionMetadataPartitionMetadata] = field(
-        default_factory=list
+    __slots__ = (
+        "topic_id",
+        "topic_name",
+        "num_partitions",
+        "partition_metadata",
     )
 
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        topic_name: str = "",
+        num_partitions: int = 0,
+        partition_metadata: list[ConsumerGroupPartitionMetadataPartitionMetadata] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.num_partitions = num_partitions
+        self.partition_metadata = [] if partition_metadata is ABSENT else partition_metadata
 
-@dataclass(slots=True, eq=False, repr=False)
+
 class ConsumerGroupPartitionMetadataValue(Message):
-    topics: list[ConsumerGroupPartitionMetadataTopic] = field(default_factory=list)
+    __slots__ = ("topics",)
+
+    def __init__(
+        self,
+        topics: list[ConsumerGroupPartitionMetadataTopic] = ABSENT,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMemberMetadataKey(Message):
-    group_id: str = ""
-    member_id: str = ""
+    __slots__ = (
+        "group_id",
+        "member_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ClassicMemberProtocol(Struct):
-    name: str = ""
-    metadata: bytes = b""
+    __slots__ = (
+        "name",
+        "metadata",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        metadata: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.metadata = metadata
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ClassicMemberMetadata(Struct):
-    session_timeout_ms: int = 0
-    supported_protocols: list[ClassicMemberProtocol] = field(default_factory=list)
+    __slots__ = (
+        "session_timeout_ms",
+        "supported_protocols",
+    )
+
+    def __init__(
+        self,
+        session_timeout_ms: int = 0,
+        supported_protocols: list[ClassicMemberProtocol] = ABSENT,
+    ) -> None:
+        self.session_timeout_ms = session_timeout_ms
+        self.supported_protocols = [] if supported_protocols is ABSENT else supported_protocols
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupMemberMetadataValue(Message):
-    instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: list[str] = field(default_factory=list)
-    subscribed_topic_regex: str | None = None
-    rebalance_timeout_ms: int = -1
-    server_assignor: str | None = None
-    classic_member_metadata: ClassicMemberMetadata | None = None
+    __slots__ = (
+        "instance_id",
+        "rack_id",
+        "client_id",
+        "client_host",
+        "subscribed_topic_names",
+        "subscribed_topic_regex",
+        "rebalance_timeout_ms",
+        "server_assignor",
+        "classic_member_metadata",
+    )
+
+    def __init__(
+        self,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = ABSENT,
+        subscribed_topic_regex: str | None = None,
+        rebalance_timeout_ms: int = -1,
+        server_assignor: str | None = None,
+        classic_member_metadata: ClassicMemberMetadata | None = None,
+    ) -> None:
+        self.instance_id = instance_id
+        self.rack_id = rack_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names = (
+            [] if subscribed_topic_names is ABSENT else subscribed_topic_names
+        )
+        self.subscribed_topic_regex = subscribed_topic_regex
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.server_assignor = server_assignor
+        self.classic_member_metadata = classic_member_metadata
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    assignment_epoch: int = 0
+    __slots__ = ("assignment_epoch",)
+
+    def __init__(
+        self,
+        assignment_epoch: int = 0,
+    ) -> None:
+        self.assignment_epoch = assignment_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    group_id: str = ""
-    member_id: str = ""
+    __slots__ = (
+        "group_id",
+        "member_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMemberTopicPartition(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    topic_partitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition] = field(
-        default_factory=list
-    )
+    __slots__ = ("topic_partitions",)
+
+    def __init__(
+        self,
+        topic_partitions: list[ConsumerGroupTargetAssignmentMemberTopicPartition] = ABSENT,
+    ) -> None:
+        self.topic_partitions = [] if topic_partitions is ABSENT else topic_partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    group_id: str = ""
-    member_id: str = ""
+    __slots__ = (
+        "group_id",
+        "member_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupCurrentMemberAssignmentAssignedPartition(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupCurrentMemberAssignmentPartitionsPendingRevocation(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
-    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentAssignedPartition] = field(
-        default_factory=list
+    __slots__ = (
+        "member_epoch",
+        "previous_member_epoch",
+        "state",
+        "assigned_partitions",
+        "partitions_pending_revocation",
     )
-    partitions_pending_revocation: list[
-        ConsumerGroupCurrentMemberAssignmentPartitionsPendingRevocation
-    ] = field(default_factory=list)
+
+    def __init__(
+        self,
+        member_epoch: int = 0,
+        previous_member_epoch: int = 0,
+        state: int = 0,
+        assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentAssignedPartition] = ABSENT,
+        partitions_pending_revocation: list[
+            ConsumerGroupCurrentMemberAssignmentPartitionsPendingRevocation
+        ] = ABSENT,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.previous_member_epoch = previous_member_epoch
+        self.state = state
+        self.assigned_partitions = [] if assigned_partitions is ABSENT else assigned_partitions
+        self.partitions_pending_revocation = (
+            [] if partitions_pending_revocation is ABSENT else partitions_pending_revocation
+        )
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupPartitionMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupPartitionMetadataPartitionMetadata(Struct):
-    partition: int = 0
-    racks: list[str] = field(default_factory=list)
+    __slots__ = (
+        "partition",
+        "racks",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        racks: list[str] = ABSENT,
+    ) -> None:
+        self.partition = partition
+        self.racks = [] if racks is ABSENT else racks
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupPartitionMetadataTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    topic_name: str = ""
-    num_partitions: int = 0
-    partition_metadata: list[ShareGroupPartitionMetadataPartitionMetadata] = field(
-        default_factory=list
+    __slots__ = (
+        "topic_id",
+        "topic_name",
+        "num_partitions",
+        "partition_metadata",
     )
 
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        topic_name: str = "",
+        num_partitions: int = 0,
+        partition_metadata: list[ShareGroupPartitionMetadataPartitionMetadata] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.num_partitions = num_partitions
+        self.partition_metadata = [] if partition_metadata is ABSENT else partition_metadata
 
-@dataclass(slots=True, eq=False, repr=False)
+
 class ShareGroupPartitionMetadataValue(Message):
-    topics: list[ShareGroupPartitionMetadataTopic] = field(default_factory=list)
+    __slots__ = ("topics",)
+
+    def __init__(
+        self,
+        topics: list[ShareGroupPartitionMetadataTopic] = ABSENT,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMemberMetadataKey(Message):
-    group_id: str = ""
-    member_id: str = ""
+    __slots__ = (
+        "group_id",
+        "member_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMemberMetadataValue(Message):
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: list[str] = field(default_factory=list)
+    __slots__ = (
+        "rack_id",
+        "client_id",
+        "client_host",
+        "subscribed_topic_names",
+    )
+
+    def __init__(
+        self,
+        rack_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = ABSENT,
+    ) -> None:
+        self.rack_id = rack_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names = (
+            [] if subscribed_topic_names is ABSENT else subscribed_topic_names
+        )
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupMetadataValue(Message):
-    epoch: int = 0
+    __slots__ = ("epoch",)
+
+    def __init__(
+        self,
+        epoch: int = 0,
+    ) -> None:
+        self.epoch = epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMetadataValue(Message):
-    assignment_epoch: int = 0
+    __slots__ = ("assignment_epoch",)
+
+    def __init__(
+        self,
+        assignment_epoch: int = 0,
+    ) -> None:
+        self.assignment_epoch = assignment_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMemberKey(Message):
-    group_id: str = ""
-    member_id: str = ""
+    __slots__ = (
+        "group_id",
+        "member_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMemberTopicPartition(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupTargetAssignmentMemberValue(Message):
-    topic_partitions: list[ShareGroupTargetAssignmentMemberTopicPartition] = field(
-        default_factory=list
-    )
+    __slots__ = ("topic_partitions",)
+
+    def __init__(
+        self,
+        topic_partitions: list[ShareGroupTargetAssignmentMemberTopicPartition] = ABSENT,
+    ) -> None:
+        self.topic_partitions = [] if topic_partitions is ABSENT else topic_partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupCurrentMemberAssignmentKey(Message):
-    group_id: str = ""
-    member_id: str = ""
+    __slots__ = (
+        "group_id",
+        "member_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupCurrentMemberAssignmentAssignedPartition(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupCurrentMemberAssignmentValue(Message):
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
-    assigned_partitions: list[ShareGroupCurrentMemberAssignmentAssignedPartition] = field(
-        default_factory=list
+    __slots__ = (
+        "member_epoch",
+        "previous_member_epoch",
+        "state",
+        "assigned_partitions",
     )
 
+    def __init__(
+        self,
+        member_epoch: int = 0,
+        previous_member_epoch: int = 0,
+        state: int = 0,
+        assigned_partitions: list[ShareGroupCurrentMemberAssignmentAssignedPartition] = ABSENT,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.previous_member_epoch = previous_member_epoch
+        self.state = state
+        self.assigned_partitions = [] if assigned_partitions is ABSENT else assigned_partitions
 
-@dataclass(slots=True, eq=False, repr=False)
+
 class ShareGroupStatePartitionMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupStatePartitionMetadataInitializedTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    topic_name: str = ""
-    partitions: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "topic_name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        topic_name: str = "",
+        partitions: list[int] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupStatePartitionMetadataDeletingTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    topic_name: str = ""
+    __slots__ = (
+        "topic_id",
+        "topic_name",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        topic_name: str = "",
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareGroupStatePartitionMetadataValue(Message):
-    initialized_topics: list[ShareGroupStatePartitionMetadataInitializedTopic] = field(
-        default_factory=list
-    )
-    deleting_topics: list[ShareGroupStatePartitionMetadataDeletingTopic] = field(
-        default_factory=list
+    __slots__ = (
+        "initialized_topics",
+        "deleting_topics",
     )
 
+    def __init__(
+        self,
+        initialized_topics: list[ShareGroupStatePartitionMetadataInitializedTopic] = ABSENT,
+        deleting_topics: list[ShareGroupStatePartitionMetadataDeletingTopic] = ABSENT,
+    ) -> None:
+        self.initialized_topics = [] if initialized_topics is ABSENT else initialized_topics
+        self.deleting_topics = [] if deleting_topics is ABSENT else deleting_topics
 
-@dataclass(slots=True, eq=False, repr=False)
+
 class ConsumerGroupRegularExpressionKey(Message):
-    group_id: str = ""
-    regular_expression: str = ""
+    __slots__ = (
+        "group_id",
+        "regular_expression",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        regular_expression: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.regular_expression = regular_expression
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ConsumerGroupRegularExpressionValue(Message):
-    topics: list[str] = field(default_factory=list)
-    version: int = 0
-    timestamp: int = 0
+    __slots__ = (
+        "topics",
+        "version",
+        "timestamp",
+    )
+
+    def __init__(
+        self,
+        topics: list[str] = ABSENT,
+        version: int = 0,
+        timestamp: int = 0,
+    ) -> None:
+        self.topics = [] if topics is ABSENT else topics
+        self.version = version
+        self.timestamp = timestamp
 
 
 SCHEMA: Final = """\

@@ -3,30 +3,51 @@
 Made from schemas/heartbeat.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class HeartbeatRequest(ApiMessage):
     api_key: ClassVar[int] = 12
     name: ClassVar[str] = "Heartbeat"
 
-    group_id: str = ""
-    generation_id: int = 0
-    member_id: str = ""
-    group_instance_id: str | None = None
+    __slots__ = (
+        "group_id",
+        "generation_id",
+        "member_id",
+        "group_instance_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        generation_id: int = 0,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.generation_id = generation_id
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class HeartbeatResponse(ApiMessage):
     api_key: ClassVar[int] = 12
     name: ClassVar[str] = "Heartbeat"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
 
 
 SCHEMA: Final = """\

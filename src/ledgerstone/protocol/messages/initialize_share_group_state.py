@@ -3,53 +3,106 @@
 Made from schemas/initialize_share_group_state.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateRequestPartition(Struct):
-    partition: int = 0
-    state_epoch: int = 0
-    start_offset: int = 0
+    __slots__ = (
+        "partition",
+        "state_epoch",
+        "start_offset",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        state_epoch: int = 0,
+        start_offset: int = 0,
+    ) -> None:
+        self.partition = partition
+        self.state_epoch = state_epoch
+        self.start_offset = start_offset
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[InitializeShareGroupStateRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[InitializeShareGroupStateRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateRequest(ApiMessage):
     api_key: ClassVar[int] = 83
     name: ClassVar[str] = "InitializeShareGroupState"
 
-    group_id: str = ""
-    topics: list[InitializeShareGroupStateTopic] = field(default_factory=list)
+    __slots__ = (
+        "group_id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[InitializeShareGroupStateTopic] = ABSENT,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateResponsePartition(Struct):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "partition",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateResult(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[InitializeShareGroupStateResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[InitializeShareGroupStateResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class InitializeShareGroupStateResponse(ApiMessage):
     api_key: ClassVar[int] = 83
     name: ClassVar[str] = "InitializeShareGroupState"
 
-    results: list[InitializeShareGroupStateResult] = field(default_factory=list)
+    __slots__ = ("results",)
+
+    def __init__(
+        self,
+        results: list[InitializeShareGroupStateResult] = ABSENT,
+    ) -> None:
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

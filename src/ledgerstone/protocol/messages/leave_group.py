@@ -3,44 +3,87 @@
 Made from schemas/leave_group.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class LeaveGroupRequestMember(Struct):
-    member_id: str = ""
-    group_instance_id: str | None = None
-    reason: str | None = None
+    __slots__ = (
+        "member_id",
+        "group_instance_id",
+        "reason",
+    )
+
+    def __init__(
+        self,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.reason = reason
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class LeaveGroupRequest(ApiMessage):
     api_key: ClassVar[int] = 13
     name: ClassVar[str] = "LeaveGroup"
 
-    group_id: str = ""
-    member_id: str = ""
-    members: list[LeaveGroupRequestMember] = field(default_factory=list)
+    __slots__ = (
+        "group_id",
+        "member_id",
+        "members",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+        members: list[LeaveGroupRequestMember] = ABSENT,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.members = [] if members is ABSENT else members
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class LeaveGroupResponseMember(Struct):
-    member_id: str = ""
-    group_instance_id: str | None = None
-    error_code: int = 0
+    __slots__ = (
+        "member_id",
+        "group_instance_id",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        error_code: int = 0,
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class LeaveGroupResponse(ApiMessage):
     api_key: ClassVar[int] = 13
     name: ClassVar[str] = "LeaveGroup"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    members: list[LeaveGroupResponseMember] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "members",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        members: list[LeaveGroupResponseMember] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.members = [] if members is ABSENT else members
 
 
 SCHEMA: Final = """\

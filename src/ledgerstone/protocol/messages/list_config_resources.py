@@ -3,34 +3,58 @@
 Made from schemas/list_config_resources.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListConfigResourcesRequest(ApiMessage):
     api_key: ClassVar[int] = 74
     name: ClassVar[str] = "ListConfigResources"
 
-    resource_types: list[int] = field(default_factory=list)
+    __slots__ = ("resource_types",)
+
+    def __init__(
+        self,
+        resource_types: list[int] = ABSENT,
+    ) -> None:
+        self.resource_types = [] if resource_types is ABSENT else resource_types
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListConfigResourcesConfigResource(Struct):
-    resource_name: str = ""
-    resource_type: int = 16
+    __slots__ = (
+        "resource_name",
+        "resource_type",
+    )
+
+    def __init__(
+        self,
+        resource_name: str = "",
+        resource_type: int = 16,
+    ) -> None:
+        self.resource_name = resource_name
+        self.resource_type = resource_type
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListConfigResourcesResponse(ApiMessage):
     api_key: ClassVar[int] = 74
     name: ClassVar[str] = "ListConfigResources"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    config_resources: list[ListConfigResourcesConfigResource] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "config_resources",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        config_resources: list[ListConfigResourcesConfigResource] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.config_resources = [] if config_resources is ABSENT else config_resources
 
 
 SCHEMA: Final = """\

@@ -3,58 +3,123 @@
 Made from schemas/list_offsets.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsRequestPartition(Struct):
-    partition_index: int = 0
-    current_leader_epoch: int = -1
-    timestamp: int = 0
+    __slots__ = (
+        "partition_index",
+        "current_leader_epoch",
+        "timestamp",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        current_leader_epoch: int = -1,
+        timestamp: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.current_leader_epoch = current_leader_epoch
+        self.timestamp = timestamp
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsRequestTopic(Struct):
-    name: str = ""
-    partitions: list[ListOffsetsRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[ListOffsetsRequestPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsRequest(ApiMessage):
     api_key: ClassVar[int] = 2
     name: ClassVar[str] = "ListOffsets"
 
-    replica_id: int = 0
-    isolation_level: int = 0
-    topics: list[ListOffsetsRequestTopic] = field(default_factory=list)
-    timeout_ms: int = 0
+    __slots__ = (
+        "replica_id",
+        "isolation_level",
+        "topics",
+        "timeout_ms",
+    )
+
+    def __init__(
+        self,
+        replica_id: int = 0,
+        isolation_level: int = 0,
+        topics: list[ListOffsetsRequestTopic] = ABSENT,
+        timeout_ms: int = 0,
+    ) -> None:
+        self.replica_id = replica_id
+        self.isolation_level = isolation_level
+        self.topics = [] if topics is ABSENT else topics
+        self.timeout_ms = timeout_ms
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsResponsePartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    timestamp: int = -1
-    offset: int = -1
-    leader_epoch: int = -1
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "timestamp",
+        "offset",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        timestamp: int = -1,
+        offset: int = -1,
+        leader_epoch: int = -1,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.timestamp = timestamp
+        self.offset = offset
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsResponseTopic(Struct):
-    name: str = ""
-    partitions: list[ListOffsetsResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[ListOffsetsResponsePartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ListOffsetsResponse(ApiMessage):
     api_key: ClassVar[int] = 2
     name: ClassVar[str] = "ListOffsets"
 
-    throttle_time_ms: int = 0
-    topics: list[ListOffsetsResponseTopic] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[ListOffsetsResponseTopic] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is ABSENT else topics
 
 
 SCHEMA: Final = """\

@@ -3,60 +3,129 @@
 Made from schemas/offset_commit.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitRequestPartition(Struct):
-    partition_index: int = 0
-    committed_offset: int = 0
-    committed_leader_epoch: int = -1
-    committed_metadata: str | None = None
+    __slots__ = (
+        "partition_index",
+        "committed_offset",
+        "committed_leader_epoch",
+        "committed_metadata",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        committed_offset: int = 0,
+        committed_leader_epoch: int = -1,
+        committed_metadata: str | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.committed_offset = committed_offset
+        self.committed_leader_epoch = committed_leader_epoch
+        self.committed_metadata = committed_metadata
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitRequestTopic(Struct):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[OffsetCommitRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetCommitRequestPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitRequest(ApiMessage):
     api_key: ClassVar[int] = 8
     name: ClassVar[str] = "OffsetCommit"
 
-    group_id: str = ""
-    generation_id_or_member_epoch: int = -1
-    member_id: str = ""
-    retention_time_ms: int = -1
-    group_instance_id: str | None = None
-    topics: list[OffsetCommitRequestTopic] = field(default_factory=list)
+    __slots__ = (
+        "group_id",
+        "generation_id_or_member_epoch",
+        "member_id",
+        "retention_time_ms",
+        "group_instance_id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        generation_id_or_member_epoch: int = -1,
+        member_id: str = "",
+        retention_time_ms: int = -1,
+        group_instance_id: str | None = None,
+        topics: list[OffsetCommitRequestTopic] = ABSENT,
+    ) -> None:
+        self.group_id = group_id
+        self.generation_id_or_member_epoch = generation_id_or_member_epoch
+        self.member_id = member_id
+        self.retention_time_ms = retention_time_ms
+        self.group_instance_id = group_instance_id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitResponsePartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitResponseTopic(Struct):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[OffsetCommitResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetCommitResponsePartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetCommitResponse(ApiMessage):
     api_key: ClassVar[int] = 8
     name: ClassVar[str] = "OffsetCommit"
 
-    throttle_time_ms: int = 0
-    topics: list[OffsetCommitResponseTopic] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetCommitResponseTopic] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is ABSENT else topics
 
 
 SCHEMA: Final = """\

@@ -3,91 +3,210 @@
 Made from schemas/offset_fetch.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchRequestTopic(Struct):
-    name: str = ""
-    partition_indexes: list[int] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partition_indexes",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partition_indexes: list[int] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partition_indexes = [] if partition_indexes is ABSENT else partition_indexes
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchRequestGroupTopic(Struct):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partition_indexes: list[int] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "topic_id",
+        "partition_indexes",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partition_indexes: list[int] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partition_indexes = [] if partition_indexes is ABSENT else partition_indexes
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchRequestGroup(Struct):
-    group_id: str = ""
-    member_id: str | None = None
-    member_epoch: int = -1
-    topics: list[OffsetFetchRequestGroupTopic] | None = None
+    __slots__ = (
+        "group_id",
+        "member_id",
+        "member_epoch",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str | None = None,
+        member_epoch: int = -1,
+        topics: list[OffsetFetchRequestGroupTopic] | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.member_epoch = member_epoch
+        self.topics = topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchRequest(ApiMessage):
     api_key: ClassVar[int] = 9
     name: ClassVar[str] = "OffsetFetch"
 
-    group_id: str = ""
-    topics: list[OffsetFetchRequestTopic] | None = None
-    groups: list[OffsetFetchRequestGroup] = field(default_factory=list)
-    require_stable: bool = False
+    __slots__ = (
+        "group_id",
+        "topics",
+        "groups",
+        "require_stable",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[OffsetFetchRequestTopic] | None = None,
+        groups: list[OffsetFetchRequestGroup] = ABSENT,
+        require_stable: bool = False,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = topics
+        self.groups = [] if groups is ABSENT else groups
+        self.require_stable = require_stable
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchPartition(Struct):
-    partition_index: int = 0
-    committed_offset: int = 0
-    committed_leader_epoch: int = -1
-    metadata: str | None = None
-    error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "committed_offset",
+        "committed_leader_epoch",
+        "metadata",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        committed_offset: int = 0,
+        committed_leader_epoch: int = -1,
+        metadata: str | None = None,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.committed_offset = committed_offset
+        self.committed_leader_epoch = committed_leader_epoch
+        self.metadata = metadata
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchResponseTopic(Struct):
-    name: str = ""
-    partitions: list[OffsetFetchPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[OffsetFetchPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchGroupPartition(Struct):
-    partition_index: int = 0
-    committed_offset: int = 0
-    committed_leader_epoch: int = -1
-    metadata: str | None = None
-    error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "committed_offset",
+        "committed_leader_epoch",
+        "metadata",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        committed_offset: int = 0,
+        committed_leader_epoch: int = -1,
+        metadata: str | None = None,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.committed_offset = committed_offset
+        self.committed_leader_epoch = committed_leader_epoch
+        self.metadata = metadata
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchResponseGroupTopic(Struct):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[OffsetFetchGroupPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetFetchGroupPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchResponseGroup(Struct):
-    group_id: str = ""
-    topics: list[OffsetFetchResponseGroupTopic] = field(default_factory=list)
-    error_code: int = 0
+    __slots__ = (
+        "group_id",
+        "topics",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[OffsetFetchResponseGroupTopic] = ABSENT,
+        error_code: int = 0,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is ABSENT else topics
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetFetchResponse(ApiMessage):
     api_key: ClassVar[int] = 9
     name: ClassVar[str] = "OffsetFetch"
 
-    throttle_time_ms: int = 0
-    topics: list[OffsetFetchResponseTopic] = field(default_factory=list)
-    error_code: int = 0
-    groups: list[OffsetFetchResponseGroup] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+        "error_code",
+        "groups",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetFetchResponseTopic] = ABSENT,
+        error_code: int = 0,
+        groups: list[OffsetFetchResponseGroup] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is ABSENT else topics
+        self.error_code = error_code
+        self.groups = [] if groups is ABSENT else groups
 
 
 SCHEMA: Final = """\

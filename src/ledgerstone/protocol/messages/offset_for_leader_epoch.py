@@ -3,55 +3,114 @@
 Made from schemas/offset_for_leader_epoch.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochRequestPartition(Struct):
-    partition: int = 0
-    current_leader_epoch: int = -1
-    leader_epoch: int = 0
+    __slots__ = (
+        "partition",
+        "current_leader_epoch",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        current_leader_epoch: int = -1,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.partition = partition
+        self.current_leader_epoch = current_leader_epoch
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochRequestTopic(Struct):
-    topic: str = ""
-    partitions: list[OffsetForLeaderEpochRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        partitions: list[OffsetForLeaderEpochRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochRequest(ApiMessage):
     api_key: ClassVar[int] = 23
     name: ClassVar[str] = "OffsetForLeaderEpoch"
 
-    replica_id: int = -2
-    topics: list[OffsetForLeaderEpochRequestTopic] = field(default_factory=list)
+    __slots__ = (
+        "replica_id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        replica_id: int = -2,
+        topics: list[OffsetForLeaderEpochRequestTopic] = ABSENT,
+    ) -> None:
+        self.replica_id = replica_id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochResponsePartition(Struct):
-    error_code: int = 0
-    partition: int = 0
-    leader_epoch: int = -1
-    end_offset: int = -1
+    __slots__ = (
+        "error_code",
+        "partition",
+        "leader_epoch",
+        "end_offset",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        partition: int = 0,
+        leader_epoch: int = -1,
+        end_offset: int = -1,
+    ) -> None:
+        self.error_code = error_code
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.end_offset = end_offset
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochResponseTopic(Struct):
-    topic: str = ""
-    partitions: list[OffsetForLeaderEpochResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        partitions: list[OffsetForLeaderEpochResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class OffsetForLeaderEpochResponse(ApiMessage):
     api_key: ClassVar[int] = 23
     name: ClassVar[str] = "OffsetForLeaderEpoch"
 
-    throttle_time_ms: int = 0
-    topics: list[OffsetForLeaderEpochResponseTopic] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetForLeaderEpochResponseTopic] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is ABSENT else topics
 
 
 SCHEMA: Final = """\

@@ -3,17 +3,27 @@
 Made from schemas/principal.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.protocol.message import Message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class DefaultPrincipalData(Message):
-    type: str = ""
-    name: str = ""
-    token_authenticated: bool = False
+    __slots__ = (
+        "type",
+        "name",
+        "token_authenticated",
+    )
+
+    def __init__(
+        self,
+        type: str = "",
+        name: str = "",
+        token_authenticated: bool = False,
+    ) -> None:
+        self.type = type
+        self.name = name
+        self.token_authenticated = token_authenticated
 
 
 SCHEMA: Final = """\

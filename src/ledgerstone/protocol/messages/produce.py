@@ -3,84 +3,190 @@
 Made from schemas/produce.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 from ledgerstone.protocol.pieces import Records
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProducePartitionData(Struct):
-    index: int = 0
-    records: Records = None
+    __slots__ = (
+        "index",
+        "records",
+    )
+
+    def __init__(
+        self,
+        index: int = 0,
+        records: Records = None,
+    ) -> None:
+        self.index = index
+        self.records = records
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProduceTopicData(Struct):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partition_data: list[ProducePartitionData] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "topic_id",
+        "partition_data",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partition_data: list[ProducePartitionData] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partition_data = [] if partition_data is ABSENT else partition_data
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProduceRequest(ApiMessage):
     api_key: ClassVar[int] = 0
     name: ClassVar[str] = "Produce"
 
-    transactional_id: str | None = None
-    acks: int = 0
-    timeout_ms: int = 0
-    topic_data: list[ProduceTopicData] = field(default_factory=list)
+    __slots__ = (
+        "transactional_id",
+        "acks",
+        "timeout_ms",
+        "topic_data",
+    )
+
+    def __init__(
+        self,
+        transactional_id: str | None = None,
+        acks: int = 0,
+        timeout_ms: int = 0,
+        topic_data: list[ProduceTopicData] = ABSENT,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topic_data = [] if topic_data is ABSENT else topic_data
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProduceRecordError(Struct):
-    batch_index: int = 0
-    batch_index_error_message: str | None = None
+    __slots__ = (
+        "batch_index",
+        "batch_index_error_message",
+    )
+
+    def __init__(
+        self,
+        batch_index: int = 0,
+        batch_index_error_message: str | None = None,
+    ) -> None:
+        self.batch_index = batch_index
+        self.batch_index_error_message = batch_index_error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProduceCurrentLeader(Struct):
-    leader_id: int = -1
-    leader_epoch: int = -1
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        leader_id: int = -1,
+        leader_epoch: int = -1,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProducePartitionResponse(Struct):
-    index: int = 0
-    error_code: int = 0
-    base_offset: int = 0
-    log_append_time_ms: int = -1
-    log_start_offset: int = -1
-    record_errors: list[ProduceRecordError] = field(default_factory=list)
-    error_message: str | None = None
-    current_leader: ProduceCurrentLeader | None = None
+    __slots__ = (
+        "index",
+        "error_code",
+        "base_offset",
+        "log_append_time_ms",
+        "log_start_offset",
+        "record_errors",
+        "error_message",
+        "current_leader",
+    )
+
+    def __init__(
+        self,
+        index: int = 0,
+        error_code: int = 0,
+        base_offset: int = 0,
+        log_append_time_ms: int = -1,
+        log_start_offset: int = -1,
+        record_errors: list[ProduceRecordError] = ABSENT,
+        error_message: str | None = None,
+        current_leader: ProduceCurrentLeader | None = None,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.record_errors = [] if record_errors is ABSENT else record_errors
+        self.error_message = error_message
+        self.current_leader = current_leader
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProduceTopicResponse(Struct):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partition_responses: list[ProducePartitionResponse] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "topic_id",
+        "partition_responses",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partition_responses: list[ProducePartitionResponse] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partition_responses = [] if partition_responses is ABSENT else partition_responses
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProduceNodeEndpoint(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    rack: str | None = None
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+        "rack",
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        rack: str | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ProduceResponse(ApiMessage):
     api_key: ClassVar[int] = 0
     name: ClassVar[str] = "Produce"
 
-    responses: list[ProduceTopicResponse] = field(default_factory=list)
-    throttle_time_ms: int = 0
-    node_endpoints: list[ProduceNodeEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "responses",
+        "throttle_time_ms",
+        "node_endpoints",
+    )
+
+    def __init__(
+        self,
+        responses: list[ProduceTopicResponse] = ABSENT,
+        throttle_time_ms: int = 0,
+        node_endpoints: list[ProduceNodeEndpoint] = ABSENT,
+    ) -> None:
+        self.responses = [] if responses is ABSENT else responses
+        self.throttle_time_ms = throttle_time_ms
+        self.node_endpoints = [] if node_endpoints is ABSENT else node_endpoints
 
 
 SCHEMA: Final = """\

@@ -3,31 +3,54 @@
 Made from schemas/push_telemetry.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class PushTelemetryRequest(ApiMessage):
     api_key: ClassVar[int] = 72
     name: ClassVar[str] = "PushTelemetry"
 
-    client_instance_id: bytes = ZERO_UUID
-    subscription_id: int = 0
-    terminating: bool = False
-    compression_type: int = 0
-    metrics: bytes = b""
+    __slots__ = (
+        "client_instance_id",
+        "subscription_id",
+        "terminating",
+        "compression_type",
+        "metrics",
+    )
+
+    def __init__(
+        self,
+        client_instance_id: bytes = ZERO_UUID,
+        subscription_id: int = 0,
+        terminating: bool = False,
+        compression_type: int = 0,
+        metrics: bytes = b"",
+    ) -> None:
+        self.client_instance_id = client_instance_id
+        self.subscription_id = subscription_id
+        self.terminating = terminating
+        self.compression_type = compression_type
+        self.metrics = metrics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class PushTelemetryResponse(ApiMessage):
     api_key: ClassVar[int] = 72
     name: ClassVar[str] = "PushTelemetry"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
 
 
 SCHEMA: Final = """\

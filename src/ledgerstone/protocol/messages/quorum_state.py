@@ -3,26 +3,49 @@
 Made from schemas/quorum_state.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.protocol.message import ZERO_UUID, Message, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class QuorumStateDataCurrentVoter(Struct):
-    voter_id: int = 0
+    __slots__ = ("voter_id",)
+
+    def __init__(
+        self,
+        voter_id: int = 0,
+    ) -> None:
+        self.voter_id = voter_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class QuorumStateData(Message):
-    cluster_id: str = ""
-    leader_id: int = -1
-    leader_epoch: int = -1
-    voted_id: int = -1
-    voted_directory_id: bytes = ZERO_UUID
-    applied_offset: int = 0
-    current_voters: list[QuorumStateDataCurrentVoter] | None = None
+    __slots__ = (
+        "cluster_id",
+        "leader_id",
+        "leader_epoch",
+        "voted_id",
+        "voted_directory_id",
+        "applied_offset",
+        "current_voters",
+    )
+
+    def __init__(
+        self,
+        cluster_id: str = "",
+        leader_id: int = -1,
+        leader_epoch: int = -1,
+        voted_id: int = -1,
+        voted_directory_id: bytes = ZERO_UUID,
+        applied_offset: int = 0,
+        current_voters: list[QuorumStateDataCurrentVoter] | None = None,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.voted_id = voted_id
+        self.voted_directory_id = voted_directory_id
+        self.applied_offset = applied_offset
+        self.current_voters = current_voters
 
 
 SCHEMA: Final = """\

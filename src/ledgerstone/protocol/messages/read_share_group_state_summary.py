@@ -3,56 +3,115 @@
 Made from schemas/read_share_group_state_summary.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryRequestPartition(Struct):
-    partition: int = 0
-    leader_epoch: int = 0
+    __slots__ = (
+        "partition",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[ReadShareGroupStateSummaryRequestPartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[ReadShareGroupStateSummaryRequestPartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryRequest(ApiMessage):
     api_key: ClassVar[int] = 87
     name: ClassVar[str] = "ReadShareGroupStateSummary"
 
-    group_id: str = ""
-    topics: list[ReadShareGroupStateSummaryTopic] = field(default_factory=list)
+    __slots__ = (
+        "group_id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[ReadShareGroupStateSummaryTopic] = ABSENT,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryResponsePartition(Struct):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    delivery_complete_count: int = -1
+    __slots__ = (
+        "partition",
+        "error_code",
+        "error_message",
+        "state_epoch",
+        "leader_epoch",
+        "start_offset",
+        "delivery_complete_count",
+    )
+
+    def __init__(
+        self,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        delivery_complete_count: int = -1,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.delivery_complete_count = delivery_complete_count
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryResult(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[ReadShareGroupStateSummaryResponsePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[ReadShareGroupStateSummaryResponsePartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ReadShareGroupStateSummaryResponse(ApiMessage):
     api_key: ClassVar[int] = 87
     name: ClassVar[str] = "ReadShareGroupStateSummary"
 
-    results: list[ReadShareGroupStateSummaryResult] = field(default_factory=list)
+    __slots__ = ("results",)
+
+    def __init__(
+        self,
+        results: list[ReadShareGroupStateSummaryResult] = ABSENT,
+    ) -> None:
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

@@ -3,30 +3,51 @@
 Made from schemas/remove_raft_voter.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class RemoveRaftVoterRequest(ApiMessage):
     api_key: ClassVar[int] = 81
     name: ClassVar[str] = "RemoveRaftVoter"
 
-    cluster_id: str | None = None
-    voter_id: int = 0
-    voter_directory_id: bytes = ZERO_UUID
+    __slots__ = (
+        "cluster_id",
+        "voter_id",
+        "voter_directory_id",
+    )
+
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        voter_id: int = 0,
+        voter_directory_id: bytes = ZERO_UUID,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class RemoveRaftVoterResponse(ApiMessage):
     api_key: ClassVar[int] = 81
     name: ClassVar[str] = "RemoveRaftVoter"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
 
 
 SCHEMA: Final = """\

@@ -3,29 +3,48 @@
 Made from schemas/renew_delegation_token.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class RenewDelegationTokenRequest(ApiMessage):
     api_key: ClassVar[int] = 39
     name: ClassVar[str] = "RenewDelegationToken"
 
-    hmac: bytes = b""
-    renew_period_ms: int = 0
+    __slots__ = (
+        "hmac",
+        "renew_period_ms",
+    )
+
+    def __init__(
+        self,
+        hmac: bytes = b"",
+        renew_period_ms: int = 0,
+    ) -> None:
+        self.hmac = hmac
+        self.renew_period_ms = renew_period_ms
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class RenewDelegationTokenResponse(ApiMessage):
     api_key: ClassVar[int] = 39
     name: ClassVar[str] = "RenewDelegationToken"
 
-    error_code: int = 0
-    expiry_timestamp_ms: int = 0
-    throttle_time_ms: int = 0
+    __slots__ = (
+        "error_code",
+        "expiry_timestamp_ms",
+        "throttle_time_ms",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        expiry_timestamp_ms: int = 0,
+        throttle_time_ms: int = 0,
+    ) -> None:
+        self.error_code = error_code
+        self.expiry_timestamp_ms = expiry_timestamp_ms
+        self.throttle_time_ms = throttle_time_ms
 
 
 SCHEMA: Final = """\

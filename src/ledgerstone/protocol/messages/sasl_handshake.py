@@ -3,27 +3,40 @@
 Made from schemas/sasl_handshake.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ABSENT, ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class SaslHandshakeRequest(ApiMessage):
     api_key: ClassVar[int] = 17
     name: ClassVar[str] = "SaslHandshake"
 
-    mechanism: str = ""
+    __slots__ = ("mechanism",)
+
+    def __init__(
+        self,
+        mechanism: str = "",
+    ) -> None:
+        self.mechanism = mechanism
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class SaslHandshakeResponse(ApiMessage):
     api_key: ClassVar[int] = 17
     name: ClassVar[str] = "SaslHandshake"
 
-    error_code: int = 0
-    mechanisms: list[str] = field(default_factory=list)
+    __slots__ = (
+        "error_code",
+        "mechanisms",
+    )
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        mechanisms: list[str] = ABSENT,
+    ) -> None:
+        self.error_code = error_code
+        self.mechanisms = [] if mechanisms is ABSENT else mechanisms
 
 
 SCHEMA: Final = """\

@@ -3,86 +3,190 @@
 Made from schemas/share_acknowledge.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareAcknowledgeAcknowledgementBatch(Struct):
-    first_offset: int = 0
-    last_offset: int = 0
-    acknowledge_types: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ShareAcknowledgePartition(Struct):
-    partition_index: int = 0
-    acknowledgement_batches: list[ShareAcknowledgeAcknowledgementBatch] = field(
-        default_factory=list
+    __slots__ = (
+        "first_offset",
+        "last_offset",
+        "acknowledge_types",
     )
 
+    def __init__(
+        self,
+        first_offset: int = 0,
+        last_offset: int = 0,
+        acknowledge_types: list[int] = ABSENT,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.acknowledge_types = [] if acknowledge_types is ABSENT else acknowledge_types
 
-@dataclass(slots=True, eq=False, repr=False)
+
+class ShareAcknowledgePartition(Struct):
+    __slots__ = (
+        "partition_index",
+        "acknowledgement_batches",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        acknowledgement_batches: list[ShareAcknowledgeAcknowledgementBatch] = ABSENT,
+    ) -> None:
+        self.partition_index = partition_index
+        self.acknowledgement_batches = (
+            [] if acknowledgement_batches is ABSENT else acknowledgement_batches
+        )
+
+
 class ShareAcknowledgeTopic(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[ShareAcknowledgePartition] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[ShareAcknowledgePartition] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareAcknowledgeRequest(ApiMessage):
     api_key: ClassVar[int] = 79
     name: ClassVar[str] = "ShareAcknowledge"
 
-    group_id: str | None = None
-    member_id: str | None = None
-    share_session_epoch: int = 0
-    is_renew_ack: bool = False
-    topics: list[ShareAcknowledgeTopic] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ShareAcknowledgeCurrentLeader(Struct):
-    leader_id: int = 0
-    leader_epoch: int = 0
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class ShareAcknowledgePartitionResponse(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    current_leader: ShareAcknowledgeCurrentLeader = field(
-        default_factory=ShareAcknowledgeCurrentLeader
+    __slots__ = (
+        "group_id",
+        "member_id",
+        "share_session_epoch",
+        "is_renew_ack",
+        "topics",
     )
 
+    def __init__(
+        self,
+        group_id: str | None = None,
+        member_id: str | None = None,
+        share_session_epoch: int = 0,
+        is_renew_ack: bool = False,
+        topics: list[ShareAcknowledgeTopic] = ABSENT,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.share_session_epoch = share_session_epoch
+        self.is_renew_ack = is_renew_ack
+        self.topics = [] if topics is ABSENT else topics
 
-@dataclass(slots=True, eq=False, repr=False)
+
+class ShareAcknowledgeCurrentLeader(Struct):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+
+    def __init__(
+        self,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+
+
+class ShareAcknowledgePartitionResponse(Struct):
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+        "current_leader",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        current_leader: ShareAcknowledgeCurrentLeader = ABSENT,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
+        self.current_leader = (
+            ShareAcknowledgeCurrentLeader() if current_leader is ABSENT else current_leader
+        )
+
+
 class ShareAcknowledgeTopicResponse(Struct):
-    topic_id: bytes = ZERO_UUID
-    partitions: list[ShareAcknowledgePartitionResponse] = field(default_factory=list)
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[ShareAcknowledgePartitionResponse] = ABSENT,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareAcknowledgeNodeEndpoint(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    rack: str | None = None
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+        "rack",
+    )
+
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        rack: str | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareAcknowledgeResponse(ApiMessage):
     api_key: ClassVar[int] = 79
     name: ClassVar[str] = "ShareAcknowledge"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    acquisition_lock_timeout_ms: int = 0
-    responses: list[ShareAcknowledgeTopicResponse] = field(default_factory=list)
-    node_endpoints: list[ShareAcknowledgeNodeEndpoint] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "acquisition_lock_timeout_ms",
+        "responses",
+        "node_endpoints",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        acquisition_lock_timeout_ms: int = 0,
+        responses: list[ShareAcknowledgeTopicResponse] = ABSENT,
+        node_endpoints: list[ShareAcknowledgeNodeEndpoint] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
+        self.responses = [] if responses is ABSENT else responses
+        self.node_endpoints = [] if node_endpoints is ABSENT else node_endpoints
 
 
 SCHEMA: Final = """\

@@ -3,57 +3,132 @@
 Made from schemas/share_records.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import ZERO_UUID, Message, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, Message, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareSnapshotKey(Message):
-    group_id: str = ""
-    topic_id: bytes = ZERO_UUID
-    partition: int = 0
+    __slots__ = (
+        "group_id",
+        "topic_id",
+        "partition",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partition: int = 0,
+    ) -> None:
+        self.group_id = group_id
+        self.topic_id = topic_id
+        self.partition = partition
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareSnapshotStateBatch(Struct):
-    first_offset: int = 0
-    last_offset: int = 0
-    delivery_state: int = 0
-    delivery_count: int = 0
+    __slots__ = (
+        "first_offset",
+        "last_offset",
+        "delivery_state",
+        "delivery_count",
+    )
+
+    def __init__(
+        self,
+        first_offset: int = 0,
+        last_offset: int = 0,
+        delivery_state: int = 0,
+        delivery_count: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.delivery_state = delivery_state
+        self.delivery_count = delivery_count
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareSnapshotValue(Message):
-    snapshot_epoch: int = 0
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    state_batches: list[ShareSnapshotStateBatch] = field(default_factory=list)
+    __slots__ = (
+        "snapshot_epoch",
+        "state_epoch",
+        "leader_epoch",
+        "start_offset",
+        "state_batches",
+    )
+
+    def __init__(
+        self,
+        snapshot_epoch: int = 0,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        state_batches: list[ShareSnapshotStateBatch] = ABSENT,
+    ) -> None:
+        self.snapshot_epoch = snapshot_epoch
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.state_batches = [] if state_batches is ABSENT else state_batches
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareUpdateKey(Message):
-    group_id: str = ""
-    topic_id: bytes = ZERO_UUID
-    partition: int = 0
+    __slots__ = (
+        "group_id",
+        "topic_id",
+        "partition",
+    )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partition: int = 0,
+    ) -> None:
+        self.group_id = group_id
+        self.topic_id = topic_id
+        self.partition = partition
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareUpdateStateBatch(Struct):
-    first_offset: int = 0
-    last_offset: int = 0
-    delivery_state: int = 0
-    delivery_count: int = 0
+    __slots__ = (
+        "first_offset",
+        "last_offset",
+        "delivery_state",
+        "delivery_count",
+    )
+
+    def __init__(
+        self,
+        first_offset: int = 0,
+        last_offset: int = 0,
+        delivery_state: int = 0,
+        delivery_count: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.delivery_state = delivery_state
+        self.delivery_count = delivery_count
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class ShareUpdateValue(Message):
-    snapshot_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    state_batches: list[ShareUpdateStateBatch] = field(default_factory=list)
+    __slots__ = (
+        "snapshot_epoch",
+        "leader_epoch",
+        "start_offset",
+        "state_batches",
+    )
+
+    def __init__(
+        self,
+        snapshot_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        state_batches: list[ShareUpdateStateBatch] = ABSENT,
+    ) -> None:
+        self.snapshot_epoch = snapshot_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.state_batches = [] if state_batches is ABSENT else state_batches
 
 
 SCHEMA: Final = """\

@@ -3,35 +3,73 @@
 Made from schemas/txn_records.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.protocol.message import Message, Struct
+from ledgerstone.protocol.message import ABSENT, Message, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class TransactionLogKey(Message):
-    transactional_id: str = ""
+    __slots__ = ("transactional_id",)
+
+    def __init__(
+        self,
+        transactional_id: str = "",
+    ) -> None:
+        self.transactional_id = transactional_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class TransactionLogTransactionPartition(Struct):
-    topic: str = ""
-    partition_ids: list[int] = field(default_factory=list)
+    __slots__ = (
+        "topic",
+        "partition_ids",
+    )
+
+    def __init__(
+        self,
+        topic: str = "",
+        partition_ids: list[int] = ABSENT,
+    ) -> None:
+        self.topic = topic
+        self.partition_ids = [] if partition_ids is ABSENT else partition_ids
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class TransactionLogValue(Message):
-    producer_id: int = 0
-    previous_producer_id: int = -1
-    next_producer_id: int = -1
-    producer_epoch: int = 0
-    transaction_timeout_ms: int = 0
-    transaction_status: int = 0
-    transaction_partitions: list[TransactionLogTransactionPartition] | None = None
-    transaction_last_update_timestamp_ms: int = 0
-    transaction_start_timestamp_ms: int = 0
-    client_transaction_version: int = 0
+    __slots__ = (
+        "producer_id",
+        "previous_producer_id",
+        "next_producer_id",
+        "producer_epoch",
+        "transaction_timeout_ms",
+        "transaction_status",
+        "transaction_partitions",
+        "transaction_last_update_timestamp_ms",
+        "transaction_start_timestamp_ms",
+        "client_transaction_version",
+    )
+
+    def __init__(
+        self,
+        producer_id: int = 0,
+        previous_producer_id: int = -1,
+        next_producer_id: int = -1,
+        producer_epoch: int = 0,
+        transaction_timeout_ms: int = 0,
+        transaction_status: int = 0,
+        transaction_partitions: list[TransactionLogTransactionPartition] | None = None,
+        transaction_last_update_timestamp_ms: int = 0,
+        transaction_start_timestamp_ms: int = 0,
+        client_transaction_version: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.previous_producer_id = previous_producer_id
+        self.next_producer_id = next_producer_id
+        self.producer_epoch = producer_epoch
+        self.transaction_timeout_ms = transaction_timeout_ms
+        self.transaction_status = transaction_status
+        self.transaction_partitions = transaction_partitions
+        self.transaction_last_update_timestamp_ms = transaction_last_update_timestamp_ms
+        self.transaction_start_timestamp_ms = transaction_start_timestamp_ms
+        self.client_transaction_version = client_transaction_version
 
 
 SCHEMA: Final = """\

@@ -3,28 +3,43 @@
 Made from schemas/unregister_broker.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ledgerstone.protocol.message import ApiMessage
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UnregisterBrokerRequest(ApiMessage):
     api_key: ClassVar[int] = 64
     name: ClassVar[str] = "UnregisterBroker"
 
-    broker_id: int = 0
+    __slots__ = ("broker_id",)
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+    ) -> None:
+        self.broker_id = broker_id
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UnregisterBrokerResponse(ApiMessage):
     api_key: ClassVar[int] = 64
     name: ClassVar[str] = "UnregisterBroker"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
 
 
 SCHEMA: Final = """\

@@ -3,46 +3,93 @@
 Made from schemas/update_features.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateFeaturesFeatureUpdate(Struct):
-    feature: str = ""
-    max_version_level: int = 0
-    allow_downgrade: bool = False
-    upgrade_type: int = 1
+    __slots__ = (
+        "feature",
+        "max_version_level",
+        "allow_downgrade",
+        "upgrade_type",
+    )
+
+    def __init__(
+        self,
+        feature: str = "",
+        max_version_level: int = 0,
+        allow_downgrade: bool = False,
+        upgrade_type: int = 1,
+    ) -> None:
+        self.feature = feature
+        self.max_version_level = max_version_level
+        self.allow_downgrade = allow_downgrade
+        self.upgrade_type = upgrade_type
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateFeaturesRequest(ApiMessage):
     api_key: ClassVar[int] = 57
     name: ClassVar[str] = "UpdateFeatures"
 
-    timeout_ms: int = 60000
-    feature_updates: list[UpdateFeaturesFeatureUpdate] = field(default_factory=list)
-    validate_only: bool = False
+    __slots__ = (
+        "timeout_ms",
+        "feature_updates",
+        "validate_only",
+    )
+
+    def __init__(
+        self,
+        timeout_ms: int = 60000,
+        feature_updates: list[UpdateFeaturesFeatureUpdate] = ABSENT,
+        validate_only: bool = False,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.feature_updates = [] if feature_updates is ABSENT else feature_updates
+        self.validate_only = validate_only
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateFeaturesResult(Struct):
-    feature: str = ""
-    error_code: int = 0
-    error_message: str | None = None
+    __slots__ = (
+        "feature",
+        "error_code",
+        "error_message",
+    )
+
+    def __init__(
+        self,
+        feature: str = "",
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.feature = feature
+        self.error_code = error_code
+        self.error_message = error_message
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateFeaturesResponse(ApiMessage):
     api_key: ClassVar[int] = 57
     name: ClassVar[str] = "UpdateFeatures"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    results: list[UpdateFeaturesResult] = field(default_factory=list)
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "results",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        results: list[UpdateFeaturesResult] = ABSENT,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.results = [] if results is ABSENT else results
 
 
 SCHEMA: Final = """\

@@ -3,56 +3,118 @@
 Made from schemas/update_raft_voter.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ZERO_UUID, ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ZERO_UUID, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateRaftVoterListener(Struct):
-    name: str = ""
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "name",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateRaftVoterKraftVersionFeature(Struct):
-    min_supported_version: int = 0
-    max_supported_version: int = 0
+    __slots__ = (
+        "min_supported_version",
+        "max_supported_version",
+    )
+
+    def __init__(
+        self,
+        min_supported_version: int = 0,
+        max_supported_version: int = 0,
+    ) -> None:
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateRaftVoterRequest(ApiMessage):
     api_key: ClassVar[int] = 82
     name: ClassVar[str] = "UpdateRaftVoter"
 
-    cluster_id: str | None = None
-    current_leader_epoch: int = 0
-    voter_id: int = 0
-    voter_directory_id: bytes = ZERO_UUID
-    listeners: list[UpdateRaftVoterListener] = field(default_factory=list)
-    kraft_version_feature: UpdateRaftVoterKraftVersionFeature = field(
-        default_factory=UpdateRaftVoterKraftVersionFeature
+    __slots__ = (
+        "cluster_id",
+        "current_leader_epoch",
+        "voter_id",
+        "voter_directory_id",
+        "listeners",
+        "kraft_version_feature",
     )
 
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        current_leader_epoch: int = 0,
+        voter_id: int = 0,
+        voter_directory_id: bytes = ZERO_UUID,
+        listeners: list[UpdateRaftVoterListener] = ABSENT,
+        kraft_version_feature: UpdateRaftVoterKraftVersionFeature = ABSENT,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.current_leader_epoch = current_leader_epoch
+        self.voter_id = voter_id
+        self.voter_directory_id = voter_directory_id
+        self.listeners = [] if listeners is ABSENT else listeners
+        self.kraft_version_feature = (
+            UpdateRaftVoterKraftVersionFeature()
+            if kraft_version_feature is ABSENT
+            else kraft_version_feature
+        )
 
-@dataclass(slots=True, eq=False, repr=False)
+
 class UpdateRaftVoterCurrentLeader(Struct):
-    leader_id: int = -1
-    leader_epoch: int = -1
-    host: str = ""
-    port: int = 0
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+        "host",
+        "port",
+    )
+
+    def __init__(
+        self,
+        leader_id: int = -1,
+        leader_epoch: int = -1,
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.host = host
+        self.port = port
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class UpdateRaftVoterResponse(ApiMessage):
     api_key: ClassVar[int] = 82
     name: ClassVar[str] = "UpdateRaftVoter"
 
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    current_leader: UpdateRaftVoterCurrentLeader | None = None
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "current_leader",
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        current_leader: UpdateRaftVoterCurrentLeader | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.current_leader = current_leader
 
 
 SCHEMA: Final = """\

@@ -3,60 +3,122 @@
 Made from schemas/write_txn_markers.txt by tools/codegen.py.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from ledgerstone.protocol.message import ApiMessage, Struct
+from ledgerstone.protocol.message import ABSENT, ApiMessage, Struct
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersRequestTopic(Struct):
-    name: str = ""
-    partition_indexes: list[int] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partition_indexes",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partition_indexes: list[int] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partition_indexes = [] if partition_indexes is ABSENT else partition_indexes
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersRequestMarker(Struct):
-    producer_id: int = 0
-    producer_epoch: int = 0
-    transaction_result: bool = False
-    topics: list[WriteTxnMarkersRequestTopic] = field(default_factory=list)
-    coordinator_epoch: int = 0
-    transaction_version: int = 0
+    __slots__ = (
+        "producer_id",
+        "producer_epoch",
+        "transaction_result",
+        "topics",
+        "coordinator_epoch",
+        "transaction_version",
+    )
+
+    def __init__(
+        self,
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        transaction_result: bool = False,
+        topics: list[WriteTxnMarkersRequestTopic] = ABSENT,
+        coordinator_epoch: int = 0,
+        transaction_version: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.transaction_result = transaction_result
+        self.topics = [] if topics is ABSENT else topics
+        self.coordinator_epoch = coordinator_epoch
+        self.transaction_version = transaction_version
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersRequest(ApiMessage):
     api_key: ClassVar[int] = 27
     name: ClassVar[str] = "WriteTxnMarkers"
 
-    markers: list[WriteTxnMarkersRequestMarker] = field(default_factory=list)
+    __slots__ = ("markers",)
+
+    def __init__(
+        self,
+        markers: list[WriteTxnMarkersRequestMarker] = ABSENT,
+    ) -> None:
+        self.markers = [] if markers is ABSENT else markers
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersPartition(Struct):
-    partition_index: int = 0
-    error_code: int = 0
+    __slots__ = (
+        "partition_index",
+        "error_code",
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersResponseTopic(Struct):
-    name: str = ""
-    partitions: list[WriteTxnMarkersPartition] = field(default_factory=list)
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[WriteTxnMarkersPartition] = ABSENT,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is ABSENT else partitions
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersResponseMarker(Struct):
-    producer_id: int = 0
-    topics: list[WriteTxnMarkersResponseTopic] = field(default_factory=list)
+    __slots__ = (
+        "producer_id",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        producer_id: int = 0,
+        topics: list[WriteTxnMarkersResponseTopic] = ABSENT,
+    ) -> None:
+        self.producer_id = producer_id
+        self.topics = [] if topics is ABSENT else topics
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class WriteTxnMarkersResponse(ApiMessage):
     api_key: ClassVar[int] = 27
     name: ClassVar[str] = "WriteTxnMarkers"
 
-    markers: list[WriteTxnMarkersResponseMarker] = field(default_factory=list)
+    __slots__ = ("markers",)
+
+    def __init__(
+        self,
+        markers: list[WriteTxnMarkersResponseMarker] = ABSENT,
+    ) -> None:
+        self.markers = [] if markers is ABSENT else markers
 
 
 SCHEMA: Final = """\

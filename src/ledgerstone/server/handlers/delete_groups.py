@@ -5,8 +5,7 @@ Each group is asked of its own shard; the answer keeps the order of the request.
 Versions: 0-2.
 """
 
-from dataclasses import replace
-
+from ledgerstone.protocol.message import replace
 from ledgerstone.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,

@@ -5,9 +5,9 @@ Each group is asked of its own shard; the answer keeps the order of the request.
 Versions: 0-6.
 """
 
-from dataclasses import replace
 from typing import Final
 
+from ledgerstone.protocol.message import replace
 from ledgerstone.protocol.messages.describe_groups import (
     DescribeGroupsGroup,
     DescribeGroupsRequest,

@@ -7,9 +7,8 @@ The rules are the coordinator's: coordinator/README.md.
 Versions: 2-9.
 """
 
-from dataclasses import replace
-
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import replace
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,

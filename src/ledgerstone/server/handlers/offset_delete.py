@@ -6,9 +6,8 @@ The rules are the coordinator's: coordinator/README.md.
 Versions: 0.
 """
 
-from dataclasses import replace
-
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import replace
 from ledgerstone.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,

@@ -4,9 +4,9 @@ Behaviour: committed offsets; -1 and no error where there are none, also for a g
 Versions: 1-9; several groups at once from 8, each asked of its own shard.
 """
 
-from dataclasses import replace
 from typing import Final
 
+from ledgerstone.protocol.message import replace
 from ledgerstone.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
