@@ -159,10 +159,33 @@ def test_every_module_that_calls_itself_pure_is_held_to_it_through_its_imports()
 def test_every_main_package_explains_itself() -> None:
     packages = [path.parent for path in (ROOT / "src/ledgerstone").glob("*/__init__.py")]
 
-    # The command line explains itself, by --help.
-    unexplained = [path.name for path in packages if not (path / "README.md").exists()]
+    assert [path.name for path in packages if not (path / "README.md").exists()] == []
 
-    assert sorted(set(unexplained) - {"cli"}) == []
+
+def test_every_package_has_its_tests_where_the_map_says() -> None:
+    packages = [path.parent.name for path in (ROOT / "src/ledgerstone").glob("*/__init__.py")]
+
+    # These need a broker, a browser or the whole repository, and have directories of their own.
+    elsewhere = {"demo": "tests/demo", "testing": "tests/testing", "web": "tests/web"}
+    expected = [elsewhere.get(name, f"tests/unit/{name}") for name in packages]
+
+    assert [path for path in expected if not list((ROOT / path).glob("test_*.py"))] == []
+
+
+def test_the_map_names_every_module_that_knows_asyncio() -> None:
+    source = ROOT / "src/ledgerstone"
+    imports = re.compile(r"^\s*(?:import|from) asyncio\b", re.MULTILINE)
+    knowing = [
+        path.relative_to(source).with_suffix("").as_posix().replace("/", ".")
+        for path in sorted(source.rglob("*.py"))
+        if imports.search(path.read_text(encoding="utf-8"))
+    ]
+
+    sentence = next(
+        part for part in text_of("ARCHITECTURE.md").split("\n- ") if "know asyncio" in part
+    )
+
+    assert sorted(re.findall(r"`([\w.]+)`", sentence)) == knowing
 
 
 def test_changelog_has_the_version_or_is_collecting_it() -> None:

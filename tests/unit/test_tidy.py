@@ -62,6 +62,15 @@ def test_module_that_calls_itself_pure_may_not_import_the_world(statement: str) 
     assert "a pure module imports" in found[0]
 
 
+@pytest.mark.parametrize(
+    ("statement", "findings"), [("import time", 1), ("import logging", 0), ("import zlib", 0)]
+)
+def test_module_with_a_disk_may_log_and_touch_nothing_else(statement: str, findings: int) -> None:
+    found = tidy.check_python(LIBRARY, f'"""A sample. Grade D."""\n{statement}\n')
+
+    assert len(found) == findings
+
+
 def test_shell_may_import_the_world() -> None:
     found = tidy.check_python(LIBRARY, '"""A door. Shell."""\nimport time\n')
 

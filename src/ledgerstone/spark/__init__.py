@@ -1,4 +1,4 @@
-"""The Spark connector: `format("ledgerstone")`, and a session that starts from pip alone.
+"""The Spark connector: `format("ledgerstone")`, and a session that starts from pip alone. Shell.
 
 Importing this package imports neither pyspark nor Arrow: an executor pays for what it uses.
 """
