@@ -41,7 +41,7 @@ from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Reques
 from ledgerstone.server.results import Result
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.storage.log_dir import LogDir
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import INT64_MAX, TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -234,10 +234,8 @@ class Broker:
         if self.partitions.backlog:
             return self.clock.monotonic_ms()
         # Asked after every request that had to wait.
-        deadline_ms = self.housekeeping.next_deadline_ms
         parked_ms = self.purgatory.next_deadline_ms
-        if parked_ms is not None and parked_ms < deadline_ms:
-            deadline_ms = parked_ms
+        deadline_ms = INT64_MAX if parked_ms is None else parked_ms
         for agent in self.agents.all:
             other_ms = agent.next_deadline_ms
             if other_ms is not None and other_ms < deadline_ms:
