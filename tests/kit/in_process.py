@@ -1,17 +1,21 @@
 """A whole broker without sockets: a simulated disk, a virtual clock, and frames made by our codec.
 
-Effects are performed at once and in order, as the runtime does: what is sent lands in the
-connection it is for, a flush is synced and reported back, a close is followed by `disconnected`.
+Effects are performed at once and in order, through the performer that the runtime uses: sent bytes
+land in their connection, a flush is synced and reported back, a close is followed by
+`disconnected`.
 Time passes only through `advance` and `jump`. Same seed, same calls, same effects and same disk.
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerstone.cleaner.worker import clean
 from ledgerstone.config.broker import BrokerConfig, Listener
+from ledgerstone.erasure.scan_messages import decode, encode, report_of
+from ledgerstone.erasure.verifiers import Word
+from ledgerstone.erasure.worker import work
 from ledgerstone.protocol.api import OFFERED
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
@@ -28,21 +32,42 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
     Analyse,
+    AskVerifier,
     Clean,
     Close,
+    Dial,
     Effect,
     Flush,
     GiveUp,
+    Hangup,
+    Persist,
     Proceed,
+    Resume,
+    Scan,
     Send,
     SyncSwap,
     Unlink,
+)
+from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
+from ledgerstone.server.performer import Performer, Synced
+from ledgerstone.server.results import (
+    AnalysisFailed,
+    DialFailed,
+    Dialled,
+    Done,
+    Failed,
+    GroupCleaned,
+    Result,
+    VerifierFailed,
+    VerifierSaid,
 )
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.state.anatomy_plan import AnatomyReport
+from ledgerstone.storage.deleted_files import unlink_all
+from ledgerstone.storage.sync_plan import sync_all
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0
 
@@ -165,6 +190,34 @@ class RawClient(Client):
         return peek_correlation_id(frame), ApiMessage()
 
 
+@dataclass(slots=True, eq=False)
+class DialledLine:
+    """The far end of a connection that the broker opened."""
+
+    machine: "InProcess"
+    number: int
+    dial: Dial
+    received: bytearray = field(default_factory=bytearray)
+    is_open: bool = True
+
+    def deliver(self, pieces: Iterable[Piece]) -> bytes:
+        data = b"".join(map(_bytes_of, pieces))
+        self.received += data
+        return data
+
+    def say(self, data: bytes) -> None:
+        buffer = bytearray(data)
+        broker, view = self.machine.broker, memoryview(buffer)
+        self.machine.perform(broker.received_from_dialled(self.dial, self.number, view))
+        buffer[:] = b"\xee" * len(buffer)
+
+    def hang_up(self) -> None:
+        self.is_open = False
+        del self.machine.dialled[self.number]
+        reason = "the other side hung up"
+        self.machine.perform(self.machine.broker.lost_dialled(self.dial, self.number, reason))
+
+
 class InProcess:
     """`settings` are broker keys. The disk and the clock outlive the broker; see `kill`."""
 
@@ -180,11 +233,20 @@ class InProcess:
         self.held_flushes: list[Flush] | None = None
         self.held_syncs: list[SyncSwap] | None = None
         self.held_unlinks: list[Unlink] | None = None
+        self._synced: dict[int, Synced] = {}
         # The same for cleaning passes; and what the owner last said about each.
         self.held_passes: list[Clean] | None = None
         self.called_off: dict[int, bool] = {}
         # Passes whose worker the owner wants killed; a test says when it is dead.
         self.given_up: list[GiveUp] = []
+        # The same for searches and scans; and what each verifier says when it is asked.
+        self.held_scans: list[Scan] | None = None
+        self.scans_done: list[Scan] = []
+        self.verifiers: dict[str, Sequence[Word] | str] = {}
+        # Addresses that take a `Dial`, and the far ends of the connections that were opened.
+        self.listening: set[tuple[str, int]] = set()
+        self.dialled: dict[int, DialledLine] = {}
+        self._performer = Performer(self, self._completed)
         self._next_number = 1
         # How often the machine lost its power: the broker knows a crash of its own from that.
         self.boots = 0
@@ -223,102 +285,152 @@ class InProcess:
     # -- clients ------------------------------------------------------------------------------
 
     def connect(self, host: str = "10.0.0.1") -> Client:
-        return self._connect(Client(self, self._next_number), host)
+        return self._connect(Client(self, self._take_number()), host)
 
     def connect_raw(self, host: str = "10.0.0.1") -> RawClient:
-        client = RawClient(self, self._next_number)
+        client = RawClient(self, self._take_number())
         self._connect(client, host)
         return client
 
-    def _connect(self, client: Client, host: str) -> Client:
+    def _take_number(self) -> int:
         self._next_number += 1
+        return self._next_number - 1
+
+    def _connect(self, client: Client, host: str) -> Client:
         self.clients[client.number] = client
         self.perform(self.broker.connected(client.number, host))
         return client
 
-    # -- effects ------------------------------------------------------------------------------
+    # -- effects: `performer.Hands` -----------------------------------------------------------
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Send(number, pieces):
-                    data = self.clients[number].deliver(pieces)
-                    self.trace.append(f"send {number} {len(data)} {zlib.crc32(data):08x}")
-                case Close(number, reason):
-                    self._close(number, reason)
-                case Flush():
-                    self.trace.append(f"flush {effect.topic_partition} {effect.plan.up_to}")
-                    if self.held_flushes is None:
-                        self.flush(effect)
-                    else:
-                        self.held_flushes.append(effect)
-                case Unlink():
-                    self.trace.append(f"unlink {len(effect.plan.files)}")
-                    if self.held_unlinks is None:
-                        self.unlink(effect)
-                    else:
-                        self.held_unlinks.append(effect)
-                case Clean():
-                    self.trace.append(f"clean {effect.plan.topic_partition}")
-                    if self.held_passes is None:
-                        self.clean(effect)
-                    else:
-                        self.held_passes.append(effect)
-                case Proceed(number, go_on):
-                    self.called_off[number] = not go_on
-                case SyncSwap():
-                    if self.held_syncs is None:
-                        self.sync(effect)
-                    else:
-                        self.held_syncs.append(effect)
-                case GiveUp():
-                    self.trace.append(f"give up {effect.number}")
-                    self.given_up.append(effect)
-                case Analyse():
-                    self.analyse(effect)
+        self._performer.perform(effects)
 
-    def _close(self, number: int, reason: str) -> None:
+    def report(self, effect: Effect, result: Result) -> None:
+        self._performer.report(effect, result)
+
+    def _completed(self, effect: Effect, result: Result) -> list[Effect]:
+        return self.broker.completed(effect, result)
+
+    def send(self, sends: list[Send]) -> None:
+        for number, pieces in sends:
+            if number in self.dialled:
+                data = self.dialled[number].deliver(pieces)
+            else:
+                data = self.clients[number].deliver(pieces)
+            self.trace.append(f"send {number} {len(data)} {zlib.crc32(data):08x}")
+
+    def close(self, effect: Close) -> None:
+        number, reason = effect.connection, effect.reason
         self.trace.append(f"close {number} {reason}")
         client = self.clients.pop(number)
         client.closed = reason
         self.perform(self.broker.disconnected(number))
 
-    def flush(self, effect: Flush) -> None:
-        failure: OSError | None = None
+    def resume(self, effect: Resume) -> None:
+        """Clients feed what they have at once, so nothing was left unread."""
+        self.trace.append(f"resume {effect.connection}")
+
+    def dial(self, effect: Dial) -> None:
+        self.trace.append(f"dial {effect.node} {effect.host}:{effect.port}")
+        if (effect.host, effect.port) not in self.listening:
+            self.report(effect, DialFailed(f"{effect.host}:{effect.port} does not listen"))
+            return
+        line = DialledLine(self, self._take_number(), effect)
+        self.dialled[line.number] = line
+        self.report(effect, Dialled(line.number))
+
+    def hang_up(self, effect: Hangup) -> None:
+        self.trace.append(f"hang up {effect.connection}")
+        self.dialled.pop(effect.connection).is_open = False
+
+    def persist(self, effect: Persist, synced: Synced) -> None:
+        """At once, unless a test wants to hold it back; then `flush` or `sync` performs it."""
+        if isinstance(effect, Flush):
+            self.trace.append(f"flush {effect.topic_partition} {effect.plan.up_to}")
+            is_held = self.held_flushes is not None
+            if self.held_flushes is not None:
+                self.held_flushes.append(effect)
+        else:
+            is_held = self.held_syncs is not None
+            if self.held_syncs is not None:
+                self.held_syncs.append(effect)
+        if is_held:
+            self._synced[id(effect)] = synced
+        else:
+            synced(self._sync(effect))
+
+    def _sync(self, effect: Persist) -> Done | Failed:
         try:
-            effect.plan.perform()
+            sync_all(self.fs, effect.syncs)
         except OSError as error:
-            failure = error
-        self.perform(self.broker.completed(effect, failure))
+            return Failed(error)
+        return Done()
+
+    def flush(self, effect: Persist) -> None:
+        """Performs what was held back."""
+        self._synced.pop(id(effect))(self._sync(effect))
+
+    sync = flush
 
     def unlink(self, effect: Unlink) -> None:
-        failure: OSError | None = None
-        try:
-            effect.plan.perform()
-        except OSError as error:
-            failure = error
-        self.perform(self.broker.unlinked(effect, failure))
+        self.trace.append(f"unlink {len(effect.plan.files)}")
+        if self.held_unlinks is None:
+            self.finish_unlink(effect)
+        else:
+            self.held_unlinks.append(effect)
 
-    def sync(self, effect: SyncSwap) -> None:
-        failure: OSError | None = None
-        try:
-            effect.perform()
-        except OSError as error:
-            failure = error
-        self.perform(self.broker.swap_synced(effect, failure))
+    def finish_unlink(self, effect: Unlink) -> None:
+        self.report(effect, unlink_all(self.fs, effect.plan))
 
     def clean(self, effect: Clean) -> None:
+        self.trace.append(f"clean {effect.plan.topic_partition}")
+        if self.held_passes is None:
+            self.finish_pass(effect)
+        else:
+            self.held_passes.append(effect)
+
+    def finish_pass(self, effect: Clean) -> None:
         """The whole pass at once, as a worker does it."""
-        number = effect.number
         outcome = clean(
             self.fs,
             effect.plan,
             dice=self.dice,
-            on_group=lambda group: self.perform(self.broker.group_cleaned(number, group)),
-            should_abort=lambda: self.called_off.get(number, False),
+            on_group=lambda group: self.report(effect, GroupCleaned(group)),
+            should_abort=lambda: self.called_off.get(effect.number, False),
         )
-        failed = PassFailed(outcome) if isinstance(outcome, str) else outcome
-        self.perform(self.broker.cleaning_ended(number, failed))
+        self.report(effect, PassFailed(outcome) if isinstance(outcome, str) else outcome)
+
+    def proceed(self, effect: Proceed) -> None:
+        self.called_off[effect.number] = not effect.go_on
+
+    def give_up(self, effect: GiveUp) -> None:
+        self.trace.append(f"give up {effect.number}")
+        self.given_up.append(effect)
+
+    def scan(self, effect: Scan) -> None:
+        if self.held_scans is None:
+            self.finish_scan(effect)
+        else:
+            self.held_scans.append(effect)
+
+    def finish_scan(self, effect: Scan, result: ScanResult | None = None) -> None:
+        """The whole search or scan at once, as a worker does it; or with a given end."""
+        self.scans_done.append(effect)
+        if result is None:
+            message = decode(encode(work(self.fs, effect.plan, lambda size: None))[4:])
+            if message["kind"] == "failed":
+                result = ScanFailed(message["detail"])
+            else:
+                result = report_of(message)
+        self.report(effect, result)
+
+    def ask_verifier(self, effect: AskVerifier) -> None:
+        said = self.verifiers.get(effect.name, f"no verifier {effect.name} is installed here")
+        if isinstance(said, str):
+            self.report(effect, VerifierFailed(said))
+        else:
+            self.report(effect, VerifierSaid(tuple(said)))
 
     def analyse(self, effect: Analyse) -> None:
         """The whole analysis at once, as a worker does it."""
@@ -327,8 +439,10 @@ class InProcess:
         if self._analyses is None:
             self._analyses = Memory(self.fs, seed=self.dice.random_bytes(16))
         message = self._analyses.analyse(effect.plan, lambda size: None)
-        result = message.get("detail") or AnatomyReport.from_json(message["report"])
-        self.perform(self.broker.analysed(effect.number, result))
+        if message.get("detail"):
+            self.report(effect, AnalysisFailed(message["detail"]))
+        else:
+            self.report(effect, AnatomyReport.from_json(message["report"]))
 
     def serve_backlog(self) -> None:
         """Sockets take everything at once, so what came ahead is served on, each in its turn."""

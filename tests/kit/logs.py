@@ -11,6 +11,7 @@ from ledgerstone.records.record import Record, iter_records
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
+from ledgerstone.storage.deleted_files import unlink_all
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
@@ -82,6 +83,8 @@ def unlink_due(log_dir: LogDir) -> int:
     plan = log_dir.plan_unlink()
     if plan is None:
         return 0
-    plan.perform()
-    log_dir.unlink_done(plan)
-    return len(plan.gone)
+    gone, failure = unlink_all(log_dir.fs, plan)
+    log_dir.unlink_done(gone)
+    if failure is not None:
+        raise failure
+    return len(gone)

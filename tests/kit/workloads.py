@@ -10,6 +10,7 @@ from ledgerstone.storage.filenames import (
     Kind,
     file_name,
 )
+from ledgerstone.storage.sync_plan import sync_all
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0, TP, batch, unlink_due
 from tests.kit.machines import DATA, SMALL, Machine
@@ -158,7 +159,7 @@ def flush_beside_a_roll(machine: Machine) -> None:
     acked = machine.ledger.acked
     machine.log.roll()
     machine.append_keys("b")
-    plan.perform()
+    sync_all(machine.log.fs, plan.syncs)
     machine.log.flush_done(plan)
     machine.ledger.durable = acked
     machine.append_keys("c")

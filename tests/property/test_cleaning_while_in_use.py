@@ -26,6 +26,7 @@ from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import Clean
+from ledgerstone.server.results import GroupCleaned, StillAtWork
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
 from tests.unit.server.asks import TOPIC, create_topic, fetch, fetched, produced
@@ -167,7 +168,7 @@ class Story:
         machine, number = self.machine, effect.number
 
         def give_way() -> bool:
-            machine.broker.cleaning_goes_on(number)
+            machine.report(effect, StillAtWork())
             self.others(at_most=1)
             if self.dice.random() < 0.01:
                 self.kills += 1
@@ -176,7 +177,7 @@ class Story:
 
         def hand_over(group: CleanedGroup) -> None:
             machine.called_off.pop(number, None)
-            machine.perform(machine.broker.group_cleaned(number, group))
+            machine.report(effect, GroupCleaned(group))
             while number not in machine.called_off:
                 self.others(at_most=1)
                 self.flush()
@@ -194,7 +195,7 @@ class Story:
             )
         except CleaningAborted as aborted:
             outcome = PassFailed(str(aborted))
-        machine.perform(machine.broker.cleaning_ended(number, outcome))
+        machine.report(effect, outcome)
         self.passes += 1
 
     def check_pass(self, before: dict[int, Stored], plan: CleaningPlan) -> None:

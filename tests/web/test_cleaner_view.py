@@ -66,7 +66,7 @@ def test_running_pass_tells_how_much_of_it_was_replaced(machine: ErasingMachine)
 
     (before,) = running_rows(machine.broker)
     machine.held_syncs = []
-    machine.clean(machine.held_passes.pop())
+    machine.finish_pass(machine.held_passes.pop())
     after = running_rows(machine.broker)
     for each in machine.held_syncs:
         machine.sync(each)

@@ -9,14 +9,12 @@ connections share, so that an idle connection owns none.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.erasure.verifiers import Word
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
@@ -27,22 +25,11 @@ from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.cleaning.agent import Cleaning
-from ledgerstone.server.cleaning.parts import PassFailed
-from ledgerstone.server.effects import (
-    AskVerifier,
-    Close,
-    Effect,
-    Flush,
-    Resume,
-    Send,
-    SyncSwap,
-    Unlink,
-)
+from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
 from ledgerstone.server.erasing.agent import Erasing
-from ledgerstone.server.erasing.scans import ScanResult
-from ledgerstone.server.erasing.steps import verifier_spoke
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
@@ -51,10 +38,10 @@ from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
+from ledgerstone.server.results import Result
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
-from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.storage.log_dir import LogDir
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import INT64_MAX, TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -99,6 +86,7 @@ class Broker:
     purgatory: Purgatory = field(default_factory=Purgatory)
     _producer_ids: range = range(0)
     peers: Peers = field(init=False)
+    agents: Agents = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -110,6 +98,7 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
+        self.agents = Agents(self)
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -202,63 +191,25 @@ class Broker:
             self.answer(request, response)
         for partition in self.partitions.work_off():
             self.cleaning.hosted(partition)
-        self.groups.tick(self)
-        self._effects.extend(self.housekeeping.tick(self))
-        self._effects.extend(self.erasing.tick(self))
-        self._effects.extend(self.cleaning.tick(self))
-        self._effects.extend(self.anatomy.tick(self))
+        for agent in self.agents.all:
+            self._effects.extend(agent.tick())
         self._close_idle(now_ms)
         return self._take_effects()
 
-    def completed(self, effect: Flush, failure: OSError | None) -> list[Effect]:
-        partition = self.partitions.find(effect.topic_partition)
-        if partition is not None and partition.topic_id == effect.topic_id:
-            if failure is None:
-                partition.log.flush_done(effect.plan)
-            else:
-                partition.log.fail(f"fsync failed: {failure}")
-                self.log_failed(effect.topic_partition, failure)
-        self.housekeeping.flushed(effect.topic_partition)
-        self._effects.extend(self.cleaning.flushed(self, effect.topic_partition))
+    def completed(self, effect: Effect, result: Result) -> list[Effect]:
+        """What came of an effect; `results` says which result is the last."""
+        for agent in self.agents.heard_by(effect):
+            self._effects.extend(agent.completed(effect, result))
         return self._take_effects()
 
-    def unlinked(self, effect: Unlink, failure: OSError | None) -> list[Effect]:
-        self.log_dir.unlink_done(effect.plan)
-        self.housekeeping.unlinked(effect.plan, failure)
-        self.erasing.something_happened()
+    def received_from_dialled(self, dial: Dial, number: int, data: memoryview) -> list[Effect]:
+        """Bytes of a connection we opened, in memory that is used again after the call."""
+        self._effects.extend(self.agents.dialling[dial.purpose].received(number, data))
         return self._take_effects()
 
-    def group_cleaned(self, number: int, group: CleanedGroup) -> list[Effect]:
-        """A worker has written a `.cleaned` segment and waits for a `Proceed`."""
-        self._effects.extend(self.cleaning.group_cleaned(self, number, group))
-        return self._take_effects()
-
-    def swap_synced(self, effect: SyncSwap, failure: OSError | None) -> list[Effect]:
-        self._effects.extend(self.cleaning.swap_synced(self, effect, failure))
-        return self._take_effects()
-
-    def cleaning_goes_on(self, number: int) -> None:
-        """A worker says that it is still at work."""
-        self.cleaning.heard(number)
-
-    def cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> list[Effect]:
-        self.cleaning.ended(self, number, outcome)
-        self.erasing.something_happened()
-        return self._take_effects()
-
-    def scan_ended(self, number: int, result: ScanResult) -> list[Effect]:
-        """A search or a scan that left as an effect."""
-        self.erasing.scans.ended(self, number, result)
-        return self._take_effects()
-
-    def verifier_spoke(self, asked: AskVerifier, words: Sequence[Word] | str) -> list[Effect]:
-        """What a downstream verifier says, or why it says nothing."""
-        verifier_spoke(self.erasing, self, asked, words)
-        return self._take_effects()
-
-    def analysed(self, number: int, result: AnatomyReport | str) -> list[Effect]:
-        """What an analysis that left as an effect has found, or why it has not."""
-        self.anatomy.analysed(number, result, monotonic_ms=self.clock.monotonic_ms())
+    def lost_dialled(self, dial: Dial, number: int, reason: str) -> list[Effect]:
+        """The other side hung up, or the connection broke; not called after a `Hangup`."""
+        self._effects.extend(self.agents.dialling[dial.purpose].lost(number, reason))
         return self._take_effects()
 
     def stop_cleaning(self) -> list[Effect]:
@@ -282,15 +233,11 @@ class Broker:
         """When `tick` is due next, in monotonic time."""
         if self.partitions.backlog:
             return self.clock.monotonic_ms()
-        # Asked after every request, so it makes no list of them.
-        deadline_ms = self.housekeeping.next_deadline_ms
-        for other_ms in (
-            self.cleaning.next_deadline_ms,
-            self.purgatory.next_deadline_ms,
-            self.groups.next_deadline_ms,
-            self.erasing.next_deadline_ms,
-            self.anatomy.next_deadline_ms,
-        ):
+        # Asked after every request that had to wait.
+        parked_ms = self.purgatory.next_deadline_ms
+        deadline_ms = INT64_MAX if parked_ms is None else parked_ms
+        for agent in self.agents.all:
+            other_ms = agent.next_deadline_ms
             if other_ms is not None and other_ms < deadline_ms:
                 deadline_ms = other_ms
         return deadline_ms
@@ -481,6 +428,5 @@ class Broker:
             self.counters.forget(topic.name)
             for number in topic.partitions:
                 self._grown[TopicPartition(topic.name, number)] = None
-        self.groups.metadata_changed(self, delta)
-        self._effects.extend(self.cleaning.metadata_changed(self, delta))
-        self.erasing.metadata_changed(self, delta)
+        for agent in self.agents.all:
+            self._effects.extend(agent.metadata_changed(delta))

@@ -1,12 +1,20 @@
-"""What a broker asks the world to do. Grade D: a flush plan holds files.
+"""What a broker asks the world to do. Grade D: a plan may name open files.
 
-The list is closed: the runtime matches every kind. Effects are performed in the order given.
-Some of them take time and are performed off the loop. `Flush` is reported back through
-`Broker.completed`, `Unlink` through `Broker.unlinked`, `SyncSwap` through `Broker.swap_synced`.
-`Clean` goes to a worker: each group it writes is reported through `Broker.group_cleaned` and
-answered by a `Proceed`, its end through `Broker.cleaning_ended`; that it is still at work through
-`Broker.cleaning_goes_on`. `Scan` goes to another worker and ends in `Broker.scan_ended`,
-`AskVerifier` in `Broker.verifier_spoke`, `Analyse` in `Broker.analysed`.
+The contract:
+
+1. **Effects are data.** They hold no callables. `performer` has the one place that tells the kinds
+   apart, and everyone who performs effects goes through it.
+2. **The order in the list is the order in the world.** Each effect begins after the one before it
+   has begun. Sends that stand side by side leave together, each connection's in their order.
+   What takes long begins in its place and goes on while later effects begin.
+3. **What must be durable before it is said is a `PersistThen`.** Its Sends leave after the sync has
+   succeeded, and never if it has failed. A Send that merely stands behind a `Flush` waits for
+   nothing.
+4. **One way back.** Whoever performs an effect says what came of it through
+   `Broker.completed(effect, result)`. `results` has the results of each kind, and which one is the
+   last. Effects with a last result get exactly one, unless the process ends before.
+   `Send`, `Close`, `Resume`, `Proceed`, `GiveUp` and `Hangup` have no result. Bytes, and the end of
+   a connection, are events of the connection and come through calls of their own.
 """
 
 from dataclasses import dataclass
@@ -15,13 +23,14 @@ from typing import NamedTuple
 from ledgerstone.cleaner.plan import CleaningPlan
 from ledgerstone.erasure.scan_plan import ScanPlan
 from ledgerstone.erasure.verifiers import Question
-from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.state.anatomy_plan import AnatomyPlan
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.log import FlushPlan
+from ledgerstone.storage.sync_plan import DirectoryAt, Syncable
 from ledgerstone.types import TopicPartition
 
+# Of accepted and of dialled connections alike; never used twice.
 ConnectionId = int
 
 
@@ -34,9 +43,9 @@ class Send(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close a connection once what it was sent has left, or without waiting for that.
+    """Close an accepted connection once everything sent to it has left, or without waiting.
 
-    `kind` is the reason without what is different each time."""
+    `kind` is the reason without the parts that differ each time."""
 
     connection: ConnectionId
     reason: str
@@ -46,23 +55,81 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """A connection may be read again that was not read for want of memory."""
+    """Read a connection again. Reading was paused: out of memory."""
+
+    connection: ConnectionId
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Open a connection to another node. Ends in `Dialled` or `DialFailed`.
+
+    `purpose` names the agent that asked: results, bytes and the end of the connection go to it."""
+
+    node: int
+    host: str
+    port: int
+    purpose: str
+    timeout_ms: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hangup:
+    """Close a dialled connection at once. Nothing more is heard of it, not even its end."""
 
     connection: ConnectionId
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """`topic_id` tells a partition from a later one of the same name."""
+    """Sync the files of a log. `topic_id` tells a partition from a later one of the same name."""
 
     topic_partition: TopicPartition
     topic_id: bytes
     plan: FlushPlan
 
+    @property
+    def syncs(self) -> tuple[Syncable, ...]:
+        return self.plan.syncs
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSwap:
+    """Sync the names in a directory, before a pass goes on and old files go.
+
+    `number` is the pass; `replaced` are the files that were set aside."""
+
+    number: int
+    topic_partition: TopicPartition
+    topic_id: bytes
+    directory: str
+    replaced: tuple[str, ...]
+
+    @property
+    def syncs(self) -> tuple[Syncable, ...]:
+        return (DirectoryAt(self.directory),)
+
+
+# Effects that make something durable; each ends in `Done` or `Failed`.
+Persist = Flush | SyncSwap
+
+
+@dataclass(frozen=True, slots=True)
+class PersistThen:
+    """Persist, then send: what `then` says is true only once `persist` is durable.
+
+    `persist` ends as if it had been asked for alone. After `Done` come the Sends, then the effects
+    that `completed` returned. After `Failed` the Sends are dropped: whoever gets the result closes
+    the connections or answers otherwise. Later Sends to these connections are not held back, so
+    their requests must still be in work."""
+
+    persist: Persist
+    then: tuple[Send, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Unlink:
-    """Files that were set aside long enough ago; to free a gigabyte takes most of a second."""
+    """Unlink files that were set aside long enough ago. A gigabyte takes most of a second."""
 
     plan: UnlinkPlan
 
@@ -77,7 +144,7 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """The owner has put a group in its place, or the pass is no longer wanted.
+    """The owner has put a group in its place, or no longer wants the pass.
 
     Without `go_on` it may come at any time; the worker stops and drops what it has not reported."""
 
@@ -86,25 +153,8 @@ class Proceed:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncSwap:
-    """The names in a directory must become durable before a pass goes on and old files go.
-
-    `number` is the pass; `replaced` are the files that were set aside."""
-
-    number: int
-    topic_partition: TopicPartition
-    topic_id: bytes
-    fs: Filesystem
-    directory: str
-    replaced: tuple[str, ...]
-
-    def perform(self) -> None:
-        self.fs.fsync_dir(self.directory)
-
-
-@dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The worker of this pass has to be killed; once it is dead its pass has ended, failed."""
+    """Kill the worker of this pass. Once it is dead, its `Clean` ends in `PassFailed`."""
 
     number: int
     reason: str
@@ -112,7 +162,7 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A search or a scan for the scanning worker; its end is told to `Broker.scan_ended`."""
+    """A search or a scan for the scanning worker."""
 
     number: int
     plan: ScanPlan
@@ -120,8 +170,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class AskVerifier:
-    """A downstream verifier of this name is asked, outside of the loop; what it says, or why it
-    says nothing, is told to `Broker.verifier_spoke`."""
+    """Ask the downstream verifier of this name, off the loop."""
 
     name: str
     question: Question
@@ -129,8 +178,7 @@ class AskVerifier:
 
 @dataclass(frozen=True, slots=True)
 class Analyse:
-    """A partition whose anatomy somebody looks at, for the analysing worker; what it finds, or why
-    it finds nothing, is told to `Broker.analysed`. One at a time."""
+    """A partition for the analysing worker, while a page shows it. One at a time."""
 
     number: int
     plan: AnatomyPlan
@@ -140,11 +188,14 @@ Effect = (
     Send
     | Close
     | Resume
+    | Dial
+    | Hangup
     | Flush
+    | SyncSwap
+    | PersistThen
     | Unlink
     | Clean
     | Proceed
-    | SyncSwap
     | GiveUp
     | Scan
     | AskVerifier

@@ -13,35 +13,54 @@ import socket
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from functools import partial
+from typing import Final
 
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
+from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.anatomy.process import AnatomyProcess
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.cleaning.process import CleanerProcesses
+from ledgerstone.server.dialling import Dialling
 from ledgerstone.server.effects import (
     Analyse,
     AskVerifier,
     Clean,
     Close,
+    Dial,
     Effect,
-    Flush,
     GiveUp,
+    Hangup,
+    Persist,
     Proceed,
     Resume,
     Scan,
     Send,
-    SyncSwap,
     Unlink,
 )
 from ledgerstone.server.erasing.process import ScanProcess, ScanResult
 from ledgerstone.server.erasing.verifiers import Verifiers
+from ledgerstone.server.performer import Performer, Synced
+from ledgerstone.server.results import (
+    AnalysisFailed,
+    DialFailed,
+    Dialled,
+    Done,
+    Failed,
+    GroupCleaned,
+    Result,
+    StillAtWork,
+    VerifierFailed,
+    VerifierSaid,
+)
 from ledgerstone.server.sending import WOULD_BLOCK, held_bytes, prepare, send_unsent
 from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
 from ledgerstone.server.unsent import Unsent
 from ledgerstone.state.anatomy_plan import AnatomyReport
+from ledgerstone.storage.deleted_files import unlink_all
+from ledgerstone.storage.sync_plan import sync_all
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -66,7 +85,7 @@ class _Connection:
 
 
 class Runtime:
-    """Owns the sockets and performs effects. `start`, then `stop`."""
+    """Owns the sockets; the hands that perform effects. `start`, then `stop`."""
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self._broker = broker
@@ -75,9 +94,18 @@ class Runtime:
         self._connections: dict[int, _Connection] = {}
         self._next_number = 1
         self._timer: asyncio.TimerHandle | None = None
-        self._flushes: set[asyncio.Future[None]] = set()
+        self._in_threads: set[asyncio.Future[None]] = set()
+        # For plans that are performed in threads.
+        self.fs: Filesystem = broker.log_dir.fs
+        self._performer = Performer(self, broker.completed)
+        self._turn_of: int | None = None
+        self._dialling = Dialling(loop, self, self._take_number)
+        # Workers know what they were asked for by its number.
+        self._passes: dict[int, Clean] = {}
+        self._scans: dict[int, Scan] = {}
+        self._analyses: dict[int, Analyse] = {}
         self._cleaners = CleanerProcesses(
-            broker.cleaning_goes_on, self._group_cleaned, self._cleaning_ended
+            self._cleaning_goes_on, self._group_cleaned, self._cleaning_ended
         )
         self._scanner = ScanProcess(self._scan_ended)
         self._analyst = AnatomyProcess(self._analysed)
@@ -104,8 +132,9 @@ class Runtime:
         await self._cleaners.stop()
         await self._scanner.stop()
         await self._analyst.stop()
-        while self._flushes:
-            await asyncio.wait(self._flushes)
+        await self._dialling.stop()
+        while self._in_threads:
+            await asyncio.wait(self._in_threads)
         if self._timer is not None:
             self._timer.cancel()
         for connection in list(self._connections.values()):
@@ -141,8 +170,7 @@ class Runtime:
 
     def _adopt(self, sock: socket.socket, peer: object) -> None:
         prepare(sock, peer)
-        number = self._next_number
-        self._next_number += 1
+        number = self._take_number()
         address = ":".join(map(str, peer[:2])) if isinstance(peer, tuple) else "local"
         connection = _Connection(number, sock, address, sock.fileno())
         self._connections[number] = connection
@@ -150,6 +178,10 @@ class Runtime:
         self._perform(self._broker.connected(number, host))
         if number in self._connections:
             self._watch(connection)
+
+    def _take_number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
 
     def _watch(self, connection: _Connection) -> None:
         """Reads while nothing waits to be sent, writes while something does."""
@@ -280,7 +312,7 @@ class Runtime:
     def _shed(self) -> None:
         while (number := self._unsent.too_much()) is not None:
             reason = f"{self._unsent.total_bytes} bytes of answers wait to be taken, most by it"
-            self._close(Close(number, reason, at_once=True, kind="unsent"))
+            self.close(Close(number, reason, at_once=True, kind="unsent"))
 
     def _lose(self, connection: _Connection, error: OSError) -> None:
         _LOG.debug("connection lost connection=%d reason=%s", connection.number, error)
@@ -297,56 +329,39 @@ class Runtime:
         connection.sock.close()
         self._perform(self._broker.disconnected(connection.number))
 
-    # -- effects ------------------------------------------------------------------------------
+    # -- effects: `performer.Hands` -----------------------------------------------------------
 
     def _perform(self, effects: Iterable[Effect], *, turn_of: int | None = None) -> None:
-        """`turn_of` is the connection that the caller settles itself.
+        """`turn_of` is the connection that the caller settles itself."""
+        before, self._turn_of = self._turn_of, turn_of
+        try:
+            self._performer.perform(effects)
+        finally:
+            self._turn_of = before
 
-        Answers leave last, so that those of one connection leave together: who sent five requests
-        at once is woken once, and sends the next five at once."""
+    def _report(self, effect: Effect, result: Result) -> None:
+        self._performer.report(effect, result)
+        self._reschedule()
+
+    def send(self, sends: list[Send]) -> None:
+        """Answers of one connection leave together: a client that sent five requests at once is
+        woken once, and sends the next five at once."""
         answered: dict[int, _Connection] = {}
-        for effect in effects:
-            match effect:
-                case Send():
-                    self._enqueue(effect, answered)
-                case Close():
-                    self._close(effect)
-                case Resume():
-                    self._resume(effect)
-                case Flush():
-                    self._sync(self._perform_flush(effect))
-                case Unlink():
-                    self._sync(self._perform_unlink(effect))
-                case Clean():
-                    self._cleaners.clean(effect)
-                case Proceed():
-                    self._cleaners.proceed(effect)
-                case SyncSwap():
-                    self._sync(self._perform_swap_sync(effect))
-                case GiveUp():
-                    self._cleaners.give_up(effect)
-                case Scan():
-                    self._scanner.scan(effect.number, effect.plan)
-                case AskVerifier():
-                    self._sync(self._ask_verifier(effect))
-                case Analyse():
-                    self._analyst.analyse(effect)
-                case _:
-                    assert_never(effect)
+        for number, pieces in sends:
+            connection = self._connections.get(number)
+            if connection is None:
+                self._dialling.send(number, pieces)
+            elif not connection.closing:
+                connection.unsent.extend(pieces)
+                answered[number] = connection
         for number, connection in answered.items():
             self._send_unsent(connection)
-            if number != turn_of and number in self._connections:
+            if number != self._turn_of and number in self._connections:
                 self._watch(connection)
                 # Answered from another connection's turn, with more waiting behind it.
                 self._serve_soon(connection)
 
-    def _enqueue(self, effect: Send, answered: dict[int, _Connection]) -> None:
-        connection = self._connections.get(effect.connection)
-        if connection is not None and not connection.closing:
-            connection.unsent.extend(effect.pieces)
-            answered[effect.connection] = connection
-
-    def _close(self, effect: Close) -> None:
+    def close(self, effect: Close) -> None:
         connection = self._connections.get(effect.connection)
         if connection is None:
             return
@@ -357,58 +372,110 @@ class Runtime:
         else:
             self._drop(connection)
 
-    def _resume(self, effect: Resume) -> None:
+    def resume(self, effect: Resume) -> None:
         connection = self._connections.get(effect.connection)
         if connection is not None:
             self._watch(connection)
 
-    def _sync(self, work: Coroutine[None, None, None]) -> None:
+    def dial(self, effect: Dial) -> None:
+        self._dialling.dial(effect)
+
+    def hang_up(self, effect: Hangup) -> None:
+        self._dialling.hang_up(effect.connection)
+
+    def persist(self, effect: Persist, synced: Synced) -> None:
+        self._off_the_loop(self._persist(effect, synced))
+
+    def unlink(self, effect: Unlink) -> None:
+        self._off_the_loop(self._unlink(effect))
+
+    def clean(self, effect: Clean) -> None:
+        self._passes[effect.number] = effect
+        self._cleaners.clean(effect)
+
+    def proceed(self, effect: Proceed) -> None:
+        self._cleaners.proceed(effect)
+
+    def give_up(self, effect: GiveUp) -> None:
+        self._cleaners.give_up(effect)
+
+    def scan(self, effect: Scan) -> None:
+        self._scans[effect.number] = effect
+        self._scanner.scan(effect.number, effect.plan)
+
+    def ask_verifier(self, effect: AskVerifier) -> None:
+        self._off_the_loop(self._ask_verifier(effect))
+
+    def analyse(self, effect: Analyse) -> None:
+        self._analyses[effect.number] = effect
+        self._analyst.analyse(effect)
+
+    # -- what comes of them -------------------------------------------------------------------
+
+    def _off_the_loop(self, work: Coroutine[None, None, None]) -> None:
         future = asyncio.ensure_future(work)
-        self._flushes.add(future)
-        future.add_done_callback(self._flushes.discard)
+        self._in_threads.add(future)
+        future.add_done_callback(self._in_threads.discard)
 
-    async def _perform_flush(self, effect: Flush) -> None:
-        failure = await self._off_the_loop(effect.plan.perform)
-        self._perform(self._broker.completed(effect, failure))
-        self._reschedule()
-
-    async def _perform_unlink(self, effect: Unlink) -> None:
-        failure = await self._off_the_loop(effect.plan.perform)
-        self._perform(self._broker.unlinked(effect, failure))
-        self._reschedule()
-
-    async def _perform_swap_sync(self, effect: SyncSwap) -> None:
-        failure = await self._off_the_loop(effect.perform)
-        self._perform(self._broker.swap_synced(effect, failure))
-        self._reschedule()
-
-    async def _off_the_loop(self, sync: Callable[[], None]) -> OSError | None:
+    async def _persist(self, effect: Persist, synced: Synced) -> None:
+        result: Done | Failed = Done()
         try:
-            await self._loop.run_in_executor(None, sync)
+            await self._loop.run_in_executor(None, sync_all, self.fs, effect.syncs)
         except OSError as error:
-            return error
-        return None
-
-    def _group_cleaned(self, number: int, group: CleanedGroup) -> None:
-        self._perform(self._broker.group_cleaned(number, group))
+            result = Failed(error)
+        synced(result)
         self._reschedule()
 
-    def _cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> None:
-        self._perform(self._broker.cleaning_ended(number, outcome))
-        self._reschedule()
-
-    def _scan_ended(self, number: int, result: ScanResult) -> None:
-        self._perform(self._broker.scan_ended(number, result))
-        self._reschedule()
-
-    def _analysed(self, number: int, result: AnatomyReport | str) -> None:
-        self._perform(self._broker.analysed(number, result))
-        self._reschedule()
+    async def _unlink(self, effect: Unlink) -> None:
+        result = await self._loop.run_in_executor(None, unlink_all, self.fs, effect.plan)
+        self._report(effect, result)
 
     async def _ask_verifier(self, effect: AskVerifier) -> None:
-        words = await self._loop.run_in_executor(None, self.verifiers.ask, effect)
-        self._perform(self._broker.verifier_spoke(effect, words))
+        said = await self._loop.run_in_executor(None, self.verifiers.ask, effect)
+        if isinstance(said, str):
+            self._report(effect, VerifierFailed(said))
+        else:
+            self._report(effect, VerifierSaid(tuple(said)))
+
+    def _cleaning_goes_on(self, number: int) -> None:
+        self._report(self._passes[number], StillAtWork())
+
+    def _group_cleaned(self, number: int, group: CleanedGroup) -> None:
+        self._report(self._passes[number], GroupCleaned(group))
+
+    def _cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> None:
+        self._report(self._passes.pop(number), outcome)
+
+    def _scan_ended(self, number: int, result: ScanResult) -> None:
+        self._report(self._scans.pop(number), result)
+
+    def _analysed(self, number: int, found: AnatomyReport | str) -> None:
+        result = AnalysisFailed(found) if isinstance(found, str) else found
+        self._report(self._analyses.pop(number), result)
+
+    # -- connections we opened ----------------------------------------------------------------
+
+    def dial_ended(self, dial: Dial, result: Dialled | DialFailed) -> None:
+        self._guarded(dial, partial(self._broker.completed, dial, result))
+
+    def received_from_dialled(self, dial: Dial, number: int, data: memoryview) -> None:
+        ask = partial(self._broker.received_from_dialled, dial, number, data)
+        if not self._guarded(dial, ask):
+            self._dialling.lose(number, "its bytes could not be taken")
+
+    def lost_dialled(self, dial: Dial, number: int, reason: str) -> None:
+        self._guarded(dial, partial(self._broker.lost_dialled, dial, number, reason))
+
+    def _guarded(self, dial: Dial, ask: Callable[[], list[Effect]]) -> bool:
+        """A border, as `_perform_for` is."""
+        try:
+            self._perform(ask())
+        except Exception as error:  # noqa: BLE001
+            kind = f"dialled connection failed {type(error).__name__}"
+            self._tell_fault(kind, f"{dial.host}:{dial.port}")
+            return False
         self._reschedule()
+        return True
 
     # -- time ---------------------------------------------------------------------------------
 

@@ -9,47 +9,56 @@ to bear it meanwhile would be unlinked before its time, or forgotten and never u
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from ledgerstone.fs import Filesystem, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlinkPlan:
-    """What may go. `perform` touches nothing but the disk and `gone`."""
+    """What may go."""
 
-    fs: Filesystem
     files: tuple[str, ...]
     directories: tuple[str, ...] = ()
     # More than this was due.
     is_part: bool = False
-    gone: list[str] = field(default_factory=list)
 
-    def perform(self) -> None:
-        """What the disk refuses keeps nothing else from going; the first refusal is raised."""
-        refusals: list[OSError] = []
-        for paths, remove in ((self.files, self._unlink), (self.directories, self._remove_dir)):
-            for path in paths:
-                try:
-                    remove(path)
-                except OSError as error:
-                    refusals.append(error)
-                else:
-                    self.gone.append(path)
-        if refusals:
-            raise refusals[0]
 
-    def _unlink(self, path: str) -> None:
-        try:
-            self.fs.unlink(path)
-        except FileNotFoundError:
-            # Its directory was renamed meanwhile, as its topic is deleted: it goes with that.
-            return
+class Unlinked(NamedTuple):
+    """What went, and the first refusal of the disk."""
 
-    def _remove_dir(self, directory: str) -> None:
-        for name in self.fs.list_dir(directory):
-            self.fs.unlink(join(directory, name))
-        self.fs.remove_dir(directory)
+    gone: tuple[str, ...]
+    failure: OSError | None = None
+
+
+def unlink_all(fs: Filesystem, plan: UnlinkPlan) -> Unlinked:
+    """A path that the disk refuses to remove does not keep the others."""
+    gone: list[str] = []
+    refusals: list[OSError] = []
+    for paths, remove in ((plan.files, _unlink), (plan.directories, _remove_dir)):
+        for path in paths:
+            try:
+                remove(fs, path)
+            except OSError as error:
+                refusals.append(error)
+            else:
+                gone.append(path)
+    return Unlinked(tuple(gone), refusals[0] if refusals else None)
+
+
+def _unlink(fs: Filesystem, path: str) -> None:
+    try:
+        fs.unlink(path)
+    except FileNotFoundError:
+        # Its directory was renamed meanwhile, as its topic is deleted: it goes with that.
+        return
+
+
+def _remove_dir(fs: Filesystem, directory: str) -> None:
+    for name in fs.list_dir(directory):
+        fs.unlink(join(directory, name))
+    fs.remove_dir(directory)
 
 
 class DeletedFiles:
@@ -83,12 +92,11 @@ class DeletedFiles:
 
     def unlink_due(self, now_ms: int) -> int:
         """Unlinks what is due, at once; returns how many files went."""
-        plan = UnlinkPlan(fs=self._fs, files=tuple(self.due(now_ms)))
-        try:
-            plan.perform()
-        finally:
-            self.forget(plan.gone)
-        return len(plan.gone)
+        gone, failure = unlink_all(self._fs, UnlinkPlan(files=tuple(self.due(now_ms))))
+        self.forget(gone)
+        if failure is not None:
+            raise failure
+        return len(gone)
 
     def waiting(self) -> list[tuple[str, int]]:
         """Each path, and when it may go."""

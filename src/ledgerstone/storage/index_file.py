@@ -58,18 +58,6 @@ class IndexFile:
     def flush(self) -> None:
         """Hands everything to the operating system."""
 
-    def fsync(self) -> None:
-        """Makes durable what was flushed. Reads no state but the path, so that it may be called
-        from another thread while the owner goes on appending."""
-        try:
-            file = self._fs.open(self.path)
-        except FileNotFoundError:
-            return
-        try:
-            file.fsync()
-        finally:
-            file.close()
-
     def rename(self, new_path: str) -> None:
         """An index without a file creates none; what it still buffers goes to the new path."""
         if self.exists():

@@ -47,6 +47,7 @@ from ledgerstone.storage.producer_snapshots import ProducerSnapshots
 from ledgerstone.storage.producer_state import ProducerStateTable
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.segments import Segments
+from ledgerstone.storage.sync_plan import DirectoryAt, Syncable, sync_all
 from ledgerstone.types import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
@@ -73,17 +74,13 @@ class AppendResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushPlan:
-    """The fsync calls that make the log durable below `up_to`; may be performed off the loop."""
+    """What makes the log durable below `up_to` once synced; may be synced off the loop."""
 
     up_to: int
-    syncs: tuple[Callable[[], None], ...]
+    syncs: tuple[Syncable, ...]
     # How far the log was when the plan was made; what came later, the plan says nothing about.
     names_made: int
     truncations: int
-
-    def perform(self) -> None:
-        for sync in self.syncs:
-            sync()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -385,13 +382,12 @@ class PartitionLog:
         end = self.log_end_offset if up_to is None else up_to
         if end <= self.recovery_point:
             return None
-        syncs: list[Callable[[], None]] = [self.snapshots.sync]
+        syncs = self.snapshots.take_unsynced()
         for segment in self.segments.holding_from(self.recovery_point):
             if segment.base_offset < end:
                 syncs.extend(segment.files_to_sync())
         if self._names_synced < self._names_made:
-            directory = self.directory
-            syncs.append(lambda: self.fs.fsync_dir(directory))
+            syncs.append(DirectoryAt(self.directory))
         return FlushPlan(
             up_to=end,
             syncs=tuple(syncs),
@@ -412,7 +408,7 @@ class PartitionLog:
         if plan is None:
             return
         try:
-            plan.perform()
+            sync_all(self.fs, plan.syncs)
             self.flush_done(plan)
         except OSError as error:
             # After a failed fsync the kernel may call the lost pages clean: a retry proves nothing.

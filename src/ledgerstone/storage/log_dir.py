@@ -128,18 +128,17 @@ class LogDir(LogDirPartitions):
         if not files and not directories:
             return None
         return UnlinkPlan(
-            fs=self.fs,
             files=tuple(files[:FILES_AT_ONCE]),
             directories=tuple(directories[:DIRECTORIES_AT_ONCE]),
             is_part=len(files) > FILES_AT_ONCE or len(directories) > DIRECTORIES_AT_ONCE,
         )
 
-    def unlink_done(self, plan: UnlinkPlan) -> None:
-        """The plan was performed, if not to its end: what is gone is forgotten."""
+    def unlink_done(self, gone: Sequence[str]) -> None:
+        """A plan was performed: forgets the files and directories that went."""
         for log in self.logs.values():
             if len(log.deleted_files):
-                log.deleted_files.forget(plan.gone)
-        for path in plan.gone:
+                log.deleted_files.forget(gone)
+        for path in gone:
             self.doomed.pop(path, None)
 
     # -- truncate -----------------------------------------------------------------------------

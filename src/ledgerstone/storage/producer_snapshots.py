@@ -12,6 +12,7 @@ from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.producer_snapshot import SnapshotEntry, decode_snapshot, encode_snapshot
+from ledgerstone.storage.sync_plan import FileAt, Syncable, sync_all
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -44,12 +45,12 @@ class ProducerSnapshots:
             self.offsets.sort()
 
     def sync(self) -> None:
+        sync_all(self._fs, self.take_unsynced())
+
+    def take_unsynced(self) -> list[Syncable]:
+        """The snapshots taken since the last call; the caller syncs them."""
         pending, self._unsynced = self._unsynced, []
-        for offset in pending:
-            if offset in self.offsets:
-                file = self._fs.open(self.path(offset))
-                file.fsync()
-                file.close()
+        return [FileAt(self.path(offset)) for offset in pending if offset in self.offsets]
 
     def load_newest(self, end_offset: int) -> tuple[int, list[SnapshotEntry]] | None:
         """The newest readable snapshot at or below `end_offset`; unreadable ones are removed."""

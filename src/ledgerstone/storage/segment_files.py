@@ -4,12 +4,11 @@ Owns the paths and the one open descriptor; makes, renames, syncs and unlinks th
 What the bytes in them mean is `segment_reader`'s and `segment`'s.
 """
 
-from collections.abc import Callable
-
 from ledgerstone.fs import File, Filesystem, join
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.offset_index import OffsetIndex
+from ledgerstone.storage.sync_plan import FileAt, OpenFile, Syncable, sync_all
 from ledgerstone.storage.time_index import TimeIndex
 from ledgerstone.storage.txn_index import TxnIndex
 
@@ -74,20 +73,19 @@ class SegmentFiles:
         self.time_index.truncate_all()
         self.txn_index.reset()
 
-    def files_to_sync(self) -> list[Callable[[], None]]:
-        """The fsync calls that make this segment durable, in order; entries are written first."""
+    def files_to_sync(self) -> list[Syncable]:
+        """What makes this segment durable once synced, in order; entries are written first."""
         self.offset_index.flush()
         self.time_index.flush()
         return [
-            self.file.fsync,
-            self.offset_index.fsync,
-            self.time_index.fsync,
-            self.txn_index.fsync,
+            OpenFile(self.file),
+            FileAt(self.offset_index.path),
+            FileAt(self.time_index.path),
+            FileAt(self.txn_index.path),
         ]
 
     def flush(self) -> None:
-        for sync in self.files_to_sync():
-            sync()
+        sync_all(self._fs, self.files_to_sync())
 
     def forget(self) -> None:
         """Lets go of the file; a slice somebody still holds keeps it open for them."""

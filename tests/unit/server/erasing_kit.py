@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ledgerstone.erasure.erasure import Erasure, Stage
-from ledgerstone.erasure.scan_messages import decode, encode, report_of
-from ledgerstone.erasure.verifiers import Word
-from ledgerstone.erasure.worker import work
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
@@ -17,8 +14,6 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 )
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
-from ledgerstone.server.effects import AskVerifier, Effect, Scan
-from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
 from ledgerstone.server.http.api import handle
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.types import TopicPartition
@@ -34,45 +29,11 @@ DAY_MS = 24 * HOUR_MS
 class ErasingMachine(InProcess):
     """As the runtime does it, but without waiting; `held_scans` holds searches and scans back."""
 
-    def __init__(self, seed: int = 0, settings: dict[str, str] | None = None) -> None:
-        self.scans_done: list[Scan] = []
-        self.held_scans: list[Scan] | None = None
-        self.verifiers: dict[str, Sequence[Word] | str] = {}
-        super().__init__(seed, settings)
-
     def start(self) -> None:
         self.held_scans = None
         self.held_passes = None
         super().start()
         self.broker.erasing.installed_verifiers = lambda: tuple(self.verifiers)
-
-    def perform(self, effects: Any) -> None:
-        kept: list[Effect] = []
-        for effect in effects:
-            if isinstance(effect, Scan):
-                self._scan(effect)
-            elif isinstance(effect, AskVerifier):
-                said = self.verifiers[effect.name]
-                self.perform(self.broker.verifier_spoke(effect, said))
-            else:
-                kept.append(effect)
-        super().perform(kept)
-
-    def _scan(self, effect: Scan) -> None:
-        if self.held_scans is not None:
-            self.held_scans.append(effect)
-        else:
-            self.finish_scan(effect)
-
-    def finish_scan(self, effect: Scan, result: ScanResult | None = None) -> None:
-        self.scans_done.append(effect)
-        if result is None:
-            message = decode(encode(work(self.fs, effect.plan, lambda size: None))[4:])
-            if message["kind"] == "failed":
-                result = ScanFailed(message["detail"])
-            else:
-                result = report_of(message)
-        self.perform(self.broker.scan_ended(effect.number, result))
 
     def release(self) -> None:
         """What was held back is done."""
@@ -81,7 +42,7 @@ class ErasingMachine(InProcess):
         for scan in scans:
             self.finish_scan(scan)
         for each in passes:
-            self.clean(each)
+            self.finish_pass(each)
 
     # -- what users do --------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from ledgerstone.server.anatomy.worker import Memory
 from ledgerstone.server.effects import Analyse
 from ledgerstone.server.http.api import handle
 from ledgerstone.server.http.server import HttpRequest
+from ledgerstone.server.results import AnalysisFailed
 from ledgerstone.state.anatomy_plan import AnatomyPlan, AnatomyReport, SegmentSpan, Shares
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -152,7 +153,7 @@ def test_one_analysis_is_under_way_at_a_time(machine: InProcess, client: Client)
 
     first = [each for each in broker.tick() if isinstance(each, Analyse)]
     meanwhile = [each for each in broker.tick() if isinstance(each, Analyse)]
-    broker.analysed(first[0].number, "it failed")
+    broker.completed(first[0], AnalysisFailed("it failed"))
     second = [each for each in broker.tick() if isinstance(each, Analyse)]
 
     assert [each.plan.topic_partition.partition for each in first] == [0]
@@ -167,7 +168,7 @@ def test_partition_rests_ten_times_as_long_as_its_analysis_took(
     look(machine)
     (effect,) = [each for each in broker.tick() if isinstance(each, Analyse)]
     machine.clock.advance(ms=700)
-    broker.analysed(effect.number, "it failed")
+    broker.completed(effect, AnalysisFailed("it failed"))
     ended_ms = machine.clock.monotonic_ms()
 
     look(machine)
@@ -180,7 +181,7 @@ def test_failed_analysis_says_why_until_one_succeeds(machine: InProcess, compact
     write(machine, compacted, ("a", "1"))
     look(machine)
     (effect,) = [each for each in machine.broker.tick() if isinstance(each, Analyse)]
-    machine.broker.analysed(effect.number, "the disk is gone")
+    machine.broker.completed(effect, AnalysisFailed("the disk is gone"))
 
     failed = facts(machine)
     healed = looked(machine)
@@ -236,7 +237,7 @@ def test_running_pass_is_told_with_how_far_it_goes(machine: InProcess, compacted
     compact(machine)
 
     found = facts(machine)
-    machine.clean(machine.held_passes.pop())
+    machine.finish_pass(machine.held_passes.pop())
 
     assert found.next_pass.is_running
     assert found.next_pass.up_to_offset == 2

@@ -21,6 +21,7 @@ from ledgerstone.records.record import iter_records
 from ledgerstone.server.cleaning.parts import PassFailed, Ticket
 from ledgerstone.server.effects import Clean
 from ledgerstone.server.http.monitor import readiness, samples
+from ledgerstone.server.results import GroupCleaned
 from ledgerstone.sim.filesystem import SimulatedCrash
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
@@ -223,7 +224,7 @@ def test_as_many_passes_run_at_a_time_as_there_are_threads() -> None:
 
     look(machine)
     at_first = [effect.plan.topic_partition.partition for effect in machine.held_passes]
-    machine.clean(machine.held_passes[0])
+    machine.finish_pass(machine.held_passes[0])
     machine.tick()
 
     assert at_first == [0, 1]
@@ -458,7 +459,7 @@ def test_topic_deleted_during_a_pass_loses_nothing_of_its_successor(
     delete_topic(client)
     compacted(client)
     put(machine, client, ("x", "1"))
-    machine.clean(late)
+    machine.finish_pass(late)
 
     assert machine.called_off[late.number]
     assert on_disk(machine) == [("x", "1")]
@@ -487,7 +488,7 @@ def test_pass_is_called_off_when_its_topic_is_no_longer_compacted(
 
     alter(client, 2, TOPIC, cleanup_policy="delete")
     state = machine.broker.cleaning.states.of(TP).state
-    machine.clean(late)
+    machine.finish_pass(late)
 
     assert state is State.ABORTED
     assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
@@ -514,7 +515,7 @@ def test_plan_overtaken_by_a_truncation_is_dropped(machine: InProcess, client: C
     late = held_pass(machine, client)
 
     machine.broker.log_dir.truncate_to(TP, 1)
-    machine.clean(late)
+    machine.finish_pass(late)
 
     assert on_disk(machine) == [("a", "1")]
     assert machine.broker.cleaning.states.is_free(TP)
@@ -593,7 +594,7 @@ def test_pass_that_read_a_log_while_it_was_cut_did_not_fail(
     late = held_pass(machine, client)
 
     machine.broker.log_dir.truncate_to(TP, 1)
-    machine.perform(machine.broker.cleaning_ended(late.number, PassFailed("a file ends early")))
+    machine.report(late, PassFailed("a file ends early"))
 
     assert runs(machine)[-1]["outcome"] == "aborted"
     assert machine.broker.cleaning.troubles == {}
@@ -604,7 +605,7 @@ def test_retention_waits_until_a_pass_is_done(machine: InProcess, client: Client
 
     machine.advance(60_000)
     during = log_of(machine).log_start_offset
-    machine.clean(late)
+    machine.finish_pass(late)
 
     assert during == 0
     assert log_of(machine).log_start_offset == 3
@@ -615,7 +616,7 @@ def test_records_appended_during_a_pass_stay(machine: InProcess, client: Client)
     late = held_pass(machine, client)
 
     put(machine, client, ("a", "3"))
-    machine.clean(late)
+    machine.finish_pass(late)
 
     assert on_disk(machine) == [("a", "2"), ("b", "1"), ("a", "3")]
 
@@ -638,11 +639,11 @@ def test_group_waits_until_its_sources_are_durable(machine: InProcess, client: C
     )
     assert isinstance(outcome, PassReport)
 
-    machine.perform(machine.broker.group_cleaned(effect.number, groups[0]))
+    machine.report(effect, GroupCleaned(groups[0]))
     before = (on_disk(machine), dict(machine.called_off))
     machine.flush(machine.held_flushes[-1])
     after = (on_disk(machine), dict(machine.called_off))
-    machine.perform(machine.broker.cleaning_ended(effect.number, outcome))
+    machine.report(effect, outcome)
 
     assert before == ([("a", "1"), ("a", "2")], {})
     assert after == ([("a", "2")], {effect.number: False})
@@ -654,9 +655,7 @@ def test_group_waits_until_its_sources_are_durable(machine: InProcess, client: C
 def failed_pass(machine: InProcess, client: Client, *, died: bool = False) -> None:
     effect = held_pass(machine, client)
     machine.fs.open("/data/events-0/00000000000000000000.log.cleaned", create=True).pwrite(b"x", 0)
-    machine.perform(
-        machine.broker.cleaning_ended(effect.number, PassFailed("broken", worker_died=died))
-    )
+    machine.report(effect, PassFailed("broken", worker_died=died))
     machine.held_passes = []
 
 
@@ -684,7 +683,7 @@ def test_failed_partition_is_tried_again_ever_more_rarely(
             machine.advance(1_000)
         waits.append((machine.clock.monotonic_ms() - begun_ms) // 1000)
         effect = machine.held_passes.pop()
-        machine.perform(machine.broker.cleaning_ended(effect.number, PassFailed("broken")))
+        machine.report(effect, PassFailed("broken"))
 
     assert waits == [15, 30, 60]
 

@@ -18,6 +18,7 @@ from ledgerstone.protocol.messages.delete_records import (
 )
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import Clean
+from ledgerstone.server.results import GroupCleaned
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.asks import TOPIC, create_topic, delete_topic
 from tests.unit.server.test_cleaning import TP, alter, checkpoint, log_of, on_disk, put, roll, runs
@@ -43,7 +44,7 @@ class Midway:
         machine.held_flushes = None
         called_off = machine.called_off[number]
         outcome = PassFailed("CleaningAborted: given up") if called_off else self.report
-        machine.perform(machine.broker.cleaning_ended(number, outcome))
+        machine.report(self.effect, outcome)
 
     def leftovers(self) -> list[str]:
         return [path for path in self.machine.fs.files() if path.endswith((".cleaned", ".swap"))]
@@ -67,7 +68,7 @@ def midway(machine: InProcess, client: Client, policy: str = "compact", **config
         should_abort=lambda: False,
     )
     assert isinstance(report, PassReport)
-    machine.perform(machine.broker.group_cleaned(effect.number, groups[0]))
+    machine.report(effect, GroupCleaned(groups[0]))
     assert effect.number not in machine.called_off
     return Midway(machine, effect, report)
 
@@ -227,7 +228,7 @@ def test_worker_that_dies_midway_costs_the_group(machine: InProcess, client: Cli
     pass_ = midway(machine, client)
 
     died = PassFailed("killed", worker_died=True)
-    machine.perform(machine.broker.cleaning_ended(pass_.effect.number, died))
+    machine.report(pass_.effect, died)
     left = pass_.leftovers()
     assert machine.held_flushes is not None
     for flush in machine.held_flushes:
@@ -273,7 +274,7 @@ def test_swap_is_seen_at_once_and_the_worker_goes_on_when_it_is_durable(
 
     assert before == (CLEANED, {})
     assert machine.called_off == {pass_.effect.number: False}
-    machine.perform(machine.broker.cleaning_ended(pass_.effect.number, pass_.report))
+    machine.report(pass_.effect, pass_.report)
 
 
 def test_old_files_are_not_unlinked_before_the_swap_is_durable(
@@ -308,7 +309,7 @@ def test_swap_stands_when_the_worker_dies_before_it_is_durable(
     pass_ = swapped(machine, client, file_delete_delay_ms="0")
 
     died = PassFailed("killed", worker_died=True)
-    machine.perform(machine.broker.cleaning_ended(pass_.effect.number, died))
+    machine.report(pass_.effect, died)
     sync(machine)
     machine.advance(2_000)
 
@@ -329,5 +330,5 @@ def test_topic_deleted_before_its_swap_is_durable_does_no_harm(
     assert machine.called_off[pass_.effect.number]
     assert log_of(machine).failure is None
     late = PassFailed("CleaningAborted: given up")
-    machine.perform(machine.broker.cleaning_ended(pass_.effect.number, late))
+    machine.report(pass_.effect, late)
     assert checkpoint(machine) == {}

@@ -8,6 +8,7 @@ from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.cleaning.watch import LOOKS, CleaningWatch
 from ledgerstone.server.effects import Clean
 from ledgerstone.server.http.monitor import readiness, samples
+from ledgerstone.server.results import GroupCleaned, StillAtWork
 from ledgerstone.types import INT64_MAX, TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
@@ -131,7 +132,7 @@ def test_partition_stays_busy_until_the_hanging_worker_is_dead(
     machine.advance(4 * TIMEOUT_MS)
     still_busy = machine.broker.cleaning.is_busy(TP)
     dead = PassFailed("killed", worker_died=True)
-    machine.perform(machine.broker.cleaning_ended(at_work.number, dead))
+    machine.report(at_work, dead)
 
     assert len(machine.given_up) == 1
     assert still_busy
@@ -144,7 +145,7 @@ def test_partition_of_a_killed_worker_is_cleaned_by_the_next_one_and_all_is_well
 ) -> None:
     machine.advance(TIMEOUT_MS)
     dead = PassFailed("killed", worker_died=True)
-    machine.perform(machine.broker.cleaning_ended(at_work.number, dead))
+    machine.report(at_work, dead)
     during = readiness(machine.broker).status
     machine.held_passes = None
 
@@ -161,7 +162,7 @@ def test_worker_that_says_it_is_at_work_may_take_as_long_as_it_likes(
 ) -> None:
     for _ in range(100):
         machine.advance(TIMEOUT_MS // 2)
-        machine.broker.cleaning_goes_on(at_work.number)
+        machine.report(at_work, StillAtWork())
 
     assert machine.given_up == []
     assert readiness(machine.broker).status == 200
@@ -179,7 +180,7 @@ def test_worker_that_waits_for_its_owner_is_not_called_silent_until_it_may_go_on
         on_group=groups.append,
         should_abort=lambda: False,
     )
-    machine.perform(machine.broker.group_cleaned(at_work.number, groups[0]))
+    machine.report(at_work, GroupCleaned(groups[0]))
 
     machine.advance(4 * TIMEOUT_MS)
     while_it_waited = list(machine.given_up)

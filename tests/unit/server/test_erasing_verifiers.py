@@ -10,6 +10,7 @@ from ledgerstone.erasure.erasure import Outcome
 from ledgerstone.erasure.verifiers import Question, Word
 from ledgerstone.server.effects import AskVerifier, Effect
 from ledgerstone.server.erasing.verifiers import Verifiers
+from ledgerstone.server.results import Result, VerifierSaid
 from ledgerstone.server.runtime import Runtime
 from tests.kit.in_process import InProcess
 
@@ -76,15 +77,15 @@ def test_verifier_that_cannot_be_loaded_is_as_if_it_were_not_there(
 def test_runtime_asks_in_a_thread_and_tells_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, Point("lake", lambda: Lake))
     broker = InProcess().broker
-    told: list[tuple[AskVerifier, Sequence[Word] | str]] = []
+    told: list[tuple[Effect, Result]] = []
     done = asyncio.Event()
 
-    def spoke(_: object, asked: AskVerifier, words: Sequence[Word] | str) -> list[Effect]:
-        told.append((asked, words))
+    def completed(_: object, effect: Effect, result: Result) -> list[Effect]:
+        told.append((effect, result))
         done.set()
         return []
 
-    monkeypatch.setattr(type(broker), "verifier_spoke", spoke)
+    monkeypatch.setattr(type(broker), "completed", completed)
 
     async def ask() -> None:
         runtime = Runtime(broker, asyncio.get_running_loop())
@@ -94,4 +95,4 @@ def test_runtime_asks_in_a_thread_and_tells_the_broker(monkeypatch: pytest.Monke
 
     asyncio.run(ask())
 
-    assert told == [(ASKED, [Word("table t", Outcome.CLEAN, "0 rows")])]
+    assert told == [(ASKED, VerifierSaid((Word("table t", Outcome.CLEAN, "0 rows"),)))]

@@ -6,6 +6,7 @@ import pytest
 
 from ledgerstone.server.effects import Flush
 from ledgerstone.server.http.monitor import readiness
+from ledgerstone.server.results import Done, Failed
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
@@ -160,7 +161,7 @@ def test_flush_that_ends_after_its_topic_was_made_anew_says_nothing_about_the_ne
     delete_topic(client)
     create_topic(client)
     write(client, "new")
-    machine.perform(machine.broker.completed(late, None))
+    machine.report(late, Done())
 
     log = machine.broker.partitions.get(TP).log
     assert isinstance(late, Flush)
@@ -179,7 +180,7 @@ def test_failed_flush_of_a_topic_that_is_gone_harms_nobody(
 
     delete_topic(client)
     create_topic(client)
-    machine.perform(machine.broker.completed(late, OSError(errno.EIO, "gone")))
+    machine.report(late, Failed(OSError(errno.EIO, "gone")))
 
     assert write(client, "new") == [0]
 
@@ -261,7 +262,7 @@ def test_no_tick_unlinks_by_itself_what_was_deleted(machine: InProcess, client: 
     machine.advance(60_000)
     before = unlinks(machine)
     while machine.held_unlinks:
-        machine.unlink(machine.held_unlinks.pop(0))
+        machine.finish_unlink(machine.held_unlinks.pop(0))
         machine.advance(2_000)
 
     assert before == []
@@ -278,7 +279,7 @@ def test_file_counts_as_left_until_it_is_unlinked(machine: InProcess, client: Cl
     (under_way,) = machine.held_unlinks
 
     while_it_lasts = sorted(path for path, _ in deleted.waiting())
-    machine.unlink(under_way)
+    machine.finish_unlink(under_way)
 
     assert while_it_lasts == sorted(under_way.plan.files) != []
     assert deleted.waiting() == []
@@ -293,7 +294,7 @@ def test_topic_deleted_while_its_old_files_are_unlinked_goes_as_a_whole(
     machine.advance(60_000)
 
     delete_topic(client)
-    machine.unlink(machine.held_unlinks.pop())
+    machine.finish_unlink(machine.held_unlinks.pop())
     machine.held_unlinks = None
     machine.advance(3_000)
 

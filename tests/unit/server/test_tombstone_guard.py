@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.http.api import handle
 from ledgerstone.server.http.monitor import samples
 from ledgerstone.server.http.server import HttpRequest
@@ -382,7 +382,7 @@ def test_kill_between_the_swap_and_the_end_of_the_pass_forgets_nobody(
     def die(*_: object) -> None:
         raise Died
 
-    monkeypatch.setattr(Broker, "cleaning_ended", die)
+    monkeypatch.setattr(Cleaning, "ended", die)
 
     with pytest.raises(Died):
         machine.jump(hours=2)
@@ -415,7 +415,7 @@ def test_group_that_passes_the_tombstone_while_it_is_removed_may_have_missed_it(
     (held_pass,) = machine.held_passes
 
     commit_offset(client, "behind", 3)
-    machine.clean(held_pass)
+    machine.finish_pass(held_pass)
 
     assert missed(machine) == [("behind", 1, 1)]
 

@@ -9,6 +9,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_shrink import truncate_to
+from ledgerstone.storage.sync_plan import sync_all
 from tests.kit.logs import World, all_records, offsets
 from tests.kit.scenario import (
     ONE_BYTES,
@@ -54,7 +55,7 @@ def test_flush_plan_is_performed_elsewhere_and_counts_once_it_is_done() -> None:
     plan = log.plan_flush()
     assert plan is not None
     append_ones(log, 2)
-    plan.perform()
+    sync_all(log.fs, plan.syncs)
     before = log.recovery_point
     log.flush_done(plan)
 
@@ -81,7 +82,7 @@ def test_roll_between_plan_and_done_is_made_durable_by_the_next_flush() -> None:
     append_ones(log, 2)
     plan = log.plan_flush()
     assert plan is not None
-    plan.perform()
+    sync_all(log.fs, plan.syncs)
     append_ones(log, 1)
     log.flush_done(plan)
 
@@ -98,7 +99,7 @@ def test_truncation_between_plan_and_done_voids_the_plan() -> None:
     append_ones(log, 4)
     plan = log.plan_flush()
     assert plan is not None
-    plan.perform()
+    sync_all(log.fs, plan.syncs)
     truncate_to(log, 2)
     append_ones(log, 2)
 

@@ -264,7 +264,6 @@ def test_making_and_closing_an_index_touches_nothing() -> None:
     index = _index(fs)
 
     index.flush()
-    index.fsync()
     index.close()
 
     assert fs.operation_count == before

@@ -3,7 +3,7 @@
 import pytest
 
 from ledgerstone.fs import join
-from ledgerstone.storage.deleted_files import UnlinkPlan
+from ledgerstone.storage.deleted_files import UnlinkPlan, unlink_all
 from ledgerstone.storage.filenames import CLEANED, DELETED, SWAP
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
@@ -209,15 +209,15 @@ def test_unlinking_and_a_second_swap_do_not_mistake_each_others_files(
     world = World()
     log = swapped_log(world)
     world.clock.advance(ms=SMALL.file_delete_delay_ms)
-    plan = UnlinkPlan(fs=log.fs, files=tuple(log.deleted_files.due(world.clock.now_ms())))
+    plan = UnlinkPlan(files=tuple(log.deleted_files.due(world.clock.now_ms())))
     if unlinks_before_the_swap:
-        plan.perform()
+        done = unlink_all(log.fs, plan)
 
     second = cleaned_copy(world, log, 0, keep=[4])
     swap_segments(log, new=[second], old=[log.segments.first])
     if not unlinks_before_the_swap:
-        plan.perform()
-    log.deleted_files.forget(plan.gone)
+        done = unlink_all(log.fs, plan)
+    log.deleted_files.forget(done.gone)
     waiting = names(world, DELETED)
     world.clock.advance(ms=SMALL.file_delete_delay_ms)
     log.deleted_files.unlink_due(world.clock.now_ms())

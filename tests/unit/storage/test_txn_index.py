@@ -46,7 +46,6 @@ def test_there_is_no_file_before_the_first_entry() -> None:
     index.truncate_to(0)
     index.reset()
     index.flush()
-    index.fsync()
     index.rename(PATH + ".swap")
     index.unlink()
     index.close()

@@ -66,7 +66,7 @@ def try_swap(cleaning: "Cleaning", broker: "Broker", running: RunningPass) -> It
         yield _proceed(cleaning, broker, running.number, go_on=False)
         return
     cleaning.pending[tp].merged(group.source_bases, group.base_offset)
-    yield SyncSwap(running.number, tp, running.topic_id, log.fs, log.directory, replaced)
+    yield SyncSwap(running.number, tp, running.topic_id, log.directory, replaced)
 
 
 def _plan_holds(
