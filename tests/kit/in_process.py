@@ -42,7 +42,6 @@ from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.sim.platter import PowerLoss
-from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0
 
@@ -326,8 +325,7 @@ class InProcess:
 
         if self._analyses is None:
             self._analyses = Memory(self.fs, seed=self.dice.random_bytes(16))
-        message = self._analyses.analyse(effect.plan, lambda size: None)
-        result = message.get("detail") or AnatomyReport.from_json(message["report"])
+        result = self._analyses.analyse(effect.plan)
         self.perform(self.broker.analysed(effect.number, result))
 
     def serve_backlog(self) -> None:

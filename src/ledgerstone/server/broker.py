@@ -246,6 +246,10 @@ class Broker:
         self.erasing.something_happened()
         return self._take_effects()
 
+    def scan_goes_on(self, number: int) -> None:
+        """A worker has begun with a search or a scan, or says that it is still at it."""
+        self.erasing.scan_goes_on(self, number)
+
     def scan_ended(self, number: int, result: ScanResult) -> list[Effect]:
         """A search or a scan that left as an effect."""
         self.erasing.scans.ended(self, number, result)
@@ -255,6 +259,9 @@ class Broker:
         """What a downstream verifier says, or why it says nothing."""
         verifier_spoke(self.erasing, self, asked, words)
         return self._take_effects()
+
+    def analysis_goes_on(self, number: int) -> None:
+        self.anatomy.goes_on(self, number)
 
     def analysed(self, number: int, result: AnatomyReport | str) -> list[Effect]:
         """What an analysis that left as an effect has found, or why it has not."""

@@ -6,10 +6,12 @@ Some of them take time and are performed off the loop. `Flush` is reported back 
 `Clean` goes to a worker: each group it writes is reported through `Broker.group_cleaned` and
 answered by a `Proceed`, its end through `Broker.cleaning_ended`; that it is still at work through
 `Broker.cleaning_goes_on`. `Scan` goes to another worker and ends in `Broker.scan_ended`,
-`AskVerifier` in `Broker.verifier_spoke`, `Analyse` in `Broker.analysed`.
+`AskVerifier` in `Broker.verifier_spoke`, `Analyse` in `Broker.analysed`; while they are at work
+their workers say so through `Broker.scan_goes_on` and `Broker.analysis_goes_on`.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from ledgerstone.cleaner.plan import CleaningPlan
@@ -102,12 +104,21 @@ class SyncSwap:
         self.fs.fsync_dir(self.directory)
 
 
+class WorkerName(StrEnum):
+    """As in "the scanning worker"."""
+
+    CLEANING = "cleaning"
+    SCANNING = "scanning"
+    ANALYSING = "analysing"
+
+
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The worker of this pass has to be killed; once it is dead its pass has ended, failed."""
+    """The worker of this job is to be killed; once it is dead the job has ended, failed."""
 
     number: int
     reason: str
+    worker: WorkerName = WorkerName.CLEANING
 
 
 @dataclass(frozen=True, slots=True)

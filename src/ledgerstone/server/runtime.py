@@ -17,10 +17,8 @@ from typing import Final, assert_never
 
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.anatomy.process import AnatomyProcess
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.parts import PassFailed
-from ledgerstone.server.cleaning.process import CleanerProcesses
 from ledgerstone.server.effects import (
     Analyse,
     AskVerifier,
@@ -36,11 +34,12 @@ from ledgerstone.server.effects import (
     SyncSwap,
     Unlink,
 )
-from ledgerstone.server.erasing.process import ScanProcess, ScanResult
+from ledgerstone.server.erasing.scans import ScanResult
 from ledgerstone.server.erasing.verifiers import Verifiers
 from ledgerstone.server.sending import WOULD_BLOCK, held_bytes, prepare, send_unsent
 from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
 from ledgerstone.server.unsent import Unsent
+from ledgerstone.server.workers import Tell, WorkerRoom
 from ledgerstone.state.anatomy_plan import AnatomyReport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -76,14 +75,21 @@ class Runtime:
         self._next_number = 1
         self._timer: asyncio.TimerHandle | None = None
         self._flushes: set[asyncio.Future[None]] = set()
-        self._cleaners = CleanerProcesses(
-            broker.cleaning_goes_on, self._group_cleaned, self._cleaning_ended
-        )
-        self._scanner = ScanProcess(self._scan_ended)
-        self._analyst = AnatomyProcess(self._analysed)
+        self._workers = WorkerRoom(self._tell())
         self.verifiers = Verifiers()
         self._throttle = Throttle()
         self._unsent = Unsent()
+
+    def _tell(self) -> Tell:
+        return Tell(
+            cleaning_goes_on=self._broker.cleaning_goes_on,
+            group_cleaned=self._group_cleaned,
+            cleaning_ended=self._cleaning_ended,
+            scan_goes_on=self._scan_goes_on,
+            scan_ended=self._scan_ended,
+            analysis_goes_on=self._analysis_goes_on,
+            analysed=self._analysed,
+        )
 
     # -- start and stop -----------------------------------------------------------------------
 
@@ -101,9 +107,7 @@ class Runtime:
             self._loop.remove_reader(listener)
             listener.close()
         self._perform(self._broker.stop_cleaning())
-        await self._cleaners.stop()
-        await self._scanner.stop()
-        await self._analyst.stop()
+        await self._workers.stop()
         while self._flushes:
             await asyncio.wait(self._flushes)
         if self._timer is not None:
@@ -317,20 +321,12 @@ class Runtime:
                     self._sync(self._perform_flush(effect))
                 case Unlink():
                     self._sync(self._perform_unlink(effect))
-                case Clean():
-                    self._cleaners.clean(effect)
-                case Proceed():
-                    self._cleaners.proceed(effect)
                 case SyncSwap():
                     self._sync(self._perform_swap_sync(effect))
-                case GiveUp():
-                    self._cleaners.give_up(effect)
-                case Scan():
-                    self._scanner.scan(effect.number, effect.plan)
                 case AskVerifier():
                     self._sync(self._ask_verifier(effect))
-                case Analyse():
-                    self._analyst.analyse(effect)
+                case Clean() | Proceed() | GiveUp() | Scan() | Analyse():
+                    self._workers.perform(effect)
                 case _:
                     assert_never(effect)
         for number, connection in answered.items():
@@ -397,8 +393,16 @@ class Runtime:
         self._perform(self._broker.cleaning_ended(number, outcome))
         self._reschedule()
 
+    def _scan_goes_on(self, number: int) -> None:
+        self._broker.scan_goes_on(number)
+        self._reschedule()
+
     def _scan_ended(self, number: int, result: ScanResult) -> None:
         self._perform(self._broker.scan_ended(number, result))
+        self._reschedule()
+
+    def _analysis_goes_on(self, number: int) -> None:
+        self._broker.analysis_goes_on(number)
         self._reschedule()
 
     def _analysed(self, number: int, result: AnatomyReport | str) -> None:

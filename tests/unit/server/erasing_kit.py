@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ledgerstone.erasure.erasure import Erasure, Stage
-from ledgerstone.erasure.scan_messages import decode, encode, report_of
+from ledgerstone.erasure.scan_messages import report_message, report_of
 from ledgerstone.erasure.verifiers import Word
-from ledgerstone.erasure.worker import work
+from ledgerstone.erasure.worker import scan
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
@@ -67,19 +67,21 @@ class ErasingMachine(InProcess):
     def finish_scan(self, effect: Scan, result: ScanResult | None = None) -> None:
         self.scans_done.append(effect)
         if result is None:
-            message = decode(encode(work(self.fs, effect.plan, lambda size: None))[4:])
-            if message["kind"] == "failed":
-                result = ScanFailed(message["detail"])
+            try:
+                message = report_message(scan(self.fs, effect.plan))
+            except Exception as error:  # noqa: BLE001 - as a worker says it
+                result = ScanFailed(f"{type(error).__name__}: {error}")
             else:
-                result = report_of(message)
+                # As it comes out of a pipe.
+                result = report_of(json.loads(json.dumps(message)))
         self.perform(self.broker.scan_ended(effect.number, result))
 
     def release(self) -> None:
         """What was held back is done."""
         scans, self.held_scans = self.held_scans or [], None
         passes, self.held_passes = self.held_passes or [], None
-        for scan in scans:
-            self.finish_scan(scan)
+        for held in scans:
+            self.finish_scan(held)
         for each in passes:
             self.clean(each)
 
