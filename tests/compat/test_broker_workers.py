@@ -56,8 +56,14 @@ def waits_for(broker: BrokerProcess, erasure_id: str) -> str:
 
 def stop_worker(broker: BrokerProcess, module: str) -> int:
     """Stops the worker as soon as it exists: importing takes it longer than that."""
-    pid: int = wait_until(lambda: worker_running(broker.pid, module), f"{module} is started")
+    pid = await_worker(broker, module)
     os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def await_worker(broker: BrokerProcess, module: str) -> int:
+    pid = wait_until(lambda: worker_running(broker.pid, module), f"{module} is started")
+    assert pid is not None
     return pid
 
 
@@ -70,8 +76,8 @@ def test_hung_scan_is_given_up_and_erasures_go_on_with_a_new_worker(broker: Brok
     reason = waits_for(broker, alice)
     wait_until(lambda: not is_alive(hung), "the hung worker is gone")
     post(broker, "clock/advance", ms=RETRY_MS)
-    for erasure in (alice, bob):
-        wait_until(lambda: stage(broker, erasure) != "requested", "its key was searched for")  # noqa: B023
+    wait_until(lambda: stage(broker, alice) != "requested", "alice was searched for")
+    wait_until(lambda: stage(broker, bob) != "requested", "bob was searched for")
 
     silence = f"it said nothing for {TIMEOUT_MS} ms"
     assert reason == f"the search is incomplete: the scanning worker was killed: {silence}"
@@ -108,10 +114,7 @@ def one_of_each(broker: BrokerProcess) -> list[int]:
     erasure = erase(broker, b"nobody")
     wait_until(lambda: stage(broker, erasure) == "not_found", "its key was searched for")
     wait_until(lambda: is_divided(broker), "the log is divided")
-    pids = []
-    for module in (CLEANER, SCANNER, ANALYST):
-        pids.append(wait_until(lambda: worker_running(broker.pid, module), "it is started"))  # noqa: B023
-    return pids
+    return [await_worker(broker, module) for module in (CLEANER, SCANNER, ANALYST)]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux can end them")
