@@ -24,7 +24,7 @@ from tests.kit.cleaner_api import (
 )
 
 TOPIC = "topic"
-TIMEOUT_MS = 2_000
+TIMEOUT_MS = 4_000  # a worker takes a second to start where the machine is busy
 
 
 @pytest.fixture

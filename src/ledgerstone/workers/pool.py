@@ -72,6 +72,7 @@ class _Job:
     number: int
     content: Message
     is_urgent: bool
+    is_called_off: bool = False
     held: _Held | None = None
     given_up_because: str | None = None
 
@@ -120,10 +121,11 @@ class Pool(Generic[P, E]):
     def word(self, number: int, *, go_on: bool) -> None:
         """The answer to a part; without `go_on` it may come at any time."""
         job = self._at_work.get(number)
-        if job is not None and job.held is not None:
-            message = job.held.talk.word(go_on=go_on)
-            if message is not None:
-                job.held.worker.send(message)
+        if job is not None:
+            # Remembered: its worker may be starting, and would not hear it.
+            job.is_called_off = job.is_called_off or not go_on
+            if job.held is not None:
+                _say(job.held, job.held.talk.word(go_on=go_on))
 
     def give_up(self, number: int, reason: str) -> None:
         """Kills its worker; once that is dead the job has ended, failed."""
@@ -145,10 +147,6 @@ class Pool(Generic[P, E]):
         self._idle.clear()
         while self._waiting:
             self._listener.ended(self._waiting.pop(0).number, JobFailed(STOPPING))
-
-    @property
-    def idle_workers(self) -> int:
-        return len(self._idle)
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -205,7 +203,9 @@ class Pool(Generic[P, E]):
         return job.held
 
     async def _converse(self, held: _Held, job: _Job) -> E | JobFailed:
-        held.worker.send(held.talk.job(job.content))
+        _say(held, held.talk.job(job.content))
+        if job.is_called_off:
+            _say(held, held.talk.word(go_on=False))
         while True:
             match held.talk.hear(await held.worker.receive()):
                 case Progress():
@@ -258,9 +258,14 @@ class Pool(Generic[P, E]):
             self._spawn(_end(held.worker))
 
 
+def _say(held: _Held, message: Message | None) -> None:
+    if message is not None:
+        held.worker.send(message)
+
+
 async def _answers(held: _Held) -> bool:
     try:
-        held.worker.send(held.talk.ping())
+        _say(held, held.talk.ping())
         held.talk.hear(await held.worker.receive())
     except (EOFError, OSError):
         return False

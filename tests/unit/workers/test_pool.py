@@ -223,6 +223,15 @@ def test_job_that_is_called_off_ends_and_its_worker_lives() -> None:
     assert pid_of(after) > 0
 
 
+def test_job_that_is_called_off_while_its_worker_starts_does_nothing() -> None:
+    async def story(owner: Owner) -> End:
+        owner.pool.hand_over(1, {"do": "parts"})
+        owner.pool.word(1, go_on=False)
+        return await owner.end_of(1)
+
+    assert play(story) == JobFailed("aborted at 0")
+
+
 def test_urgent_jobs_go_before_those_that_wait() -> None:
     async def story(owner: Owner) -> list[int]:
         owner.pool.hand_over(1, {"do": "work"})
