@@ -210,6 +210,17 @@ class OsFilesystem:
             file.close()
 
 
+class ReadOnlyFilesystem(OsFilesystem):
+    """Opens for reading only, and without waiting: a scan also meets files that nobody may write,
+    and pipes."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        assert not create, f"a reader creates {path}"
+        return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+
+
 def _is_still_at(file: OsFile, path: str) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))

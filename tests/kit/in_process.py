@@ -6,6 +6,7 @@ land in their connection, a flush is synced and reported back, a close is follow
 Time passes only through `advance` and `jump`. Same seed, same calls, same effects and same disk.
 """
 
+import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerstone.cleaner.worker import clean
 from ledgerstone.config.broker import BrokerConfig, Listener
-from ledgerstone.erasure.scan_messages import decode, encode, report_of
+from ledgerstone.erasure.scan_messages import report_message, report_of
 from ledgerstone.erasure.verifiers import Word
-from ledgerstone.erasure.worker import work
+from ledgerstone.erasure.worker import scan
 from ledgerstone.protocol.api import OFFERED
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
@@ -65,7 +66,6 @@ from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.sim.platter import PowerLoss
-from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.storage.deleted_files import unlink_all
 from ledgerstone.storage.sync_plan import sync_all
 from ledgerstone.types import INT32_MAX
@@ -418,11 +418,13 @@ class InProcess:
         """The whole search or scan at once, as a worker does it; or with a given end."""
         self.scans_done.append(effect)
         if result is None:
-            message = decode(encode(work(self.fs, effect.plan, lambda size: None))[4:])
-            if message["kind"] == "failed":
-                result = ScanFailed(message["detail"])
+            try:
+                message = report_message(scan(self.fs, effect.plan))
+            except Exception as error:  # noqa: BLE001 - as a worker says it
+                result = ScanFailed(f"{type(error).__name__}: {error}")
             else:
-                result = report_of(message)
+                # As it comes out of a pipe.
+                result = report_of(json.loads(json.dumps(message)))
         self.report(effect, result)
 
     def ask_verifier(self, effect: AskVerifier) -> None:
@@ -438,11 +440,8 @@ class InProcess:
 
         if self._analyses is None:
             self._analyses = Memory(self.fs, seed=self.dice.random_bytes(16))
-        message = self._analyses.analyse(effect.plan, lambda size: None)
-        if message.get("detail"):
-            self.report(effect, AnalysisFailed(message["detail"]))
-        else:
-            self.report(effect, AnatomyReport.from_json(message["report"]))
+        found = self._analyses.analyse(effect.plan)
+        self.report(effect, AnalysisFailed(found) if isinstance(found, str) else found)
 
     def serve_backlog(self) -> None:
         """Sockets take everything at once, so what came ahead is served on, each in its turn."""

@@ -1,12 +1,6 @@
-"""How plans and reports travel between a broker and its cleaning worker. Pure.
+"""Plans, groups and reports as the content of messages. Pure. How they travel is in `workers`."""
 
-Frames of four bytes of length and JSON. Both ends are the same program, so there is one version;
-no object of the other side is ever revived from bytes. The conversation is in `worker`.
-"""
-
-import json
 from dataclasses import asdict
-from typing import Any, Final
 
 from ledgerstone.cleaner.plan import (
     CleanedGroup,
@@ -20,40 +14,15 @@ from ledgerstone.cleaner.plan import (
     TombstoneTraces,
 )
 from ledgerstone.types import TopicPartition
-
-LENGTH_BYTES: Final = 4
-# A plan names every segment and every live producer; none comes near this.
-MAX_FRAME_BYTES: Final = 256 << 20
-
-Message = dict[str, Any]
-
-
-def encode(message: Message) -> bytes:
-    body = json.dumps(message, separators=(",", ":")).encode()
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
-
-
-def body_size(prefix: bytes) -> int:
-    """Raises ValueError for a length that no message of ours has."""
-    size = int.from_bytes(prefix, "big")
-    if size > MAX_FRAME_BYTES:
-        raise ValueError(f"a frame of {size} bytes, at most {MAX_FRAME_BYTES} are believed")
-    return size
-
-
-def decode(body: bytes) -> Message:
-    message = json.loads(body)
-    if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-        raise ValueError(f"{body[:80]!r} is no message")
-    return message
+from ledgerstone.workers.frames import Message
 
 
 def plan_message(plan: CleaningPlan) -> Message:
-    return {"kind": "clean", "plan": asdict(plan)}
+    return asdict(plan)
 
 
 def plan_of(message: Message) -> CleaningPlan:
-    content = dict(message["plan"])
+    content = dict(message)
     content["topic_partition"] = TopicPartition(*content["topic_partition"])
     content["segments"] = tuple(SourceSegment(**each) for each in content["segments"])
     content["producers"] = {
@@ -65,25 +34,21 @@ def plan_of(message: Message) -> CleaningPlan:
 
 
 def group_message(group: CleanedGroup) -> Message:
-    return {"kind": "group", "group": asdict(group)}
+    return asdict(group)
 
 
 def group_of(message: Message) -> CleanedGroup:
-    return _group_from(message["group"])
-
-
-def _group_from(content: Message) -> CleanedGroup:
-    return CleanedGroup(**{**content, "source_bases": tuple(content["source_bases"])})
+    return CleanedGroup(**{**message, "source_bases": tuple(message["source_bases"])})
 
 
 def report_message(report: PassReport) -> Message:
-    return {"kind": "done", "report": asdict(report)}
+    return asdict(report)
 
 
 def report_of(message: Message) -> PassReport:
-    content = dict(message["report"])
+    content = dict(message)
     content["topic_partition"] = TopicPartition(*content["topic_partition"])
-    content["groups"] = tuple(_group_from(each) for each in content["groups"])
+    content["groups"] = tuple(group_of(each) for each in content["groups"])
     content["stats"] = PassStats(**content["stats"])
     if content["tombstones"] is None:
         return PassReport(**content)

@@ -349,8 +349,8 @@ _CLEANER: Final = (
         Kind.LONG,
         60_000,
         0,
-        "How long a cleaning worker may say nothing before it is killed and its partition is tried "
-        "again; 0: for ever, as Kafka's threads may.",
+        "How long a worker process (cleaning, scanning, analysing) may say nothing before it is "
+        "killed and its job is tried again; 0: for ever, as Kafka's threads may.",
     ),
     BrokerKey(
         name="ledgerstone.near.tombstones.check",

@@ -38,12 +38,11 @@ def scan_dirs(
     plan: ResiduePlan,
     *,
     before_read: Callable[[int], None] = lambda size: None,
-    progress: Callable[[int], None] = lambda done_bytes: None,
+    go_on: Callable[[], None] = lambda: None,
 ) -> ScanReport:
-    """`before_read` is told the size of each window; it may wait, or raise ScanAborted.
-
-    `progress` is told after each file how many bytes were scanned so far."""
-    return _Scan(fs, plan, before_read, progress).run()
+    """`before_read` gets the size of each window; `go_on` is called before each file and each
+    directory. Both may wait, or raise."""
+    return _Scan(fs, plan, before_read, go_on).run()
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class _Scan:
     fs: Filesystem
     plan: ResiduePlan
     before_read: Callable[[int], None]
-    progress: Callable[[int], None]
+    go_on: Callable[[], None]
     table: PrintTable = field(init=False)
     reader: WindowReader = field(init=False)
     names: PathNames = field(init=False)
@@ -62,7 +61,6 @@ class _Scan:
     directories: dict[str, None] = field(default_factory=dict)  # as of the last listing
     grown: dict[str, None] = field(default_factory=dict)
     vanished: dict[str, None] = field(default_factory=dict)
-    scanned_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.table = PrintTable(self.plan.keys)
@@ -101,6 +99,7 @@ class _Scan:
         return found
 
     def _list(self, name: str, path: str, depth: int, found: dict[str, str]) -> None:
+        self.go_on()
         try:
             entries = self.fs.list_dir(path)
         except FileNotFoundError:
@@ -122,6 +121,7 @@ class _Scan:
                 self.unreadable[inner] = f"more than {_MAX_DEPTH} directories deep"
 
     def _scan_file(self, path: str, disk_path: str) -> None:
+        self.go_on()
         self._forget(path)
         partition = parse_partition_dir(name_of(parent_of(path)))
         scan = FileScan(
@@ -154,8 +154,6 @@ class _Scan:
         self.done[path] = scan
         if self.reader.damaged:
             self.damaged[path] = self.reader.damaged
-        self.scanned_bytes += scan.size_bytes
-        self.progress(self.scanned_bytes)
 
     def _log_bytes(self, disk_path: str) -> int:
         """The size of the log that an index lies beside; 0 where there is none."""

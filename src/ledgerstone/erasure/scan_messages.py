@@ -1,13 +1,9 @@
-"""How plans and reports travel between a broker and its scanning worker. Grade P.
+"""Plans and reports as the content of messages. Grade P. How they travel is in `workers`.
 
-Frames of four bytes of length and JSON, as the cleaning worker's. Both ends are the same program,
-so there is one version; no object of the other side is ever revived from bytes. The conversation is
-in `worker`.
+A plan holds secrets, so it goes through the pipe and nowhere else.
 """
 
-import json
 from dataclasses import asdict
-from typing import Any, Final
 
 from ledgerstone.erasure.erasure import (
     FileHits,
@@ -35,33 +31,7 @@ from ledgerstone.erasure.scan_plan import (
     SpanOfPrint,
 )
 from ledgerstone.types import TopicPartition
-
-LENGTH_BYTES: Final = 4
-# A report names every file of a node; none comes near this.
-MAX_FRAME_BYTES: Final = 256 << 20
-
-Message = dict[str, Any]
-
-
-def encode(message: Message) -> bytes:
-    body = json.dumps(message, separators=(",", ":")).encode()
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
-
-
-def body_size(prefix: bytes) -> int:
-    """Raises ValueError for a length that no message of ours has."""
-    size = int.from_bytes(prefix, "big")
-    if size > MAX_FRAME_BYTES:
-        raise ValueError(f"a frame of {size} bytes, at most {MAX_FRAME_BYTES} are believed")
-    return size
-
-
-def decode(body: bytes) -> Message:
-    message = json.loads(body)
-    if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-        # Not shown: it may be a plan, and a plan holds secrets.
-        raise ValueError(f"{len(body)} bytes are no message")
-    return message
+from ledgerstone.workers.frames import Message
 
 
 def plan_message(plan: ScanPlan) -> Message:

@@ -20,7 +20,6 @@ from ledgerstone.erasure.erasure import (
     ReplicaScan,
 )
 from ledgerstone.erasure.key_print import MIN_RAW_BYTES, KeyPrint, PrintKey
-from ledgerstone.errors import LedgerstoneError
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
 from ledgerstone.types import TopicPartition
 
@@ -37,10 +36,6 @@ SHOWN_TROUBLES: Final = 100
 SHOWN_PARTITIONS: Final = 64
 # Of lists in texts for people.
 _SHOWN_FILES: Final = 3
-
-
-class ScanAborted(LedgerstoneError):
-    """Whoever asked for it no longer wants to know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

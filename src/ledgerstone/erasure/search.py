@@ -40,10 +40,15 @@ _LEFTOVERS: Final = (DELETED, CLEANED, SWAP)
 
 
 def search_partitions(
-    fs: Filesystem, plan: SearchPlan, *, before_read: Callable[[int], None] = lambda size: None
+    fs: Filesystem,
+    plan: SearchPlan,
+    *,
+    before_read: Callable[[int], None] = lambda size: None,
+    go_on: Callable[[], None] = lambda: None,
 ) -> SearchReport:
-    """`before_read` is told the size of each window; it may wait, or raise ScanAborted."""
-    return _Search(fs, plan, before_read).run()
+    """`before_read` gets the size of each window; `go_on` is called before each file. Both may
+    wait, or raise."""
+    return _Search(fs, plan, before_read, go_on).run()
 
 
 @dataclass(slots=True)
@@ -51,6 +56,7 @@ class _Search:
     fs: Filesystem
     plan: SearchPlan
     before_read: Callable[[int], None]
+    go_on: Callable[[], None]
     table: PrintTable = field(init=False)
     reader: WindowReader = field(init=False)
     places: list[Place] = field(default_factory=list)
@@ -102,6 +108,7 @@ class _Search:
 
     def _search_file(self, partition: PartitionFiles, name: str, size: int | None) -> None:
         """All of the file if its owner gave no size."""
+        self.go_on()
         path = join(partition.directory, name)
         shown = f"{partition.topic_partition}/{name}"
         try:

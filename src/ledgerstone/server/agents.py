@@ -111,6 +111,8 @@ class ErasingAgent(_WithBroker):
     def completed(self, effect: Effect, result: Result) -> list[Effect]:
         broker, erasing = self._broker, self._broker.erasing
         match effect, result:
+            case Scan(number), StillAtWork():
+                erasing.scan_goes_on(broker, number)
             case Scan(number), SearchReport() | ScanReport() | ScanFailed():
                 erasing.scans.ended(broker, number, result)
             case AskVerifier(), VerifierSaid(said) | VerifierFailed(said):
@@ -169,6 +171,8 @@ class AnatomyAgent(_WithBroker):
     def completed(self, effect: Effect, result: Result) -> list[Effect]:
         now_ms = self._broker.clock.monotonic_ms()
         match effect, result:
+            case Analyse(number), StillAtWork():
+                self._broker.anatomy.goes_on(self._broker, number)
             case Analyse(number), AnatomyReport():
                 self._broker.anatomy.analysed(number, result, monotonic_ms=now_ms)
             case Analyse(number), AnalysisFailed(reason):

@@ -18,6 +18,7 @@ The contract:
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from ledgerstone.cleaner.plan import CleaningPlan
@@ -152,12 +153,21 @@ class Proceed:
     go_on: bool
 
 
+class WorkerName(StrEnum):
+    """As in "the scanning worker"."""
+
+    CLEANING = "cleaning"
+    SCANNING = "scanning"
+    ANALYSING = "analysing"
+
+
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Kill the worker of this pass. Once it is dead, its `Clean` ends in `PassFailed`."""
+    """Kill the worker of this job. Once it is dead, the job has ended, failed."""
 
     number: int
     reason: str
+    worker: WorkerName = WorkerName.CLEANING
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ through the plans they answer.
 | `Flush`, `SyncSwap`, also inside `PersistThen` | | `Done`, `Failed` |
 | `Unlink` | | `Unlinked` |
 | `Clean` | `StillAtWork`, `GroupCleaned` | `PassReport`, `PassFailed` |
-| `Scan` | | `SearchReport`, `ScanReport`, `ScanFailed` |
+| `Scan` | `StillAtWork` | `SearchReport`, `ScanReport`, `ScanFailed` |
 | `AskVerifier` | | `VerifierSaid`, `VerifierFailed` |
-| `Analyse` | | `AnatomyReport`, `AnalysisFailed` |
+| `Analyse` | `StillAtWork` | `AnatomyReport`, `AnalysisFailed` |
 | `Dial` | | `Dialled`, `DialFailed` |
 """
 
@@ -52,6 +52,7 @@ class VerifierFailed(NamedTuple):
 
 class AnalysisFailed(NamedTuple):
     reason: str
+    worker_died: bool = False
 
 
 class Dialled(NamedTuple):

@@ -16,49 +16,36 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.anatomy.process import AnatomyProcess
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning.parts import PassFailed
-from ledgerstone.server.cleaning.process import CleanerProcesses
 from ledgerstone.server.dialling import Dialling
 from ledgerstone.server.effects import (
-    Analyse,
     AskVerifier,
-    Clean,
     Close,
     Dial,
     Effect,
-    GiveUp,
     Hangup,
     Persist,
-    Proceed,
     Resume,
-    Scan,
     Send,
     Unlink,
 )
-from ledgerstone.server.erasing.process import ScanProcess, ScanResult
 from ledgerstone.server.erasing.verifiers import Verifiers
 from ledgerstone.server.performer import Performer, Synced
 from ledgerstone.server.results import (
-    AnalysisFailed,
     DialFailed,
     Dialled,
     Done,
     Failed,
-    GroupCleaned,
     Result,
-    StillAtWork,
     VerifierFailed,
     VerifierSaid,
 )
 from ledgerstone.server.sending import WOULD_BLOCK, held_bytes, prepare, send_unsent
 from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
 from ledgerstone.server.unsent import Unsent
-from ledgerstone.state.anatomy_plan import AnatomyReport
+from ledgerstone.server.workers import WorkerEffect, WorkerRoom
 from ledgerstone.storage.deleted_files import unlink_all
 from ledgerstone.storage.sync_plan import sync_all
 
@@ -100,15 +87,7 @@ class Runtime:
         self._performer = Performer(self, broker.completed)
         self._turn_of: int | None = None
         self._dialling = Dialling(loop, self, self._take_number)
-        # Workers know what they were asked for by its number.
-        self._passes: dict[int, Clean] = {}
-        self._scans: dict[int, Scan] = {}
-        self._analyses: dict[int, Analyse] = {}
-        self._cleaners = CleanerProcesses(
-            self._cleaning_goes_on, self._group_cleaned, self._cleaning_ended
-        )
-        self._scanner = ScanProcess(self._scan_ended)
-        self._analyst = AnatomyProcess(self._analysed)
+        self._workers = WorkerRoom(self._report)
         self.verifiers = Verifiers()
         self._throttle = Throttle()
         self._unsent = Unsent()
@@ -129,9 +108,7 @@ class Runtime:
             self._loop.remove_reader(listener)
             listener.close()
         self._perform(self._broker.stop_cleaning())
-        await self._cleaners.stop()
-        await self._scanner.stop()
-        await self._analyst.stop()
+        await self._workers.stop()
         await self._dialling.stop()
         while self._in_threads:
             await asyncio.wait(self._in_threads)
@@ -389,26 +366,13 @@ class Runtime:
     def unlink(self, effect: Unlink) -> None:
         self._off_the_loop(self._unlink(effect))
 
-    def clean(self, effect: Clean) -> None:
-        self._passes[effect.number] = effect
-        self._cleaners.clean(effect)
+    def _hand_to_worker(self, effect: WorkerEffect) -> None:
+        self._workers.perform(effect)
 
-    def proceed(self, effect: Proceed) -> None:
-        self._cleaners.proceed(effect)
-
-    def give_up(self, effect: GiveUp) -> None:
-        self._cleaners.give_up(effect)
-
-    def scan(self, effect: Scan) -> None:
-        self._scans[effect.number] = effect
-        self._scanner.scan(effect.number, effect.plan)
+    clean = proceed = give_up = scan = analyse = _hand_to_worker
 
     def ask_verifier(self, effect: AskVerifier) -> None:
         self._off_the_loop(self._ask_verifier(effect))
-
-    def analyse(self, effect: Analyse) -> None:
-        self._analyses[effect.number] = effect
-        self._analyst.analyse(effect)
 
     # -- what comes of them -------------------------------------------------------------------
 
@@ -436,22 +400,6 @@ class Runtime:
             self._report(effect, VerifierFailed(said))
         else:
             self._report(effect, VerifierSaid(tuple(said)))
-
-    def _cleaning_goes_on(self, number: int) -> None:
-        self._report(self._passes[number], StillAtWork())
-
-    def _group_cleaned(self, number: int, group: CleanedGroup) -> None:
-        self._report(self._passes[number], GroupCleaned(group))
-
-    def _cleaning_ended(self, number: int, outcome: PassReport | PassFailed) -> None:
-        self._report(self._passes.pop(number), outcome)
-
-    def _scan_ended(self, number: int, result: ScanResult) -> None:
-        self._report(self._scans.pop(number), result)
-
-    def _analysed(self, number: int, found: AnatomyReport | str) -> None:
-        result = AnalysisFailed(found) if isinstance(found, str) else found
-        self._report(self._analyses.pop(number), result)
 
     # -- connections we opened ----------------------------------------------------------------
 

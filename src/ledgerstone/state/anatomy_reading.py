@@ -58,7 +58,8 @@ class Analysis:
     def bring_up_to(
         self, plan: AnatomyPlan, *, before_read: Callable[[int], None] = lambda size: None
     ) -> AnatomyReport:
-        """`before_read` is told the size of each window; it may wait, or raise."""
+        """`before_read` is told the size of each window, and 0 before each file; it may wait, or
+        raise."""
         self._before_read = before_read
         # Not bytearray: nobody needs the zeros. Not kept: nobody needs it between two calls.
         self._buffer = np.empty(WINDOW_BYTES, np.uint8).data
@@ -76,6 +77,7 @@ class Analysis:
         for at, span in enumerate(plan.segments):
             if at < len(self._read) - 1:
                 continue
+            self._before_read(0)
             if at == len(self._read):
                 self._division.begin_segment(span.base_offset)
                 self._read.append(span)
@@ -112,6 +114,7 @@ class Analysis:
             name = file_name(span.base_offset, Kind.TXN_INDEX)
             if name not in names:
                 continue
+            self._before_read(0)
             path = join(plan.directory, name)
             file = self._fs.open(path)
             try:

@@ -1,123 +1,90 @@
 """Cleaning passes and scans in threads of this process instead of processes of their own. Shell.
 
 A worker process costs a third of a second of CPU before it does anything, and every test would pay
-that anew; a pass over what a test wrote takes a few milliseconds. The code is the workers' own. A
-broker that is to serve others has no such runtime: there a pass must not share the interpreter.
+that anew; a pass over what a test wrote takes a few milliseconds. The code is the workers' own, and
+so is the conversation. A broker that serves others has no such runtime: there a pass must not share
+the interpreter.
 """
 
 import asyncio
+import contextlib
 import queue
-from functools import partial
-from typing import Final
+import threading
 
-from ledgerstone.cleaner.plan import CleanedGroup, PassReport
-from ledgerstone.cleaner.worker import clean
-from ledgerstone.erasure.scan_messages import report_of
-from ledgerstone.erasure.scan_plan import ScanAborted, ScanPlan
-from ledgerstone.erasure.worker import ReadingFilesystem, work
-from ledgerstone.fs import Filesystem
+from ledgerstone.cleaner.worker import work_on
+from ledgerstone.erasure.worker import work as scan_work
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning.parts import PassFailed
-from ledgerstone.server.cleaning.process import CleanerProcesses, TellEnd, TellGroup
-from ledgerstone.server.effects import Clean, GiveUp, Proceed
-from ledgerstone.server.erasing.process import ScanProcess
-from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
+from ledgerstone.server.effects import WorkerName
 from ledgerstone.server.runtime import Runtime
-from ledgerstone.system import SystemDice
-
-_STOPPING: Final = "the broker stops"
-
-
-class _PassAtWork:
-    """One pass. `words` are what the owner says after each group: go on, or not."""
-
-    def __init__(self) -> None:
-        self.words: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self.is_aborted = False
-
-    def say(self, go_on: bool) -> None:
-        self.is_aborted = self.is_aborted or not go_on
-        self.words.put(go_on)
+from ledgerstone.server.workers import WorkerRoom
+from ledgerstone.workers.child import Line, OwnerGone, Work, serve
+from ledgerstone.workers.frames import LENGTH_BYTES, Message, decode, encode
+from ledgerstone.workers.process import Worker
 
 
-class CleaningThreads(CleanerProcesses):
-    def __init__(self, fs: Filesystem, tell_group: TellGroup, tell_end: TellEnd) -> None:
-        super().__init__(lambda _: None, tell_group, tell_end)
-        self._fs = fs
-        self._passes: dict[int, _PassAtWork] = {}
+class _QueueLine(Line):
+    """The worker's end. Messages travel as frames, as they do through a pipe; None is the end."""
 
-    def clean(self, effect: Clean) -> None:
-        self._passes[effect.number] = _PassAtWork()
-        self._spawn(self._run(effect))
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self.to_worker: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self.to_owner: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.is_closed = False
+        self._loop = loop
 
-    def proceed(self, effect: Proceed) -> None:
-        at_work = self._passes.get(effect.number)
-        if at_work is not None:
-            at_work.say(effect.go_on)
+    def receive(self) -> Message:
+        frame = self.to_worker.get()
+        if frame is None or self.is_closed:
+            raise OwnerGone
+        return decode(frame[LENGTH_BYTES:])
 
-    def give_up(self, effect: GiveUp) -> None:
-        self.proceed(Proceed(effect.number, go_on=False))
+    def has_message(self) -> bool:
+        return not self.to_worker.empty()
 
-    async def stop(self) -> None:
-        self._is_stopping = True
-        for at_work in self._passes.values():
-            at_work.say(go_on=False)
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+    def _send(self, message: Message) -> None:
+        self._loop.call_soon_threadsafe(self.to_owner.put_nowait, encode(message))
 
-    async def _run(self, effect: Clean) -> None:
-        loop = asyncio.get_running_loop()
-        at_work = self._passes[effect.number]
-
-        def hand_over(group: CleanedGroup) -> None:
-            if not at_work.is_aborted:
-                loop.call_soon_threadsafe(self._tell_group, effect.number, group)
-                at_work.words.get()
-
-        outcome = await loop.run_in_executor(
-            None,
-            partial(
-                clean,
-                self._fs,
-                effect.plan,
-                dice=SystemDice(),
-                on_group=hand_over,
-                should_abort=lambda: at_work.is_aborted,
-            ),
-        )
-        del self._passes[effect.number]
-        if isinstance(outcome, PassReport):
-            self._tell_end(effect.number, outcome)
-        else:
-            self._tell_end(effect.number, PassFailed(_STOPPING if self._is_stopping else outcome))
+    def close(self) -> None:
+        self.is_closed = True
+        self.to_worker.put(None)
 
 
-class ScanningThread(ScanProcess):
-    """One scan at a time, as the process has it."""
+class ThreadWorker:
+    """The owner's end."""
 
-    _is_unwanted = False
+    def __init__(self, work: Work) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._line = _QueueLine(self._loop)
+        self._work = work
+        self._ended = self._loop.create_future()
+        threading.Thread(target=self._live, daemon=True).start()
 
-    def abort(self, number: int) -> None:
-        if self._at_work == number:
-            self._is_unwanted = True
-        else:
-            super().abort(number)
+    def _live(self) -> None:
+        with contextlib.suppress(OwnerGone):
+            serve(self._line, self._work)
+        self._loop.call_soon_threadsafe(self._leave)
 
-    async def stop(self) -> None:
-        self._is_unwanted = True
-        await super().stop()
+    def _leave(self) -> None:
+        self._line.to_owner.put_nowait(None)
+        self._ended.set_result(None)
 
-    def _go_on(self, _: int) -> None:
-        if self._is_unwanted:
-            raise ScanAborted("the broker gave it up")
+    def send(self, message: Message) -> None:
+        self._line.to_worker.put(encode(message))
 
-    async def _run(self, number: int, plan: ScanPlan) -> ScanResult:
-        self._is_unwanted = False
-        loop = asyncio.get_running_loop()
-        message = await loop.run_in_executor(None, work, ReadingFilesystem(), plan, self._go_on)
-        if message["kind"] == "failed":
-            return ScanFailed(str(message["detail"]), is_aborted=bool(message["aborted"]))
-        return report_of(message)
+    async def receive(self) -> Message:
+        frame = await self._line.to_owner.get()
+        if frame is None:
+            raise EOFError
+        return decode(frame[LENGTH_BYTES:])
+
+    def kill(self) -> None:
+        """A thread cannot be killed: it ends when it next asks whether to go on."""
+        self._line.close()
+
+    async def end(self) -> int:
+        self._line.close()
+        await self._ended
+        return 0
 
 
 class ThreadedRuntime(Runtime):
@@ -125,6 +92,12 @@ class ThreadedRuntime(Runtime):
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(broker, loop)
-        fs = broker.log_dir.fs
-        self._cleaners = CleaningThreads(fs, self._group_cleaned, self._cleaning_ended)
-        self._scanner = ScanningThread(self._scan_ended)
+
+        async def cleaner() -> Worker:
+            return ThreadWorker(work_on(broker.log_dir.fs))
+
+        async def scanner() -> Worker:
+            return ThreadWorker(scan_work)
+
+        starts = {WorkerName.CLEANING: cleaner, WorkerName.SCANNING: scanner}
+        self._workers = WorkerRoom(self._report, starts)

@@ -1,38 +1,24 @@
 """The worker as a process of its own: frames in, `.cleaned` files and frames out."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ledgerstone.cleaner.messages import (
-    LENGTH_BYTES,
-    Message,
-    body_size,
-    decode,
-    encode,
-    group_of,
-    plan_message,
-    report_of,
-)
+from ledgerstone.cleaner.messages import group_of, plan_message, report_of
 from ledgerstone.cleaner.plan import CleaningPlan
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, make_plan
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.system import OsFilesystem
 from tests.kit.logs import T0, World, batch
-
-Worker = subprocess.Popen[bytes]
+from tests.kit.worker_processes import CLEANER, Worker, hear, started, tell, tell_job
 
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    command = [sys.executable, "-m", "ledgerstone.cleaner.worker"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with started(CLEANER) as process:
         yield process
-        process.kill()
 
 
 @pytest.fixture
@@ -49,22 +35,6 @@ def plan(tmp_path: Path) -> CleaningPlan:
     return made
 
 
-def tell(worker: Worker, message: Message) -> None:
-    assert worker.stdin is not None
-    worker.stdin.write(encode(message))
-    worker.stdin.flush()
-
-
-def hear(worker: Worker) -> Message:
-    """The next thing it says, other than that it is still at work."""
-    assert worker.stdout is not None
-    while True:
-        size = body_size(worker.stdout.read(LENGTH_BYTES))
-        message = decode(worker.stdout.read(size))
-        if message["kind"] != "progress":
-            return message
-
-
 def cleaned_files(plan: CleaningPlan) -> list[str]:
     return sorted(path.name for path in Path(plan.directory).glob("*.log.cleaned"))
 
@@ -72,14 +42,14 @@ def cleaned_files(plan: CleaningPlan) -> list[str]:
 def test_worker_reports_each_group_and_waits_for_its_owner(
     worker: Worker, plan: CleaningPlan
 ) -> None:
-    tell(worker, plan_message(plan))
+    tell_job(worker, plan_message(plan))
 
-    first = group_of(hear(worker))
+    first = group_of(hear(worker)["content"])
     during = cleaned_files(plan)
     tell(worker, {"kind": "proceed"})
-    second = group_of(hear(worker))
+    second = group_of(hear(worker)["content"])
     tell(worker, {"kind": "proceed"})
-    report = report_of(hear(worker))
+    report = report_of(hear(worker)["content"])
 
     assert (first.source_bases, second.source_bases) == ((0,), (1,))
     assert during == ["00000000000000000000.log.cleaned"]
@@ -90,17 +60,17 @@ def test_worker_reports_each_group_and_waits_for_its_owner(
 def test_worker_stops_when_its_owner_says_so_and_serves_the_next_plan(
     worker: Worker, plan: CleaningPlan
 ) -> None:
-    tell(worker, plan_message(plan))
+    tell_job(worker, plan_message(plan))
     hear(worker)
 
     tell(worker, {"kind": "abort"})
     ended = hear(worker)
-    tell(worker, plan_message(plan))
+    tell_job(worker, plan_message(plan))
     again = hear(worker)
 
     assert ended["kind"] == "failed"
     assert "CleaningAborted" in ended["detail"]
-    assert again["kind"] == "group"
+    assert again["kind"] == "part"
 
 
 def test_abort_that_crosses_the_end_of_a_pass_harms_nobody(
@@ -108,21 +78,18 @@ def test_abort_that_crosses_the_end_of_a_pass_harms_nobody(
 ) -> None:
     tell(worker, {"kind": "abort"})
 
-    tell(worker, plan_message(plan))
+    tell_job(worker, plan_message(plan))
 
-    assert hear(worker)["kind"] == "group"
+    assert hear(worker)["kind"] == "part"
 
 
 def test_idle_worker_says_that_it_is_there(worker: Worker, plan: CleaningPlan) -> None:
-    assert worker.stdout is not None
-
     tell(worker, {"kind": "ping"})
-    size = body_size(worker.stdout.read(LENGTH_BYTES))
-    answer = decode(worker.stdout.read(size))
-    tell(worker, plan_message(plan))
+    answer = hear(worker)
+    tell_job(worker, plan_message(plan))
 
-    assert answer == {"kind": "progress"}
-    assert hear(worker)["kind"] == "group"
+    assert answer == {"kind": "here"}
+    assert hear(worker)["kind"] == "part"
 
 
 def test_what_goes_wrong_is_told_and_the_worker_lives_on(
@@ -132,18 +99,18 @@ def test_what_goes_wrong_is_told_and_the_worker_lives_on(
     content = log.read_bytes()
     log.write_bytes(b"\xff" * len(content))
 
-    tell(worker, plan_message(plan))
+    tell_job(worker, plan_message(plan))
     failed = hear(worker)
     log.write_bytes(content)
-    tell(worker, plan_message(plan))
+    tell_job(worker, plan_message(plan))
 
     assert failed["kind"] == "failed"
     assert "00000000000000000000.log" in failed["detail"]
-    assert hear(worker)["kind"] == "group"
+    assert hear(worker)["kind"] == "part"
 
 
 def test_worker_ends_when_its_broker_is_gone(worker: Worker, plan: CleaningPlan) -> None:
-    tell(worker, plan_message(plan))
+    tell_job(worker, plan_message(plan))
     hear(worker)
     assert worker.stdin is not None
 

@@ -8,10 +8,11 @@ from crc32c import crc32c
 
 from ledgerstone.erasure.erasure import FileHits, RecordSpan
 from ledgerstone.erasure.log_windows import WINDOW_BYTES
-from ledgerstone.erasure.scan_plan import SHOWN_PLACES, ScanAborted
+from ledgerstone.erasure.scan_plan import SHOWN_PLACES
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
+from ledgerstone.workers.pace import JobAborted
 from tests.kit.scanned import LOG, LOG_DIR, PARTITION, disk_with, put, scanned
 
 KEY = b"alice@example.org"
@@ -383,9 +384,9 @@ def test_scan_ends_where_it_is_no_longer_wanted() -> None:
     fs = disk_with({"a": b"1", "b": b"2"})
 
     def give_up(size: int) -> None:
-        raise ScanAborted("enough")
+        raise JobAborted("enough")
 
-    with pytest.raises(ScanAborted):
+    with pytest.raises(JobAborted):
         scanned(fs, KEY, before_read=give_up)
 
 

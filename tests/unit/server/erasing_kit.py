@@ -39,8 +39,8 @@ class ErasingMachine(InProcess):
         """What was held back is done."""
         scans, self.held_scans = self.held_scans or [], None
         passes, self.held_passes = self.held_passes or [], None
-        for scan in scans:
-            self.finish_scan(scan)
+        for held in scans:
+            self.finish_scan(held)
         for each in passes:
             self.finish_pass(each)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from ledgerstone.server.anatomy.book import (
 )
 from ledgerstone.server.anatomy.facts import anatomy_of
 from ledgerstone.server.anatomy.partition import PartitionAnatomy
-from ledgerstone.server.anatomy.process import AnatomyProcess
 from ledgerstone.server.anatomy.worker import Memory
 from ledgerstone.server.effects import Analyse
 from ledgerstone.server.http.api import handle
@@ -28,6 +26,7 @@ from ledgerstone.state.anatomy_plan import AnatomyPlan, AnatomyReport, SegmentSp
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.types import INT64_MAX, TopicPartition
 from tests.kit.in_process import Client, InProcess
+from tests.kit.told_by_workers import Told
 from tests.unit.server.asks import TOPIC, create_topic, delete_topic, produced
 
 TP = TopicPartition(TOPIC, 0)
@@ -248,9 +247,9 @@ def test_worker_forgets_the_oldest_where_keys_are_too_many(machine: InProcess) -
     memory = Memory(machine.fs, seed=SEED, max_keys=3)
     plans = [_plan_of(machine, number, keys=2) for number in range(3)]
 
-    kinds = [memory.analyse(plan, lambda size: None)["kind"] for plan in plans]
+    found = [memory.analyse(plan) for plan in plans]
 
-    assert kinds == ["analysed"] * 3
+    assert [type(each) for each in found] == [AnatomyReport] * 3
     assert len(memory) == 1
 
 
@@ -319,23 +318,15 @@ def on_disk(directory: Path, megabytes: int) -> AnatomyPlan:
     )
 
 
-def told_by(act: Callable[[AnatomyProcess], None], *, results: int) -> list[AnatomyReport | str]:
+def told_by(plan: AnatomyPlan, *, times: int) -> list[AnatomyReport | str]:
     found: list[AnatomyReport | str] = []
 
     async def story() -> None:
-        done = asyncio.Event()
-
-        def tell(number: int, result: AnatomyReport | str) -> None:
-            found.append(result)
-            done.set()
-
-        process = AnatomyProcess(tell)
-        for _ in range(results):
-            done.clear()
-            act(process)
-            async with asyncio.timeout(60):
-                await done.wait()
-        await process.stop()
+        told = Told()
+        for number in range(times):
+            told.room.perform(Analyse(number, plan))
+            found.append(await told.end_of(number))
+        await told.room.stop()
 
     asyncio.run(story())
     return found
@@ -344,7 +335,7 @@ def told_by(act: Callable[[AnatomyProcess], None], *, results: int) -> list[Anat
 def test_process_goes_on_where_it_was_with_the_same_partition(tmp_path: Path) -> None:
     plan = on_disk(tmp_path, 2)
 
-    first, second = told_by(lambda process: process.analyse(Analyse(1, plan)), results=2)
+    first, second = told_by(plan, times=2)
 
     assert isinstance(first, AnatomyReport)
     assert isinstance(second, AnatomyReport)
@@ -353,37 +344,21 @@ def test_process_goes_on_where_it_was_with_the_same_partition(tmp_path: Path) ->
     assert second.segments == first.segments
 
 
-def test_process_that_dies_costs_its_analysis_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = on_disk(tmp_path, 1)
-
-    monkeypatch.setattr("ledgerstone.server.anatomy.process._MODULE", "ledgerstone.nowhere")
-    (died,) = told_by(lambda process: process.analyse(Analyse(1, plan)), results=1)
-    monkeypatch.undo()
-    (healed,) = told_by(lambda process: process.analyse(Analyse(1, plan)), results=1)
-
-    assert isinstance(died, str)
-    assert "died" in died
-    assert isinstance(healed, AnatomyReport)
-
-
 def test_loop_goes_on_while_a_partition_is_analysed(tmp_path: Path) -> None:
     plan = on_disk(tmp_path, 48)
     turns = 0
 
     async def story() -> AnatomyReport | str:
         nonlocal turns
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[AnatomyReport | str] = loop.create_future()
-        process = AnatomyProcess(lambda number, result: ended.set_result(result))
-        process.analyse(Analyse(1, plan))
+        told = Told()
+        told.room.perform(Analyse(1, plan))
         async with asyncio.timeout(60):
-            while not ended.done():
+            while not told.ends:
                 await asyncio.sleep(0)
                 turns += 1
-        await process.stop()
-        return ended.result()
+        await told.room.stop()
+        report: AnatomyReport | str = told.ends[1]
+        return report
 
     report = asyncio.run(story())
 

@@ -6,6 +6,7 @@ that pages which stay open cost a tenth of a core at most. What nobody has looke
 forgotten. The plan is made when the analysis begins; the work is in `state.anatomy_reading`.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.records.compression import decompression_limit
 from ledgerstone.server.anatomy.queue import QueueLook
-from ledgerstone.server.effects import Analyse
+from ledgerstone.server.effects import Analyse, GiveUp, WorkerName
 from ledgerstone.state.anatomy_plan import (
     AnatomyPlan,
     AnatomyReport,
@@ -23,10 +24,12 @@ from ledgerstone.state.anatomy_plan import (
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.segment import Segment
 from ledgerstone.types import TopicPartition
+from ledgerstone.workers.watch import Watch
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
 
+_LOG: Final = logging.getLogger(__name__)
 # What a larger partition holds is not divided: reading it for a page would take minutes.
 MAX_BYTES: Final = 16 << 30
 MAX_PARTITIONS: Final = 256
@@ -88,6 +91,7 @@ class AnatomyBook:
     _entries: dict[TopicPartition, _Entry] = field(default_factory=dict)
     _wanted: dict[TopicPartition, None] = field(default_factory=dict)
     _under_way: _UnderWay | None = None
+    _watch: Watch = field(default_factory=Watch)
     _next_number: int = 1
     # Somebody looks who cannot see to it that the broker's next tick comes in time.
     wake: Callable[[], None] = lambda: None
@@ -161,12 +165,18 @@ class AnatomyBook:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        if self._under_way is not None or not self._wanted:
+        if self._under_way is not None:
+            return self._watch.next_look_ms
+        if not self._wanted:
             return None
         return min(self._entries[tp].rest_until_ms for tp in self._wanted)
 
-    def tick(self, broker: "Broker") -> Iterator[Analyse]:
-        now_ms = broker.clock.monotonic_ms()
+    def tick(self, broker: "Broker") -> Iterator[Analyse | GiveUp]:
+        now_ms, timeout_ms = broker.clock.monotonic_ms(), broker.cleaning.settings.worker_timeout_ms
+        for number in self._watch.look(now_ms=now_ms, timeout_ms=timeout_ms):
+            reason = f"it said nothing for {timeout_ms} ms"
+            _LOG.warning("worker given up worker=analysing analysis=%d reason=%s", number, reason)
+            yield GiveUp(number, reason, WorkerName.ANALYSING)
         for tp in list(self._wanted) if self._under_way is None else ():
             entry, partition = self._entries[tp], broker.partitions.find(tp)
             if partition is None or now_ms - entry.looked_ms > FORGET_MS:
@@ -192,11 +202,19 @@ class AnatomyBook:
         self._under_way = _UnderWay(number, log.topic_partition, plan, now_ms)
         return Analyse(number, plan)
 
+    def goes_on(self, broker: "Broker", number: int) -> None:
+        """Its worker has begun, or says that it is still at it."""
+        if self._under_way is not None and self._under_way.number == number:
+            timeout_ms = broker.cleaning.settings.worker_timeout_ms
+            now_ms = broker.clock.monotonic_ms()
+            self._watch.begin(number, now_ms=now_ms, timeout_ms=timeout_ms)
+
     def analysed(self, number: int, result: AnatomyReport | str, *, monotonic_ms: int) -> None:
         under_way = self._under_way
         assert under_way is not None
         assert under_way.number == number, f"{number} ended, {under_way.number} is under way"
         self._under_way = None
+        self._watch.end(number)
         entry = self._entries.get(under_way.topic_partition)
         if entry is None:
             return

@@ -38,12 +38,12 @@ from ledgerstone.server.cleaning.parts import (
     Trouble,
 )
 from ledgerstone.server.cleaning.swap import partition_of, swap_synced, try_swap
-from ledgerstone.server.cleaning.watch import CleaningWatch
 from ledgerstone.server.effects import Effect, GiveUp, Proceed, SyncSwap
 from ledgerstone.server.tombstones.guard import pass_ended
 from ledgerstone.server.tombstones.holds import holds_of
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
+from ledgerstone.workers.watch import Watch
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
@@ -71,7 +71,7 @@ class Cleaning:
     totals: CleaningTotals = field(default_factory=CleaningTotals)
     # Who holds tombstones back; asks the groups once there are some.
     holds_of: Callable[[PartitionLog], Holds] = lambda log: NO_HOLDS
-    watch: CleaningWatch = field(default_factory=CleaningWatch)
+    watch: Watch = field(default_factory=Watch)
     # Set when a worker died or fell silent, cleared by the next one that says something.
     worker_failure: str | None = None
     last_look_ms: int = 0
@@ -253,7 +253,7 @@ class Cleaning:
         self.worker_failure = f"the cleaning worker hangs: {reason}"
         self.totals.silent_workers += 1
         tp = self.running[number].topic_partition
-        _LOG.warning("worker given up partition=%s reason=%s", tp, reason)
+        _LOG.warning("worker given up worker=cleaning partition=%s reason=%s", tp, reason)
         return GiveUp(number, reason)
 
     def look_at(self, monotonic_ms: int | None) -> None:

@@ -261,7 +261,14 @@ class Erasing:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        return 0 if self.scans.has_wanted else self._due_ms
+        if self.scans.has_wanted:
+            return 0
+        look_ms = self.scans.watch.next_look_ms
+        return look_ms if self._due_ms is None else min(self._due_ms, look_ms)
+
+    def scan_goes_on(self, broker: "Broker", number: int) -> None:
+        timeout_ms = broker.cleaning.settings.worker_timeout_ms
+        self.scans.goes_on(number, now_ms=broker.clock.monotonic_ms(), timeout_ms=timeout_ms)
 
     def tick(self, broker: "Broker") -> Iterator[Effect]:
         now_ms = broker.clock.monotonic_ms()
@@ -269,6 +276,8 @@ class Erasing:
             self._due_ms = None
             if self.trouble is None:
                 self._look(broker)
+        timeout_ms = broker.cleaning.settings.worker_timeout_ms
+        yield from self.scans.give_up_silent(now_ms=now_ms, timeout_ms=timeout_ms)
         yield from self.scans.take_wanted()
         to_ask, self.to_ask = self.to_ask, []
         yield from to_ask

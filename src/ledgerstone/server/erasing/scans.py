@@ -4,7 +4,8 @@ Whoever wants one hands in a plan and what is to be called with its end; the pla
 effect with the next tick. Plans hold secrets, so nothing of them is logged or answered.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,19 +17,20 @@ from ledgerstone.erasure.scan_plan import (
     ScanReport,
     SearchReport,
 )
-from ledgerstone.server.effects import Scan
+from ledgerstone.server.effects import GiveUp, Scan, WorkerName
 from ledgerstone.types import TopicPartition
+from ledgerstone.workers.watch import Watch
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
 
+_LOG: Final = logging.getLogger(__name__)
 # Answers to "where is this key" that can still be asked for.
 _TICKETS_KEPT: Final = 100
 
 
 class ScanFailed(NamedTuple):
     reason: str
-    is_aborted: bool = False
     worker_died: bool = False
 
 
@@ -40,6 +42,7 @@ WhenEnded = Callable[["Broker", ScanResult], None]
 class Scans:
     """Every number that was given out is ended once, unless the broker stops before."""
 
+    watch: Watch = field(default_factory=Watch)
     _under_way: dict[int, WhenEnded] = field(default_factory=dict)
     _wanted: list[Scan] = field(default_factory=list)
     _next_number: int = 1
@@ -59,7 +62,20 @@ class Scans:
         wanted, self._wanted = self._wanted, []
         return wanted
 
+    def goes_on(self, number: int, *, now_ms: int, timeout_ms: int) -> None:
+        """Watched from the first time on: until then it waits for the worker."""
+        if number in self._under_way:
+            self.watch.begin(number, now_ms=now_ms, timeout_ms=timeout_ms)
+
+    def give_up_silent(self, *, now_ms: int, timeout_ms: int) -> Iterator[GiveUp]:
+        """One worker does all scans, so one that hangs would hold up every erasure."""
+        for number in self.watch.look(now_ms=now_ms, timeout_ms=timeout_ms):
+            reason = f"it said nothing for {timeout_ms} ms"
+            _LOG.warning("worker given up worker=scanning scan=%d reason=%s", number, reason)
+            yield GiveUp(number, reason, WorkerName.SCANNING)
+
     def ended(self, broker: "Broker", number: int, result: ScanResult) -> None:
+        self.watch.end(number)
         self._under_way.pop(number)(broker, result)
 
 

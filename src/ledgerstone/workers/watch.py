@@ -1,8 +1,8 @@
-"""Which cleaning workers have fallen silent. Pure: time is handed in.
+"""Which workers have been silent for too long. Pure: time is handed in.
 
-A worker says about once a second that it is at work. It is looked at four times in the time it may
-be silent, and is given up after four looks in a row that found nothing new. Looks are counted
-rather than time: a broker that was itself stopped for a while must not blame its workers.
+A worker says about once a second that it is at work. The owner looks four times within the time a
+worker may be silent, and gives one up after four looks in a row that heard nothing. It counts looks
+rather than time: an owner that was itself stopped for a while must not blame its workers.
 """
 
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ LOOKS: Final = 4
 
 
 @dataclass(slots=True)
-class CleaningWatch:
-    """A timeout of 0 never comes. Invariant: a look is planned while somebody is watched, unless
-    the timeout was 0 when that began."""
+class Watch:
+    """Jobs by number. A timeout of 0 never comes. Invariant: a look is planned while a job is
+    watched, unless the timeout was 0 when that began."""
 
     next_look_ms: int = INT64_MAX  # monotonic
-    # Looks in a row that found a pass silent.
+    # Looks in a row that heard nothing of a job.
     _silent_looks: dict[int, int] = field(default_factory=dict)
 
     def begin(self, number: int, *, now_ms: int, timeout_ms: int) -> None:
-        """The worker of this pass has the next word."""
+        """The worker of this job has the next word."""
         self._silent_looks[number] = 0
         if timeout_ms > 0:
             self.next_look_ms = min(self.next_look_ms, now_ms + _period_ms(timeout_ms))
@@ -33,11 +33,11 @@ class CleaningWatch:
             self._silent_looks[number] = 0
 
     def end(self, number: int) -> None:
-        """The pass is over, or the next word is its owner's."""
+        """The job is over, or the next word is its owner's."""
         self._silent_looks.pop(number, None)
 
     def look(self, *, now_ms: int, timeout_ms: int) -> list[int]:
-        """The passes to give up; each is named once."""
+        """The jobs to give up; each is named once."""
         if now_ms < self.next_look_ms:
             return []
         silent = []
