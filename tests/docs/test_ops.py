@@ -182,3 +182,5 @@ def test_image_runs_as_a_user_and_is_made_of_what_the_builder_is_sent() -> None:
     assert users == ["ledgerstone"]
     assert sorted(copied) == sorted(sent)
     assert [name for name in copied if not (ROOT / name).exists()] == []
+    # The build backend refuses to build a wheel without its hook.
+    assert "hatch_build.py" in copied
