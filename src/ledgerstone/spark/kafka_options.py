@@ -109,7 +109,7 @@ def check_kafka_option(name: str, value: str, known: tuple[str, ...]) -> None:
             # A value may be a password.
             raise ConfigError(name, "…", f"not an option here: {instead}")
     near = get_close_matches(plain, (*known, *_REFUSED, *CHANGES_NOTHING), n=1, cutoff=0.7)
-    hint = f"; {PREFIX}{near[0].rstrip('.')} may be meant" if near else ""
+    hint = f"; did you mean {PREFIX}{near[0].rstrip('.')}?" if near else ""
     raise ConfigError(name, "…", f"there is no such option here{hint}")
 
 
@@ -121,6 +121,6 @@ def check_own_option(name: str, known: tuple[str, ...]) -> None:
         return
     near = get_close_matches(name, names, n=1, cutoff=0.85)
     if near:
-        raise ConfigError(name, "…", f"there is no such option; {names[near[0]]} may be meant")
+        raise ConfigError(name, "…", f"unknown option; did you mean {names[near[0]]}?")
     if name in _KAFKA_NAMES:
-        raise ConfigError(name, "…", f"there is no such option; {PREFIX}{name} may be meant")
+        raise ConfigError(name, "…", f"unknown option; did you mean {PREFIX}{name}?")

@@ -105,7 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for topic in others:
             self._lose(
                 said_recreated(topic, before[topic], topic_ids[topic]),
-                "start with another checkpointLocation to begin anew, or set failOnDataLoss=false "
+                "start with another checkpointLocation to start over, or set failOnDataLoss=false "
                 "to go on with the new topic from its start",
                 TopicRecreated,
             )

@@ -98,7 +98,7 @@ class TotalsStore:
         was = "an older version of this program" if known is None else known[0]
         raise PipelineError(
             f"{path} holds the state of other aggregates: it was made of {was}, and now it is "
-            f"{definition}. Delete {path.parent}, which holds its checkpoint too, to begin anew"
+            f"{definition}. Delete {path.parent}, which holds its checkpoint too, to start over"
         )
 
     def _has_state(self) -> bool:
