@@ -1,4 +1,4 @@
-"""What a source is, as values, and from a mapping. Pure; every refusal names the key.
+"""A source's definition as values, and from a mapping. Pure; every error names its key.
 
 name: users
 bootstrap: 127.0.0.1:9092
