@@ -72,7 +72,7 @@ def plain_repository(path: Path, *init_options: str) -> Repository:
 
 
 def odd_repository(path: Path) -> Repository:
-    """Everything a tree can hold, and names that are no text."""
+    """Everything a tree can hold, and names that are not text."""
     made = plain_repository(path)
     for name in (b"not \xff utf-8", b"new\nline", b'quo"te', b"tab\there", "straße/ünï".encode()):
         made.write(name, "odd\n")

@@ -1,4 +1,4 @@
-"""The history that is read from git, held against `git ls-tree` at every commit."""
+"""Compares the history read from git with `git ls-tree` at every commit."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The whole demonstration, without Spark and with it, and what is left when it fails."""
+"""The whole demo, without Spark and with it, and what it leaves when it fails."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What documents tell a reader to type is there, and what they link to exists."""
+"""The commands and links in the documents exist."""
 
 import re
 from pathlib import Path

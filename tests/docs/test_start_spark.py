@@ -37,7 +37,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
         "VIRTUAL_ENV": str(home),
         "PIP_NO_INDEX": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # "0" is how pip spells that there is none
+        "PIP_NO_BUILD_ISOLATION": "0",  # "0" is how pip spells "no isolation"
         # A wheel without kernels, which are in the cache already. tests/docs/test_wheel.py builds
         # one that has them.
         "LEDGERSTONE_WHEEL_MACHINE": "no-kernels",

@@ -480,7 +480,7 @@ class LogMachine(RuleBasedStateMachine):
     def begun_again(self, *, power_lost: bool) -> None:
         content = batches_of(self.log)
         ledger = self.machine.ledger
-        # A log that ends below its checkpointed start begins anew there: nothing was readable.
+        # A log that ends below its checkpointed start restarts there: nothing was readable.
         unreadable = [
             one for one in ledger.batches if read_header(one).last_offset < self.checkpointed_start
         ]

@@ -244,6 +244,6 @@ def test_missed_tombstones_stop_a_query_that_comes_back(
     reconciled = stream(spark, broker, topic, onMissedTombstones="reconcile", **options)
     run_until_now(reconciled, tmp_path, seen)
 
-    # The delete of "a" at offset 1 never came, and the query was told.
+    # The delete of "a" at offset 1 never arrived, and the query was warned.
     assert (0, 1) not in seen.all
     assert seen.all[-1] == (0, 4)

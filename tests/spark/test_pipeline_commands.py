@@ -22,7 +22,7 @@ Definition = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
-    """A run takes signals for itself, and here it is not a process of its own."""
+    """A run installs signal handlers, and here it shares the process with the tests."""
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     yield
     for each, handler in before.items():

@@ -14,7 +14,7 @@ from tests.kit.broker import BrokerProcess, wait_until
 from tests.spark.conftest import MakeTopic, Produce
 from tests.spark.killing import MARK, KilledPipeline
 
-# Each starts a Spark of its own.
+# Each starts its own Spark.
 pytestmark = pytest.mark.slow
 
 TIMEOUT_S = 300.0
