@@ -116,7 +116,7 @@ def test_python_definition_is_a_mapping_named_pipeline(tmp_path: Path) -> None:
         ({"table__connection": "x"}, "^table.connection: 'x': unknown key; known keys are path"),
         ({"dead_letter_topic": "x"}, "goes with on_bad_record: dead_letter"),
         ({"every": "soon"}, "every: 'soon': expected a duration"),
-        ({"source": []}, r"source: \[\]: a mapping"),
+        ({"source": []}, r"source: \[\]: expected a mapping"),
         ({"spark": "2g"}, "spark: '2g': expected settings like spark.driver.memory: 2g"),
         ({"spark": {"driver.memory": "2g"}}, "spark: 'driver.memory': names of Spark's settings"),
         ({"spark": {"spark.master": "x"}}, "spark.spark.master: 'x': use the key master"),
