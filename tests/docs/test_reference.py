@@ -52,5 +52,5 @@ def test_every_route_of_the_http_api_is_told_of_in_a_docstring() -> None:
         for name, (routes, entries) in modules.items()
     }
 
-    assert {"http_api", "http_erasure", "http_guard"} <= set(modules)
+    assert {"api", "erasure", "guard"} <= set(modules)
     assert [name for name, routes in untold.items() if routes] == []
