@@ -234,7 +234,7 @@ def test_missed_tombstones_stop_a_query_that_comes_back(
     produce(NewRecord(topic, b"a", b"1"))
     run_until_now(stream(spark, broker, topic, **options), tmp_path, seen)
     produce(NewRecord(topic, b"a", None), NewRecord(topic, b"b", b"1"))
-    # The first pass gives the tombstone its time to go, the second lets it go.
+    # The first pass stamps the delete horizon, the second removes the tombstone.
     for _ in range(2):
         compact(broker, topic)
         produce(NewRecord(topic, b"c", b"1"))

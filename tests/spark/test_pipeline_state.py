@@ -269,6 +269,6 @@ def _erase(broker: BrokerProcess, topic: str, key: bytes) -> str:
 
 
 def _remove_tombstones(broker: BrokerProcess, topic: str) -> None:
-    """The first pass marks them, the second takes them; the last record of a log stays."""
+    """The first pass stamps them, the second removes them; the last record of a log stays."""
     for _ in range(2):
         compact(broker, topic)

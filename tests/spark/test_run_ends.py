@@ -1,4 +1,4 @@
-"""Runs whose JVM, worker or own life ends in the middle: one line, an exit code, a true status."""
+"""Runs whose JVM, worker or own process dies: one line, an exit code, a correct status."""
 
 import os
 import signal
