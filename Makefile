@@ -1,10 +1,10 @@
-# Every target works on a fresh machine: it makes .venv when that is missing and leaves it alone
-# when it is current. `make` alone lists the targets.
+# Every target works on a fresh machine: it creates .venv if it is missing or out of date.
+# `make` alone lists the targets.
 
 PY := .venv/bin/python
 JOBS ?= 2
 
-# Compiles the kernels where they were edited since set-up, so that no test pays for it.
+# Compiles kernels that were edited since set-up, so that no test has to.
 WARM := from ledgerstone.records.kernels import load; load(print)
 
 .DEFAULT_GOAL := help
@@ -13,17 +13,17 @@ WARM := from ledgerstone.records.kernels import load; load(print)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## make .venv from the locked requirements (every target does)
+setup: ## create .venv from the locked requirements (every target does this)
 	@tools/setup
 
-demo: setup ## a history into a topic, a table that follows it, time that passes, a key erased
+demo: setup ## turn a git history into a topic and a table, compact it, erase a key
 	@.venv/bin/ledgerstone demo $(DEMO)
 
-test: setup ## the test suite, without the minutes-long sweeps and without Kafka
+test: setup ## run the test suite, without the slow sweeps and without Kafka
 	@$(PY) -c '$(WARM)'
 	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "not slow and not kafka"
 
-check: setup ## format, lint, types, import contracts, house rules
+check: setup ## check format, lint, types, import contracts, house rules
 	@.venv/bin/ruff format --check --quiet . || { echo "formatting differs: make fmt"; exit 1; }
 	@.venv/bin/ruff check --quiet .
 	@$(PY) -m mypy src tests tools bench examples
@@ -36,27 +36,27 @@ fmt: setup ## format, and fix what the linter can fix
 	@.venv/bin/ruff check --fix --quiet .
 	@.venv/bin/ruff format --quiet .
 
-bench-peers: setup ## beside Apache Kafka and Spark's own connector; needs Java and Maven
+bench-peers: setup ## benchmark against Apache Kafka and Spark's own connector; needs Java and Maven
 	@$(PY) -m bench.peers $(PEERS)
 
-bench: setup ## every benchmark, each beside a peer or a limit of this machine
+bench: setup ## run every benchmark, each next to a peer or a limit of this machine
 	@$(PY) -m bench
 
-# glibc's checker ends a process at the first block of memory that was written past its end.
-crash: setup ## the slow sweeps: a crash at every disk operation; kernels on a watched heap
+# glibc's checker aborts a process at the first write past the end of a block.
+crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on a checked heap
 	@$(PY) -c '$(WARM)'
 	@LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 MALLOC_PERTURB_=205 PYTHONMALLOC=malloc \
 	    $(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "not slow" tests/unit/records \
 	    tests/unit/cleaner tests/unit/erasure tests/unit/state tests/unit/spark
 	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m slow
 
-kafka-reads: setup ## Apache Kafka's dump tool and broker on directories we wrote
+kafka-reads: setup ## run Apache Kafka's tools, broker and Streams on what we write
 	@command -v java >/dev/null && command -v mvn >/dev/null || \
 	    { echo "Java or Maven is missing: apt-get install default-jdk-headless maven"; exit 1; }
 	@$(PY) -c '$(WARM)'
 	@$(PY) -m pytest -q -m kafka tests/compat
 
-docs: setup ## the documentation as a site, in site/
+docs: setup ## build the documentation as a site, in site/
 	@$(PY) tools/reference.py --metrics
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet

@@ -1,4 +1,4 @@
-"""What a broker is measured against, each in a process of its own.
+"""The peers that a broker is measured against, each in its own process.
 
 `mock_cluster`: the broker that librdkafka has inside for its tests, in C, in memory.
 `bare_sink`: takes requests, writes them to a file with their CRC-32C computed, answers a constant.

@@ -57,7 +57,7 @@ TOPICS = {"one": 1, "left": 4, "right": 4}
 
 
 def at_most(name: str, unit: str, value: float, limit: float) -> Row:
-    """A figure that must not pass a limit of its own."""
+    """A figure that must not exceed its own limit."""
     return Row(name, value, unit, "allowed", limit, limit / value if value > 0 else 1.0, 1.0)
 
 
@@ -251,7 +251,7 @@ def start_and_memory(*, rounds: int, connections: int, partitions: int) -> list[
 
 
 def _connection_bytes(broker: BrokerProcess, count: int) -> float:
-    """Each has said who it is, as clients do."""
+    """Each has sent ApiVersions first, as clients do."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, count + 256)), hard))
     with ExitStack() as stack:

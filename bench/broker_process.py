@@ -1,4 +1,4 @@
-"""A broker as a process of its own, and what the kernel says it uses."""
+"""A broker as a separate process, and its resource usage according to the kernel."""
 
 import json
 import os

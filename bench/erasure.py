@@ -1,4 +1,4 @@
-"""From a request to erase a key to the receipt, on a broker of its own.
+"""Measures the time from an erasure request to its receipt, on a separate broker.
 
     python -m bench.erasure [--quick]
 

@@ -45,7 +45,7 @@ class KafkaCleaner:
 
     @classmethod
     def start(cls, scratch: Path) -> Self | None:
-        """None where there is no Java or no way to the jars."""
+        """None if there is no Java or the jars cannot be fetched."""
         try:
             return cls(fetch_jars(), scratch)
         except (KafkaToolError, OSError, subprocess.CalledProcessError):

@@ -51,7 +51,7 @@ class Spent(NamedTuple):
 
 def run(*, quick: bool) -> list[Row]:
     load()
-    # An eighth of the bytes has an eighth of the keys, so that a key is as often written anew.
+    # An eighth of the bytes has an eighth of the keys, so that each key is rewritten as often.
     total_bytes, keys, rounds = (1 << 27, KEYS // 8, 2) if quick else (1 << 30, KEYS, 3)
     rows = []
     with scratch() as path, broker_process(path) as broker:
@@ -65,7 +65,7 @@ def run(*, quick: bool) -> list[Row]:
 def _fill(
     broker: BrokerProcess, topic: str, value_bytes: int, total_bytes: int, key_count: int
 ) -> int:
-    """Records of one shape: a batch is made once, and then only its keys are drawn anew."""
+    """Records of one shape: a batch is built once, and then only its keys change."""
     rng = np.random.default_rng(1)
     count = BATCH_BYTES // (value_bytes + KEY_BYTES + RECORD_OVERHEAD_BYTES)
     value = rng.bytes(value_bytes)

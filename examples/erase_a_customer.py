@@ -1,9 +1,9 @@
-"""A customer asks to be forgotten: found, buried, scanned for, and a receipt that can be checked.
+"""Erases a customer: finds the key, writes tombstones, scans every file, and verifies the receipt.
 
     python examples/erase_a_customer.py
 
-Starts a broker of its own on a virtual clock, drives it with the command line, and checks each step
-against the bytes on disk. Ends with an error if anything is not as it is told here.
+Starts a broker on a virtual clock, drives it with the command line, and checks each step against
+the bytes on disk. Exits with an error if a step does not do what it says.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ KEY = "alice@example.org"
 
 
 class Story:
-    """A running broker and what is said to it."""
+    """A running broker and the commands sent to it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -39,7 +39,7 @@ class Story:
         self.bootstrap = json.loads(ready_file.read_text())["bootstrap"]
 
     def tell(self, *words: str, expect: int = 0, needs_broker: bool = True) -> str:
-        """Runs one command, shows it and what it says."""
+        """Runs one command; prints it and its output."""
         shown = [word.replace(str(self.directory), ".") for word in words]
         print(f"\n$ ledgerstone {' '.join(shown)}", flush=True)
         command = [*LEDGERSTONE, *words]
@@ -75,7 +75,7 @@ def tell_it(story: Story) -> None:
     story.tell("topics", "create", "customers", "--compacted", "--partitions", "3")
     for city in ("Ulm", "Graz"):
         story.tell("produce", "customers", "--key", KEY, "--value", city)
-    # A program with another partitioner has put the same key elsewhere.
+    # A producer with another partitioner wrote the same key to another partition.
     story.tell("produce", "customers", "--key", KEY, "--value", "Bern", "--partition", "2")
     story.tell("produce", "customers", "--key", "bob", "--value", "Linz")
     places = story.tell("where", "customers", KEY)

@@ -2,8 +2,8 @@
 
     python examples/life_of_a_tombstone.py
 
-Starts a broker of its own on a virtual clock, drives it with the command line, and checks each step
-against the bytes on disk. Ends with an error if anything is not as it is told here.
+Starts a broker on a virtual clock, drives it with the command line, and checks each step against
+the bytes on disk. Exits with an error if a step does not do what it says.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ KEY = "alice"
 
 
 class Story:
-    """A running broker and what is said to it."""
+    """A running broker and the commands sent to it."""
 
     def __init__(self, directory: Path) -> None:
         self.data = directory / "data"
@@ -37,7 +37,7 @@ class Story:
         self.bootstrap = json.loads(ready_file.read_text())["bootstrap"]
 
     def tell(self, *words: str) -> str:
-        """Runs one command, shows it and what it says."""
+        """Runs one command; prints it and its output."""
         print(f"\n$ ledgerstone {' '.join(words)}", flush=True)
         command = [*LEDGERSTONE, *words, "--bootstrap", self.bootstrap]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -91,7 +91,7 @@ def tell_it(story: Story) -> None:
     story.wait_until(
         lambda: not story.files_with_the_key("*.log"), "the next pass starts by itself"
     )
-    # Replaced files stay for file.delete.delay.ms, in case somebody is still reading them.
+    # Replaced files stay for file.delete.delay.ms, in case a reader still has them open.
     story.tell("clock", "advance", "2m")
     seen = story.tell(*read_all)
     story.expect(KEY not in seen and "bob" in seen, "a day later the tombstone is gone, bob is not")

@@ -1,9 +1,9 @@
-"""confluent-kafka against Ledgerstone: a compacted topic, a delete, and a table made by reading.
+"""confluent-kafka with Ledgerstone: a compacted topic, a delete, and a table built by reading it.
 
     python examples/plain_client.py [BOOTSTRAP]
 
-Without an address it starts a broker of its own. Nothing in here knows Ledgerstone except for that:
-the same program runs against Apache Kafka. Ends with an error if the table is not what was written.
+Without an address it starts its own broker. Nothing else here is specific to Ledgerstone: the same
+program runs against Apache Kafka. Exits with an error if the table differs from what was written.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ EXPECTED = {"alice": "Graz", "carol": ""}
 
 @contextlib.contextmanager
 def a_broker() -> Iterator[str]:
-    """A broker of our own for as long as the block lasts; its address."""
+    """Runs a broker for the duration of the block; yields its address."""
     with tempfile.TemporaryDirectory() as directory:
         ready = Path(directory, "ready.json")
         command = [sys.executable, "-m", "ledgerstone", "up", "--data", f"{directory}/data"]
@@ -66,7 +66,7 @@ def write(bootstrap: str, topic: str) -> None:
 
 
 def read_table(bootstrap: str, topic: str) -> dict[str, str]:
-    """The latest value of each key: what any reader of a compacted topic builds."""
+    """The latest value of each key: what any consumer of a compacted topic builds."""
     settings: dict[str, str | int | float | bool | None] = {
         "bootstrap.servers": bootstrap,
         "group.id": f"{topic}-readers",

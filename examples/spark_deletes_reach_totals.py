@@ -1,10 +1,10 @@
-"""A row leaves a database, and everything that was made of it: the topic, the total, the files.
+"""A row is deleted from a database and from everything derived from it: topic, totals, files.
 
     python examples/spark_deletes_reach_totals.py
 
 A SQLite table becomes a compacted topic, the topic becomes totals per country, the totals become
-another topic. Then one customer is deleted from the database. Ends with an error if a trace of the
-customer is left in what the pipeline keeps, or if a total still counts them.
+another topic. Then one customer is deleted from the database. Exits with an error if the pipeline
+keeps a trace of the customer, or if a total still counts them.
 """
 
 import contextlib

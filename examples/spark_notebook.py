@@ -2,12 +2,12 @@
 
     python examples/spark_notebook.py [BOOTSTRAP]
 
-Each `# %%` begins a cell for editors and notebooks that know them; as a program it runs from top to
-bottom. Without an address it starts a broker of its own. Ends with an error if the table is not
-what the topic says.
+Each `# %%` begins a cell for editors and notebooks that support them; as a program it runs from top
+to bottom. Without an address it starts its own broker. Exits with an error if the table does not
+match the topic.
 """
 
-# %% A broker, unless there is one
+# %% A broker, unless one is given
 import atexit
 import contextlib
 import json
@@ -27,7 +27,7 @@ from ledgerstone.pipeline.runner import PipelineRun
 
 closing = contextlib.ExitStack()
 directory = Path(closing.enter_context(tempfile.TemporaryDirectory()))
-# Only now: a temporary directory ends itself at exit too, and the broker in it has to end before.
+# Registered last: the temporary directory is removed at exit too, and the broker has to stop first.
 atexit.register(closing.close)
 
 
@@ -50,7 +50,7 @@ topic = f"people-{uuid.uuid4().hex[:8]}"
 with connect_to(bootstrap) as client:
     create_topic(client, NewTopic(name=topic, partitions=2, configs={"cleanup.policy": "compact"}))
 
-# %% A session: local, quiet, with a Java if the machine has none
+# %% A session: local, quiet, with its own Java if the machine has none
 spark = ledgerstone.spark.session("notebook", master="local[2]")
 
 
@@ -70,12 +70,12 @@ write(
     ]
 )
 
-# %% Everything that was written, as it lies in the log
+# %% Every record, as it is in the log
 reader = spark.read.format("ledgerstone").option("kafka.bootstrap.servers", bootstrap)
 records = reader.option("subscribe", topic).load()
 records.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show()
 
-# %% The state: the latest value of each key that lives. No shuffle, no window
+# %% The state: the latest value of each live key. No shuffle, no window
 people = reader.option("subscribe", topic).option("fold", "latest").load()
 people.selectExpr(
     "CAST(key AS STRING) AS id", "from_json(CAST(value AS STRING), 'age INT').age AS age"
@@ -96,7 +96,7 @@ pipeline = define(
 
 
 def follow() -> list[tuple[str, int]]:
-    """Applies what is new; the rows there are then."""
+    """Applies new records; returns the rows afterwards."""
     PipelineRun(pipeline, spark, once=True).run()
     with sqlite3.connect(directory / "people.db") as database:
         return list(database.execute("SELECT id, age FROM people ORDER BY id"))
@@ -112,6 +112,6 @@ rows = follow()
 print("after a tombstone for bob:", rows)
 assert rows == [("ann", 32), ("cyd", 27)], rows
 
-# %% The end
+# %% Clean up
 spark.stop()
 closing.close()

@@ -1,12 +1,12 @@
-"""The same program on every shape of Spark: it writes a topic, deletes a key, and reads a table.
+"""One program for every kind of Spark cluster: it writes a topic, deletes a key, and reads a table.
 
     python examples/spark_same_everywhere.py
     python examples/spark_same_everywhere.py --bootstrap … --master spark://HOST:7077
     spark-submit --master spark://HOST:7077 --py-files ledgerstone.zip \\
         examples/spark_same_everywhere.py --bootstrap … --submitted
 
-Without a bootstrap server it starts a broker of its own. docs/shapes.md says how to make the zip,
-and how to start a cluster from the installed package.
+Without a bootstrap server it starts its own broker. docs/shapes.md explains how to make the zip and
+how to start a cluster from the installed package.
 """
 
 import argparse

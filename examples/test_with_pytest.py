@@ -1,4 +1,4 @@
-"""How a program that reads a compacted topic is tested: no Docker, no sleeping, a day in a moment.
+"""Tests a program that reads a compacted topic: no Docker, no sleeping, a day passes instantly.
 
     pytest examples/test_with_pytest.py          or          python examples/test_with_pytest.py
 
@@ -80,7 +80,7 @@ def test_erased_customer_comes_with_a_receipt(ledgerstone: LedgerstoneBroker) ->
 
 
 class TestCustomers(TombstoneConformance):
-    """Fourteen scenarios that a consumer of deletes should know."""
+    """Fourteen scenarios that every consumer of a compacted topic should pass."""
 
     def consume(self, task: ConsumerTask) -> State:
         customers = Customers(task.bootstrap, task.topic, len(task.end_offsets))

@@ -1,9 +1,9 @@
-"""aiokafka against Ledgerstone: a cache that follows a compacted topic and forgets deleted keys.
+"""aiokafka with Ledgerstone: a cache that follows a compacted topic and forgets deleted keys.
 
     python examples/with_aiokafka.py [BOOTSTRAP]
 
-Without an address it starts a broker of its own. One task writes, another keeps a dictionary up to
-date from the topic alone. Ends with an error if the cache does not forget.
+Without an address it starts its own broker. One task writes, another keeps a dictionary up to date
+from the topic alone. Exits with an error if the cache keeps a deleted key.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ async def create_topic(bootstrap: str, topic: str) -> None:
 
 
 class Cache:
-    """The topic as a dictionary. `changed` is set whenever a record was applied."""
+    """The topic as a dictionary. `changed` is set after each applied record."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, str] = {}

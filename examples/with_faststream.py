@@ -1,9 +1,9 @@
-"""FastStream on Ledgerstone: a service that answers orders with receipts, and deletes with deletes.
+"""FastStream with Ledgerstone: a service that turns orders into receipts, and deletes into deletes.
 
     python examples/with_faststream.py [BOOTSTRAP]
 
-Without an address it starts a broker of its own. A subscriber with typed messages publishes to a
-second topic; a deleted order becomes a deleted receipt. Ends with an error if one does not arrive.
+Without an address it starts its own broker. A subscriber with typed messages publishes to a second
+topic; a deleted order becomes a deleted receipt. Exits with an error if one does not arrive.
 """
 
 import asyncio
@@ -43,15 +43,15 @@ def a_broker() -> Iterator[str]:
 
 
 def record_of(message: KafkaMessage) -> Any:  # noqa: ANN401 - aiokafka has no types
-    """The record as it came. The body of a message is b"" for a null value and for an empty one;
-    only the record tells a delete from an empty value."""
+    """The record as received. A message body is b"" for a null value and for an empty one; only the
+    record tells a delete from an empty value."""
     record = message.raw_message
     assert not isinstance(record, tuple), "these subscribers take no batches"
     return record
 
 
 class Shop:
-    """Orders in, receipts out; what has arrived at the other end is in `receipts`."""
+    """Orders in, receipts out; `receipts` holds what has arrived at the other end."""
 
     def __init__(self, bootstrap: str) -> None:
         name = uuid.uuid4().hex[:8]

@@ -1,11 +1,14 @@
 """What every test shares: Hypothesis settings under which the same commit gives the same run, and
-who runs where. Tests that share something dear, such as a JVM or a browser, go to one worker.
+which worker runs which test. Tests that share something expensive, such as a JVM or a browser, go
+to one worker.
 """
 
 import atexit
 import os
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,27 +16,27 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# Where Python is told to keep nothing of what it compiles, as in many containers, each broker and
-# each program that a test starts would compile all of the package again, and so would each worker.
-# This runs before there are workers, and they inherit it.
+# Many containers tell Python not to write bytecode. Then every worker, every broker and every
+# program that a test starts would compile the whole package again. This runs before the workers
+# start, and they inherit it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Keys of brokers that live for a test are nobody's to trust later.
+# Keys of the tests' brokers must not end up among the keys that the user trusts.
 KEYS_OF_TESTS = Path(tempfile.gettempdir()) / f"ledgerstone-receipt-keys-{os.getpid()}"
 os.environ["LEDGERSTONE_RECEIPT_KEYS"] = str(KEYS_OF_TESTS)
 atexit.register(lambda: KEYS_OF_TESTS.unlink(missing_ok=True))
 
-# No clock decides about a failure, and no directory of earlier examples changes a run.
+# No deadline can fail a test on a slow machine, and no database of earlier examples changes a run.
 settings.register_profile(
     "repeatable", max_examples=100, deadline=None, derandomize=True, database=None
 )
-# For looking further than the suite does: HYPOTHESIS_PROFILE=explore make test
+# To search further than the suite does: HYPOTHESIS_PROFILE=explore make test
 settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
-# What one worker runs, by how the path begins. The piece with most tests is dealt out first.
+# What one worker runs together, by the start of the path.
 TOGETHER = {
     "tests/spark/": "spark",
     "tests/demo/test_run.py": "spark",
@@ -42,7 +45,7 @@ TOGETHER = {
     "tests/web/test_browser.py": "browser",
     "tests/web/test_anatomy_browser.py": "browser",
 }
-# Files whose tests take seconds each and share nothing: they even out what the workers have to do.
+# Files whose tests take seconds each and share nothing: dealt out one by one, to even out the load.
 APART = (
     "tests/compat/test_cleaner_workers.py",
     "tests/compat/test_examples.py",
@@ -51,21 +54,58 @@ APART = (
     "tests/compat/test_restarts.py",
     "tests/crash/",
 )
+# The pieces that take longest start first, so that no worker waits for one of them at the end.
+# Found with `pytest --durations=0`; after these, the pieces with most tests.
+LONGEST = (
+    "tests/spark/",
+    "tests/demo/test_run.py",
+    "tests/docs/test_start_spark.py",
+    "tests/compat/",
+    "tests/crash/",
+    "tests/web/",
+    "tests/docs/",
+    "tests/testing/",
+    "tests/property/",
+)
+
+
+def piece_of(nodeid: str) -> str:
+    """What a test is dealt out with: its file, unless it is listed above."""
+    path = nodeid.partition("::")[0]
+    if path.startswith(APART):
+        return nodeid
+    return next((group for start, group in TOGETHER.items() if path.startswith(start)), path)
+
+
+def longest_first(nodeids: Sequence[str]) -> list[str]:
+    """The order in which pieces start; tests of one piece stay in the order they were found."""
+    sizes = Counter(map(piece_of, nodeids))
+
+    def rank(nodeid: str) -> tuple[int, int]:
+        places = (at for at, start in enumerate(LONGEST) if nodeid.startswith(start))
+        return next(places, len(LONGEST)), -sizes[piece_of(nodeid)]
+
+    return sorted(nodeids, key=rank)
 
 
 class SharingWorkers(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """Deals out files, so that what a module shares is made once; some together, some in parts.
+    """Deals out files, so that a module's shared fixtures are made once; some together, some apart.
 
-    xdist's own groups rename tests, and pytest 9.2 no longer lets it.
+    xdist's own groups rename tests, which pytest 9.2 no longer allows.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0]
-        if path.startswith(APART):
-            return nodeid
-        return next((group for start, group in TOGETHER.items() if path.startswith(start)), path)
+        return piece_of(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    # xdist would start the pieces with most tests first, whatever they cost.
+    config.option.loadscopereorder = False
     return SharingWorkers(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        order = {nodeid: at for at, nodeid in enumerate(longest_first([i.nodeid for i in items]))}
+        items.sort(key=lambda item: order[item.nodeid])

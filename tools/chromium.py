@@ -27,7 +27,7 @@ _FLAGS: Final = (
 
 
 def why_missing() -> str | None:
-    """Why there is no browser here; None where there is one."""
+    """Why there is no browser here; None if there is one."""
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     if not missing:
         return None

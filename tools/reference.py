@@ -145,8 +145,8 @@ def configs_page() -> str:
         "Settings",
         "Names, types and defaults are Kafka's, except for those that begin with `ledgerstone.`. "
         "A broker takes them from `-c key=value`, then from the environment (`KAFKA_LOG_DIRS` is "
-        "`log.dirs`), then from the file of `--config`. A key nobody knows is a warning; a value "
-        "that cannot be obeyed ends the start.",
+        "`log.dirs`), then from the file of `--config`. An unknown key is a warning; an "
+        "invalid value ends the start.",
         "## Topics",
         "`ledgerstone topics create TOPIC -c key=value`, later `ledgerstone configs set`. The "
         "broker keys in the fifth column give the default for topics that say nothing.",

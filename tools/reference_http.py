@@ -26,7 +26,7 @@ PLAIN_PAGES: Final = {
     "/metrics": "what Prometheus reads, see [metrics](metrics.md)",
     "/livez": "200 while the process answers",
     "/healthz": "the same",
-    "/readyz": "200, or 503 with a line for each reason: somebody has to look",
+    "/readyz": "200, or 503 with a line for each reason: an operator has to look",
 }
 SUBJECTS: Final = {
     "api": "Cleaning and the clock",
@@ -43,11 +43,11 @@ _ENTRY: Final = re.compile(r"^ *(GET|POST) +(/api/v1/\S+)(.*)$")
 
 def http_page() -> str:
     blocks = [
-        "The broker's second port, `--http HOST:PORT`. GET is open to whoever reaches the port "
-        "by an address or a name that `ledgerstone.http.hosts` allows. "
-        "POST is taken only where the port is bound to a loopback address, with `Content-Type: "
-        "application/json` and a `Host` of this machine; see [security](../security.md). Errors of "
-        'the API are `{"error": why}`.',
+        "The broker's HTTP port, `--http HOST:PORT`. GET is open to every client that reaches the "
+        "port by an address or a name that `ledgerstone.http.hosts` allows. POST needs "
+        "`Content-Type: application/json`; on a loopback address also a `Host` of this machine, on "
+        "any other the token; see [security](../security.md). Errors of the API are "
+        '`{"error": why}`.',
         "## Plain pages",
         table(("path", ""), [(code(path), text) for path, text in plain_pages().items()]),
     ]

@@ -38,7 +38,7 @@ def _produce(topic: str, records: Any, partition: int = 0, **more: Any) -> dict[
 
 
 def _records(records: bytes | bytearray) -> FromSide:
-    """Bytes of its own for each side: stamping happens in place."""
+    """Separate bytes for each side: stamping happens in place."""
     return FromSide(lambda *_: bytearray(records))
 
 

@@ -50,7 +50,7 @@ def _share_defaults(side: Side) -> None:
 
 
 def _draw_producer_ids(side: Side) -> None:
-    """The first one to ask Kafka for a producer id is told to come again."""
+    """Kafka tells the first client that asks for a producer id to retry."""
 
     def is_there() -> bool:
         fields = {"transactional_id": None, "transaction_timeout_ms": 10}

@@ -35,7 +35,7 @@ def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         yield process
     with warnings.catch_warnings():
         # kafka-python forgets to close sockets whose connection was refused. Collected here, they
-        # warn where nobody listens, and not as an error in the test that happens to come next.
+        # warn here, and not as an error in whichever test runs next.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
 

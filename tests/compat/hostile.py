@@ -15,7 +15,7 @@ MIB = 1024 * KIB
 TIMEOUT_S = 10.0
 # Others are being served as long as they wait less than this; a loaded machine takes its time.
 PATIENCE_S = 5.0
-# Fatal, handshake_failure: what a TLS client on a plaintext port is told.
+# Fatal, handshake_failure: the answer to a TLS client on a plaintext port.
 TLS_ALERT = bytes.fromhex("15 0303 0002 02 28")
 
 

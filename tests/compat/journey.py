@@ -280,7 +280,7 @@ def send_again(
 def send_next(
     broker: KafkaBroker, models: Mapping[str, LogModel], *, skip: int
 ) -> dict[tuple[str, int], Produced]:
-    """A batch that goes on where each producer stopped, or skips some sequence numbers."""
+    """A batch that continues each producer's sequence, or skips some sequence numbers."""
     return {
         (topic, producer.producer_id): _send(
             broker, topic, producer, (producer.last_sequence + 1 + skip) & INT32_MAX

@@ -245,7 +245,7 @@ def joined(kind: type[Member], bootstrap: str, group: str, topic: str) -> Iterat
 
 
 def wait_for_assignment(members: Sequence[Member], partitions: int) -> list[Got]:
-    """Polls all members until every partition belongs to exactly one and nobody is left out."""
+    """Polls all members until every partition belongs to exactly one and every member has some."""
     got: list[Got] = []
 
     def settled() -> bool:

@@ -33,7 +33,7 @@ CASES: Final = [
     *answers_settings.CASES,
     *answers_cluster.CASES,
 ]
-# What both brokers are told, so that groups do not wait and topics neither come nor go.
+# Settings of both brokers, so that groups do not wait and topics are neither created nor expired.
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",

@@ -85,7 +85,7 @@ def run(bootstrap: str, arguments: list[str]) -> int:
     command += ["--timeout=120", "--durations=5", "--log-level=WARNING", "-rs"]
     if not any(argument == "-k" for argument in arguments):
         command += ["-k", " and ".join(f"not {word}" for word in NOT_THERE)]
-    # The TLS tests start a Java broker of their own even where an external one is named.
+    # The TLS tests start their own Java broker even if an external one is named.
     command += ["--ignore", "test/integration/test_ssl_integration.py", *arguments]
     command += ["test/integration"]
     return subprocess.run(command, cwd=TREE, env=environment, check=False).returncode

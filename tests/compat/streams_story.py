@@ -1,4 +1,4 @@
-"""What is fed to a foreign-key join on Kafka Streams, and what must come out of it.
+"""The input of a foreign-key join on Kafka Streams, and its expected output.
 
 A story is made from a seed: the same records, times and partitions whoever it is told to. The
 oracle knows no log, no group and no state store: it keeps two dicts and joins them.
@@ -139,5 +139,5 @@ def fold(records: Sequence[tuple[str, str | None]]) -> dict[str, str]:
 
 
 def without_zeros(counts: Mapping[str, str]) -> dict[str, str]:
-    """Whether a customer once had a joined order depends on who was faster."""
+    """Whether a customer once had a joined order depends on a race."""
     return {key: value for key, value in counts.items() if value != "0"}

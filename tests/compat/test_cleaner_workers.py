@@ -1,4 +1,4 @@
-"""Cleaning workers that hang or die under a real broker: noticed, replaced, told, and forgiven."""
+"""Cleaner workers that hang or die under a real broker are noticed, reported and replaced."""
 
 import os
 import signal
@@ -111,7 +111,7 @@ def test_worker_that_dies_in_a_pass_is_replaced_and_the_partition_is_tried_again
 def test_worker_killed_while_it_was_idle_costs_no_pass(
     broker: BrokerProcess, client: Client, worker: int
 ) -> None:
-    """Even if nobody has noticed yet."""
+    """Even if the broker has not noticed yet."""
     put(client, b"2")
 
     # The broker cannot notice while it is stopped, and is asked before it can.

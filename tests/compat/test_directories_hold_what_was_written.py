@@ -88,7 +88,7 @@ def test_no_temporary_file_is_left(written: Written) -> None:
 
 
 def test_collection_has_every_kind_of_batch(written: Written) -> None:
-    """What is not in it is not proven by anybody who reads it."""
+    """A reader of the directory proves nothing about what is not in it."""
     batches = [batch for model in written.models.values() for batch in model.batches]
     data = [batch for batch in batches if not batch.is_control]
     dated = [batch for batch in batches if batch.delete_horizon_ms is not None]

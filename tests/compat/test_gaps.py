@@ -211,7 +211,7 @@ def test_kcat_reads_through_gaps_and_comes_to_an_end(gapped: BrokerProcess, gaps
 
 
 def test_gap_that_a_fetch_begins_in_is_skipped_at_once(gapped: BrokerProcess, gaps: Gaps) -> None:
-    """An empty batch is an answer: whoever asks for it is not kept waiting and gets on."""
+    """An empty batch is an answer: a consumer that fetches it does not wait and moves on."""
     partition = TopicPartition(gaps.topic, 0)
 
     with connect(gapped) as client:

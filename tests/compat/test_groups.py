@@ -1,4 +1,4 @@
-"""Consumer groups with real members: they join, leave, die, come back, commit and go on."""
+"""Consumer groups with real members, which join, leave, die, return, commit and resume."""
 
 import json
 import os

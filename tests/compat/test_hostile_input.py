@@ -176,7 +176,7 @@ def _bomb(codec: Codec, size: int) -> bytearray:
         (Codec.GZIP, 128 * MIB, 10),
         (Codec.LZ4, 128 * MIB, 10),
         (Codec.ZSTD, 256 * MIB, 10),
-        # Snappy shrinks to a 21st at most: what fits max.message.bytes is no bomb.
+        # Snappy shrinks to a 21st at most: what fits max.message.bytes is not a bomb.
         (Codec.SNAPPY, 20 * MIB, 0),
         (Codec.SNAPPY, 60 * MIB, 10),
     ],
@@ -308,7 +308,7 @@ def test_descriptors_used_up_pause_accepting_without_spinning_and_it_recovers(
             crowd = [connect(process) for _ in range(100)]
             wait_until(lambda: open_descriptors(process) >= limit, "no descriptor is left")
             began_s, began_cpu_s = time.monotonic(), cpu_seconds(process)
-            # A long poll is a clock that also shows that who is connected is served.
+            # A long poll serves as a clock, and shows that connected clients are served.
             assert early.ask(fetch(topic=SMALL, max_wait_ms=1500, min_bytes=1), 12) != b""
             share = (cpu_seconds(process) - began_cpu_s) / (time.monotonic() - began_s)
             for each in crowd:

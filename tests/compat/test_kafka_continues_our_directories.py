@@ -1,4 +1,4 @@
-"""A real Apache Kafka broker runs on a log directory we wrote, and we go on where it stopped.
+"""A real Apache Kafka broker runs on a log directory we wrote, and we continue where it stopped.
 
     ours, closed   -> Kafka starts cleanly, serves every record, appends, stops
     Kafka's, clean -> we load it without a scan, see everything, append, close

@@ -81,7 +81,7 @@ def assert_same(found: FileDump, expected: FileDump) -> None:
     """In small steps: a difference is one batch or entry, not two long lists."""
     for mine, theirs in zip(found.batches, expected.batches, strict=False):
         assert mine == theirs, found.name
-    # What Kafka complains about has a test of its own.
+    # Kafka's complaints have their own test.
     assert replace(found, problems=[]) == replace(expected, problems=[])
 
 

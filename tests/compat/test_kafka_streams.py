@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 SETTINGS = {**FAST_GROUPS, "log.cleaner.backoff.ms": "300"}
-# Stores are restored from the input topics, and what changes twice between commits is told once.
+# Stores are restored from the input topics, and two changes between commits are emitted as one.
 OPTIMIZED = {"topology.optimization": "all", "statestore.cache.max.bytes": "10485760"}
 
 

@@ -56,7 +56,7 @@ def runs(broker: BrokerProcess, topic: str) -> list[dict[str, Any]]:
 
 
 def await_runs(broker: BrokerProcess, topic: str, count: int) -> None:
-    """Until so many passes are done; a clock that was moved makes them due at once."""
+    """Waits until this many passes are done; moving the clock makes them due at once."""
     wait_until(lambda: len(runs(broker, topic)) >= count, f"{count} passes over {topic}")
 
 
@@ -114,7 +114,7 @@ def test_key_dies_in_five_stages_without_anybody_writing_again(
     advance(virtual, DAY_MS)
     await_runs(virtual, topic, 1)
     superseded = [(seen.offset, seen.record.value) for seen in client.consume(topic, 2)]
-    # 4 retained: until the horizon whoever comes late still learns of the delete.
+    # 4 retained: until the horizon, consumers that are behind still learn of the delete.
     advance(virtual, DAY_MS - HOUR_MS)
     retained = [(seen.offset, seen.record.value) for seen in client.consume(topic, 2)]
     # 5 gone: past the horizon, by itself, the tombstone goes too, and then the files.

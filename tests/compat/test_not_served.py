@@ -1,4 +1,4 @@
-"""What is not built yet, as clients meet it: an error that is final, at once, and says what it is.
+"""Features that are not built yet: clients get a final error at once that names the feature.
 
 Retriable answers would have each of them wait for a time-out of its own, a minute or more.
 """

@@ -1,4 +1,4 @@
-"""`ledgerstone state` against a broker: what it shows, keeps, and refuses to go on from."""
+"""`ledgerstone state` against a broker: what it shows and keeps, and which snapshots it refuses."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One request on a connection of its own, for what no client can be made to say."""
+"""Sends one request on its own connection, for requests that no client can be made to send."""
 
 import socket
 import struct

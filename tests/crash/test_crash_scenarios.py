@@ -1,4 +1,4 @@
-"""Single crashes worth a sentence of their own: found once by a sweep, told from the start."""
+"""Single crashes that a sweep once found, each written as a scenario."""
 
 import errno
 from dataclasses import replace

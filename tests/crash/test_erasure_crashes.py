@@ -42,11 +42,11 @@ def check_death_at(operation: int, *, is_power_lost: bool) -> None:
     else:
         machine.kill()
 
-    # No death may look as if somebody had been at the journal, neither this one nor the next.
+    # No crash may look like tampering with the journal, neither this one nor the next.
     assert machine.broker.erasing.journal.breaks == [], operation
     known = list(machine.broker.erasing.journal.book)
     if erasure_id is None and not known:
-        # Nobody was answered, so there was no request.
+        # No response was sent, so there was no request.
         erasure_id = machine.erase()
     else:
         (erasure,) = known

@@ -1,4 +1,4 @@
-"""EIO and ENOSPC at every disk operation: the error is told, nothing lost is called safe.
+"""EIO and ENOSPC at every disk operation: the error is reported, lost data is never acknowledged.
 
 The process lives on. It may refuse everything from then on, or go on correctly; what it must not
 do is acknowledge what it cannot keep, or show a batch that was not written whole.

@@ -64,7 +64,7 @@ def append_until_killed(path: str, acknowledgements: int) -> int:
     with child, child.stdout as pipe:
         lines = [pipe.readline() for _ in range(acknowledgements)]
         child.send_signal(signal.SIGKILL)
-        # It went on until the signal came: what is still in the pipe was acknowledged too.
+        # It continued until the signal came: what is still in the pipe was acknowledged too.
         lines += pipe.read().splitlines(keepends=True)
     assert child.wait() == -signal.SIGKILL
     return int([line for line in lines if line.endswith(b"\n")][-1])

@@ -18,7 +18,7 @@ class Repository:
 
     def git(self, *words: str | bytes, stdin: bytes = b"", author: str = "Ann Other") -> bytes:
         date = f"{START_S + 60 * self.commits} +0100"
-        # Nothing of the machine's settings: a signature that cannot be made fails every commit.
+        # None of the machine's settings: a failing signature would fail every commit.
         environment = {
             **{name: text for name, text in os.environ.items() if not name.startswith("GIT_")},
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -72,7 +72,7 @@ def plain_repository(path: Path, *init_options: str) -> Repository:
 
 
 def odd_repository(path: Path) -> Repository:
-    """Everything a tree can hold, and names that are no text."""
+    """Everything a tree can hold, and names that are not text."""
     made = plain_repository(path)
     for name in (b"not \xff utf-8", b"new\nline", b'quo"te', b"tab\there", "straße/ünï".encode()):
         made.write(name, "odd\n")

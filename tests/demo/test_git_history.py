@@ -1,4 +1,4 @@
-"""The history that is read from git, held against `git ls-tree` at every commit."""
+"""Compares the history read from git with `git ls-tree` at every commit."""
 
 import subprocess
 from pathlib import Path
@@ -25,7 +25,7 @@ def read(path: Path, *, now_ms: int = NOW_MS, **limits: int) -> History:
 
 
 def folded(history: History) -> list[tuple[str, bytes]]:
-    """For each commit what its records add up to: the road of the data, without a broker."""
+    """The tree that each commit's records fold to, without a broker."""
     encoder, live, found = Encoder(), dict[bytes, TreeRow](), []
     for commit in history.commits:
         for topic, key, value, _ in encoder.records_of(commit):

@@ -1,4 +1,4 @@
-"""The whole demonstration, without Spark and with it, and what is left when it fails."""
+"""The whole demo, without Spark and with it, and what it leaves when it fails."""
 
 import os
 import signal
@@ -137,7 +137,7 @@ def test_demo_that_is_told_to_end_leaves_nothing(tmp_path: Path) -> None:
         text=True,
     )
 
-    # Once there is something to end: a broker, and a Spark that still starts.
+    # Wait until there is something to stop: a broker, and a Spark that is still starting.
     assert process.stdout is not None
     told = next(line for line in process.stdout if "a broker starts" in line)
     process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""One tour of a broker for all tests that ask what it exports."""
+"""One run of a broker for all tests that check what it exports."""
 
 import pytest
 
@@ -7,5 +7,5 @@ import metrics_tour
 
 @pytest.fixture(scope="session")
 def exported() -> str:
-    """What /metrics shows of a broker that has met everything that makes a metric appear."""
+    """The /metrics page of a broker that has done everything that makes a metric appear."""
     return metrics_tour.metrics_page()

@@ -1,4 +1,4 @@
-"""The documents a reader meets, and the command lines in them."""
+"""The documents for users, and the command lines in them."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ _PROMPT = re.compile(r"^\s*(?:\$ )?(?:\.venv/bin/)?ledgerstone ")
 
 
 def documents() -> list[Path]:
-    """Everything written for users; what tools/reference.py writes is true by its making."""
+    """Everything written by hand for users; tools/reference.py generates the rest from the code."""
     written = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     return sorted(path for path in written if path.parent.name != "reference")
 

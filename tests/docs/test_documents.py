@@ -1,4 +1,4 @@
-"""What documents tell a reader to type is there, and what they link to exists."""
+"""The commands and links in the documents exist."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 
 def complaint(line: CommandLine) -> str | None:
-    """What the command line's parser has against the line; None if it would run."""
+    """The parser's error for the line; None if it would run."""
     root: Any = typer.main.get_command(app)
     command, words, path = root, list(line.words), ["ledgerstone"]
     try:
@@ -29,7 +29,7 @@ def complaint(line: CommandLine) -> str | None:
             if found is None:
                 return f"No such command: {rest[0]}"
             path.append(name)
-            # What stands in for a command knows its options once it is loaded.
+            # A lazily loaded command knows its options only after loading.
             command = found.make_context(name, [], resilient_parsing=True).command
         command.make_context(path[-1], words)
     except (SystemExit, typer.Exit):
@@ -43,7 +43,7 @@ def _weighed(error: Exception, *, is_whole: bool) -> str | None:
     text = str(getattr(error, "message", None) or error)
     kind = type(error).__name__
     if "does not exist" in text or "unexpected extra argument" in text:
-        # The file is the reader's, or words follow that explain the command.
+        # The file is the user's own, or an explanation follows the command.
         return None
     if kind == "MissingParameter" and not is_whole:
         return None

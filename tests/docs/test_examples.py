@@ -1,4 +1,4 @@
-"""Examples that take a broker's address run against one that is there.
+"""Examples that take a broker's address run against a given broker.
 
 Without an address each starts its own; tests/compat and tests/spark run them that way.
 """

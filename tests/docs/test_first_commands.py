@@ -1,7 +1,7 @@
-"""The first commands of README and docs/start, typed as they stand by somebody in a checkout.
+"""Runs the first commands of README and docs/start as written, in a checkout.
 
-Each block that starts a broker is a story of its own, run by a shell in a directory of its own.
-Only the ports are others, as this machine may have a broker already.
+A shell runs each block that starts a broker in its own directory. Only the ports differ, because
+this machine may already have a broker.
 """
 
 import os
@@ -54,7 +54,7 @@ STORIES = dict(stories())
 
 
 class Shell:
-    """A directory with what a checkout has, and ports that nobody uses."""
+    """A directory with the files of a checkout, and free ports."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

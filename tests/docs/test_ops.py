@@ -1,4 +1,4 @@
-"""The files of ops/ ask for what a broker has: its metrics, its options, its settings."""
+"""The files in ops/ use metrics, options and settings that the broker has."""
 
 import configparser
 import json
@@ -16,7 +16,7 @@ from tests.docs.documents import ROOT, CommandLine
 from tests.docs.test_documents import complaint
 
 OPS = ROOT / "ops"
-# What PromQL brings itself; `up` is a metric of Prometheus about every target.
+# PromQL's own words; `up` is Prometheus' metric for every target.
 PROMQL = (
     *("count", "increase", "label_values", "max", "min", "or", "rate", "sum", "time", "up"),
     *("vector", "instance", "topic"),
@@ -26,7 +26,7 @@ LABELS = re.compile(r"\{[^}]*\}|\bby \([^)]*\)|\[[^\]]*\]")
 
 
 def metric_names(expression: str) -> set[str]:
-    """The metrics an expression asks for. Labels, ranges and durations are taken away first."""
+    """The metrics in an expression, after labels, ranges and durations are removed."""
     return {word for word in WORD.findall(LABELS.sub(" ", expression)) if word not in PROMQL}
 
 
@@ -182,3 +182,5 @@ def test_image_runs_as_a_user_and_is_made_of_what_the_builder_is_sent() -> None:
     assert users == ["ledgerstone"]
     assert sorted(copied) == sorted(sent)
     assert [name for name in copied if not (ROOT / name).exists()] == []
+    # The build backend refuses to build a wheel without its hook.
+    assert "hatch_build.py" in copied

@@ -1,4 +1,4 @@
-"""The site is made without a warning, and loads nothing from elsewhere."""
+"""The site builds without a warning, and loads nothing from other hosts."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""docs/start/spark.md typed into a shell, line by line: from the install to the table."""
+"""Runs docs/start/spark.md in a shell, line by line, from the install to the table."""
 
 import os
 import re
@@ -16,32 +16,37 @@ PAGE = ROOT / "docs" / "start" / "spark.md"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TIMEOUT_S = 800.0
 
-# Three starts of Spark, and an install: half a minute that every change is worth.
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """That of a shell whose venv is active. The venv borrows the packages that are installed here,
-    so that pip finds all it needs of them and fetches nothing."""
+    """The environment of a shell with an active venv. The venv borrows the packages installed here,
+    pip included, so that pip finds everything and downloads nothing."""
     home = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     borrowed = home / "lib" / version / "site-packages" / "borrowed.pth"
     borrowed.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    pip = home / "bin" / "pip"
+    pip.write_text(f'#!/bin/sh\nexec {home / "bin" / "python"} -m pip "$@"\n', encoding="utf-8")
+    pip.chmod(0o755)
     ours = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     return {
         **ours,
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
         "VIRTUAL_ENV": str(home),
         "PIP_NO_INDEX": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # "0" is how pip spells that there is none
+        "PIP_NO_BUILD_ISOLATION": "0",  # "0" is how pip spells "no isolation"
+        # A wheel without kernels, which are in the cache already. tests/docs/test_wheel.py builds
+        # one that has them.
+        "LEDGERSTONE_WHEEL_MACHINE": "no-kernels",
     }
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The files that git knows, as a clone would have them."""
+    """The tracked files that the install needs, as in a clone."""
     target = tmp_path / "checkout"
     target.mkdir()
     listed = subprocess.run(
@@ -74,7 +79,7 @@ def free_port() -> int:
 def test_the_page_does_what_it_says(checkout: Path, environment: dict[str, str]) -> None:
     text = PAGE.read_text(encoding="utf-8")
     for port in ("9092", "9093"):
-        # Another test may have the one that readers have.
+        # Another process may use the page's port.
         text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
     blocks = BLOCK.findall(text)
     script = "".join(content for kind, content in blocks if kind == "sh")

@@ -48,7 +48,7 @@ class World:
         self.topic_ids = [each.topic_id for each in self.machine.broker.image.topics.values()]
 
     def attack(self, *pieces: bytes, pass_ms: int = 0) -> RawClient:
-        """Feeds a connection of its own and looks at everything afterwards."""
+        """Feeds a new connection and checks everything afterwards."""
         self.cases += 1
         if self.cases % 200 == 0:
             self.renew()

@@ -2,7 +2,7 @@
 
 A seed decides the order of everything. The worker gives way before each of its reads and between
 its groups, and then somebody writes, reads on, flushes, rolls, lets time pass, or kills the broker.
-The model is a list of all that was ever acknowledged. What is held against it:
+The model is a list of everything that was ever acknowledged. Compared with it:
 
 - whoever reads from the start to the end, faster than `delete.retention.ms`, knows the last value
   of every key and no deleted key, and is never stuck in a gap;
@@ -228,7 +228,7 @@ class Story:
     # -- the end ------------------------------------------------------------------------------
 
     def come_to_rest(self) -> None:
-        """Nobody writes any more, and time passes."""
+        """Writing has stopped, and time passes."""
         self.machine.held_passes = self.machine.held_flushes = self.machine.held_syncs = None
         for _ in range(4):
             self.machine.clock.advance(ms=DAY_MS)

@@ -46,7 +46,7 @@ class Groups(RuleBasedStateMachine):
         self.desk = Desk(GroupConfig(group_max_size=4))
         self.clients = [Client(f"i{n}" if n >= 3 else None) for n in range(5)]
         self.waiting: dict[int, tuple[Client, int]] = {}
-        #: by generation: who led it, and what it was assigned
+        #: by generation: its leader and its assignment
         self.leaders: dict[int, str] = {}
         self.assignments: dict[int, bytes] = {}
         self.last_generation_id = 0
@@ -132,7 +132,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule()
     def move(self) -> None:
-        """The partition moves: who waits is sent away, the rest is read from the log."""
+        """The partition moves: waiting members are sent away, the rest is read from the log."""
         self.desk.perform(self.desk.shard.resign(self.desk.now))
         assert not self._unanswered()
         self._collect()

@@ -1,7 +1,7 @@
-"""Everything a log can be told, in any order, beside a list of batches that is told the same.
+"""Every operation of a log, in any order, next to a list of batches that gets the same operations.
 
-After every step the log holds what the list holds, its offsets and its producers are the list's,
-and its indexes agree with its files. Kills and power losses are steps like any other.
+After every step the log holds what the list holds, its offsets and producers are the list's, and
+its indexes agree with its files. Kills and power losses are steps like any other.
 """
 
 from collections.abc import Callable
@@ -480,7 +480,7 @@ class LogMachine(RuleBasedStateMachine):
     def begun_again(self, *, power_lost: bool) -> None:
         content = batches_of(self.log)
         ledger = self.machine.ledger
-        # A log that ends below its checkpointed start begins anew there: nothing was readable.
+        # A log that ends below its checkpointed start restarts there: nothing was readable.
         unreadable = [
             one for one in ledger.batches if read_header(one).last_offset < self.checkpointed_start
         ]
@@ -530,7 +530,7 @@ def run(*, examples: int, steps: int) -> None:
 
 
 def test_a_log_is_a_list_of_batches_whatever_happens_to_it() -> None:
-    run(examples=150, steps=50)
+    run(examples=60, steps=40)
 
 
 @pytest.mark.slow

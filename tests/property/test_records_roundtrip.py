@@ -23,7 +23,7 @@ with warnings.catch_warnings():
     from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
 CODECS = list(Codec)
-# kafka-python reads snappy only with a package of its own.
+# kafka-python needs an extra package to read snappy.
 KAFKA_PYTHON_CODECS = [codec for codec in Codec if codec is not Codec.SNAPPY]
 
 timestamps = st.integers(0, 2**43)
@@ -150,7 +150,7 @@ def test_uncompressed_bytes_are_the_same_as_those_of_kafka_python(
 
     theirs = built_by(KafkaPythonBuilder, Codec.NONE, records)
 
-    # Both write a leader epoch of their own there; it lies outside the CRC.
+    # Each writes its own leader epoch there; it lies outside the CRC.
     theirs[12:16] = ours[12:16]
     assert ours == theirs
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example
 from hypothesis import strategies as st
 
 from ledgerstone.erasure import log_windows
@@ -18,6 +18,7 @@ from ledgerstone.records.batch import Codec, read_header
 from ledgerstone.records.builder import RecordParts, build_batch, empty_batch, seal_batch
 from ledgerstone.records.control import end_txn_marker
 from tests.kit.scanned import LOG, PARTITION, disk_with, scanned
+from tests.kit.sized import sized
 from tests.oracles.plain_scan import PlainCounts, batches_of, plain_scan
 
 KEY = b"alice@example.org"
@@ -190,8 +191,9 @@ def test_every_codec_place_and_tail(
     assert found == PlainCounts(2 if place == "own key" else 0, 2 * hits, 0)
 
 
-@settings(max_examples=200)
-@given(
+@sized(
+    few=60,
+    many=500,
     log=logs(),
     choice=slices,
     window=st.sampled_from([70, 100, 333, 2 << 20]),

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from unittest import mock
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.errors import CorruptRecord
@@ -20,6 +19,7 @@ from ledgerstone.storage.segment import Segment
 from ledgerstone.types import INT32_MAX
 from tests.kit.logs import T0, World
 from tests.kit.scenario import disk, new_segment, put
+from tests.kit.sized import sized
 
 BASE_OFFSET = 1000
 
@@ -119,8 +119,9 @@ def _content(segment: Segment, path: str) -> bytes:
     return filesystem.open(path).pread(1 << 20, 0) if filesystem.exists(path) else b""
 
 
-@settings(max_examples=150, deadline=None)
-@given(
+@sized(
+    few=50,
+    many=500,
     content=log_files(),
     window_bytes=st.sampled_from([61, 100, 333, 1 << 20]),
     interval_bytes=st.sampled_from([0, 100, 400]),
@@ -146,8 +147,7 @@ def test_recovery_by_windows_learns_what_batch_by_batch_does(
     assert facts_of(quick, quick_listener) == facts_of(plain, plain_listener)
 
 
-@settings(max_examples=100, deadline=None)
-@given(content=log_files())
+@sized(few=40, many=400, content=log_files())
 def test_last_offset_is_the_one_of_the_last_header_that_a_scan_meets(content: bytes) -> None:
     segment = segment_with(content, World())
     expected: int | None = None

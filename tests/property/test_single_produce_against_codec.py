@@ -31,6 +31,7 @@ from ledgerstone.server.request import Answer, Request
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import T0, batch
+from tests.kit.sized import sized
 from tests.unit.server.asks import TOPIC, create_topic
 
 COMPACTED = "compacted"
@@ -103,8 +104,7 @@ def test_request_of_one_batch_takes_the_shortcut(version: int, acks: int, size: 
     assert whole(single) == request
 
 
-@given(request=requests(), version=versions, data=st.data())
-@settings(max_examples=300, deadline=None)
+@sized(few=100, many=1_000, request=requests(), version=versions, data=st.data())
 def test_shortcut_reads_what_the_codec_reads_or_nothing(
     request: ProduceRequest, version: int, data: st.DataObject
 ) -> None:

@@ -45,7 +45,7 @@ def main(bootstrap: str, topic: str, directory: str, *jars: str) -> None:
 def _follow(
     spark: SparkSession, name: str, options: dict[str, str], checkpoint: Path, most: int | None
 ) -> list[list[int]]:
-    """Partition and offset of what the query saw; `most` stops it after so many micro-batches."""
+    """Partition and offset of what the query saw; at most `most` micro-batches."""
     seen: list[list[int]] = []
 
     def each_batch(batch: Any, batch_id: int) -> None:

@@ -1,4 +1,4 @@
-"""A pipeline in a process of its own whose parts get killed, and the table it has to end with."""
+"""Kills parts of a pipeline that runs in its own process, and checks the table it ends with."""
 
 import json
 import os

@@ -234,7 +234,7 @@ def test_missed_tombstones_stop_a_query_that_comes_back(
     produce(NewRecord(topic, b"a", b"1"))
     run_until_now(stream(spark, broker, topic, **options), tmp_path, seen)
     produce(NewRecord(topic, b"a", None), NewRecord(topic, b"b", b"1"))
-    # The first pass gives the tombstone its time to go, the second lets it go.
+    # The first pass stamps the delete horizon, the second removes the tombstone.
     for _ in range(2):
         compact(broker, topic)
         produce(NewRecord(topic, b"c", b"1"))
@@ -244,6 +244,6 @@ def test_missed_tombstones_stop_a_query_that_comes_back(
     reconciled = stream(spark, broker, topic, onMissedTombstones="reconcile", **options)
     run_until_now(reconciled, tmp_path, seen)
 
-    # The delete of "a" at offset 1 never came, and the query was told.
+    # The delete of "a" at offset 1 never arrived, and the query was warned.
     assert (0, 1) not in seen.all
     assert seen.all[-1] == (0, 4)

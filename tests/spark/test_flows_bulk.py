@@ -161,7 +161,7 @@ def test_a_topic_that_was_created_again_is_not_mixed_into_its_copy(
     assert [each.records for each in mirror_round(spark, anew)] == [6]
     with connect_to(other.bootstrap) as target:
         delete_topic(target, f"copy.{topic}")
-    with pytest.raises(PipelineError, match="and it was mirrored; start anew"):
+    with pytest.raises(PipelineError, match="and it was mirrored; start over"):
         mirror_round(spark, anew)
 
 

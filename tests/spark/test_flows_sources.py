@@ -108,7 +108,7 @@ def test_a_sqlite_table_follows_into_its_topic_and_a_lost_note_costs_nothing(
     db.execute("UPDATE users SET name = 'changed' WHERE id = 'u8'")
     db.commit()
     third = run_with(client, source)
-    # Somebody else writes to the topic, and all notes are lost: the topic itself tells.
+    # Another producer writes to the topic, and all notes are lost: the topic itself is the state.
     produce(NewRecord(topic, b"u9", b"not ours"), NewRecord(topic, b"stray", b"not ours"))
     elsewhere = run_with(client, replace(source, work=str(tmp_path / "new-work")))
     db.close()
@@ -302,7 +302,7 @@ def test_lines_go_on_exactly_behind_the_last_one_in_the_topic(
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing may catch it and go on."""
+    """Stands for the end of the process: nothing may catch it and continue."""
 
 
 def test_a_source_killed_at_every_point_ends_with_the_table_and_writes_nothing_twice(

@@ -1,4 +1,4 @@
-"""`ledgerstone pipeline` as it is typed, on a topic of a real broker."""
+"""The `ledgerstone pipeline` commands on a topic of a real broker."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ Definition = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
-    """A run takes signals for itself, and here it is not a process of its own."""
+    """A run installs signal handlers, and here it shares the process with the tests."""
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     yield
     for each, handler in before.items():
@@ -119,7 +119,7 @@ def test_status_tells_the_lag_of_the_table_whatever_the_last_run_wrote_down(
     assert pipeline("run", file, "--once").code == 0
     produce(NewRecord(topic, b"late", b"1"))
     path = tmp_path / "work" / "status.json"
-    # As a run leaves it that is killed between the table's commit and its own note.
+    # As left by a run that is killed between the table's commit and the status file.
     path.write_text(json.dumps({**json.loads(path.read_text()), "positions": {}}))
 
     status = json.loads(pipeline("status", file, "--json").stdout)

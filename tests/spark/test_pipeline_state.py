@@ -161,7 +161,7 @@ def test_restore_does_not_bring_back_a_key_erased_and_written_anew(
     told = restore(source, snaps, tmp_path / "out", before)
     asked = restore(source, snaps, tmp_path / "out", AtOffset(10))
 
-    # Which of the two was erased nobody can say any more, unless the snapshot was told.
+    # Which of the two was erased is unknown, unless the snapshot recorded it.
     assert (live_in(doubting), doubting.forgotten) == ({b"still": b"then"}, 2)
     assert live_in(told) == {b"changed": b"then", b"still": b"then"}
     assert live_in(asked)[b"erased"] == b"again"
@@ -269,6 +269,6 @@ def _erase(broker: BrokerProcess, topic: str, key: bytes) -> str:
 
 
 def _remove_tombstones(broker: BrokerProcess, topic: str) -> None:
-    """The first pass marks them, the second takes them; the last record of a log stays."""
+    """The first pass stamps them, the second removes them; the last record of a log stays."""
     for _ in range(2):
         compact(broker, topic)

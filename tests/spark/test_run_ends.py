@@ -1,4 +1,4 @@
-"""Runs whose JVM, worker or own life ends in the middle: one line, an exit code, a true status."""
+"""Runs whose JVM, worker or own process dies: one line, an exit code, a correct status."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from tests.kit.broker import BrokerProcess, wait_until
 from tests.spark.conftest import MakeTopic, Produce
 from tests.spark.killing import MARK, KilledPipeline
 
-# Each starts a Spark of its own.
+# Each starts its own Spark.
 pytestmark = pytest.mark.slow
 
 TIMEOUT_S = 300.0

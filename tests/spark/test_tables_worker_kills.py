@@ -87,7 +87,7 @@ def _running(pipeline: KilledPipeline, master: str) -> Iterator[subprocess.Popen
 
 
 def _write_and_kill(pipeline: KilledPipeline, produce: Produce, kill: Callable[[], bool]) -> None:
-    """Kills somewhere in the micro-batches that follow; where nobody is at work, in others."""
+    """Kills during one of the next micro-batches that has a worker."""
     is_killed = False
     while not is_killed:
         wanted = pipeline.status().get("batches", 0) + pipeline.dice.randrange(1, 4)

@@ -1,4 +1,4 @@
-"""Inner runs of pytest have another home directory; the compiled kernels are where they were."""
+"""Inner runs of pytest have another home directory; the compiled kernels stay in the real one."""
 
 from collections.abc import Iterator
 

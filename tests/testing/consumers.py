@@ -1,4 +1,4 @@
-"""Consumers that do what deletes ask of them, one for each client. The kit must be content.
+"""Consumers that handle deletes correctly, one for each client. The kit must accept them.
 
 Three read everything anew whenever they run, so they can miss nothing. The fourth keeps its state,
 goes on where it was, and asks the broker whether it has missed a delete meanwhile.

@@ -1,4 +1,4 @@
-"""The broker in the hands of a test: what its methods do, and what they say when it is not so."""
+"""The broker's methods in a test: what they do, and what failed assertions say."""
 
 import json
 from datetime import timedelta

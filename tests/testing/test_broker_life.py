@@ -1,4 +1,4 @@
-"""A broker that is stopped, killed and started again; its neighbours, its ports, its clients."""
+"""Stopping, killing and restarting a broker: its neighbours, its ports, its clients."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The kit is content with consumers that are right, whatever client and manner they have."""
+"""The kit accepts correct consumers, whatever their client and style."""
 
 from collections.abc import Awaitable
 

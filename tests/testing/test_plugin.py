@@ -1,4 +1,4 @@
-"""The plugin as pytest sees it: what loading it costs, its fixtures, its options."""
+"""The plugin in pytest: the cost of loading it, its fixtures, its options."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Every mistake is caught by the scenario that is meant for it, and the message says what it is."""
+"""Each scenario catches the mistake it is made for, and its message names the mistake."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Consumers that each make one mistake people make. The kit must catch every one of them.
+"""Consumers that each make one common mistake. The kit must catch every one of them.
 
 All go on where they were, with the state they had. `Resuming` makes no other mistake than that.
 """
@@ -125,7 +125,7 @@ class WantsEveryOffset(Resuming):
 
 
 class WaitsForEveryOffset(Resuming):
-    """Counts records instead of looking at positions, and waits for those that never come."""
+    """Counts records instead of using positions, and waits for records that never come."""
 
     timeout_s = 1.0
 

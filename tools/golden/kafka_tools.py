@@ -472,7 +472,7 @@ class _DumpParser:
 
 
 def _index_line(dump: FileDump, line: str) -> bool:
-    """Takes a line of an index or snapshot dump; false if it is none."""
+    """Takes a line of an index or snapshot dump; false if it is something else."""
     if (found := INDEX_ENTRY.match(line)) is not None:
         numbers = _integers(found)
         dump.index.append(DumpedIndexEntry(offset=numbers["offset"], position=numbers["position"]))

@@ -406,7 +406,7 @@ def main() -> int:
             if broker.process is not None:
                 broker.kill()
     (fresh / "PROVENANCE.md").write_text(provenance(jars.version))
-    # The old files go only when the new ones are complete.
+    # The old files are removed once the new ones are complete.
     shutil.rmtree(arguments.out, ignore_errors=True)
     shutil.copytree(fresh, arguments.out)
     if arguments.keep_work is None:

@@ -1,7 +1,7 @@
-"""A broker of our own, as a process that ends with us. Shell.
+"""The demo's broker, a process that ends with us. Shell.
 
-On a virtual clock and free ports. What it logs goes to a file, whose end is shown if it does not
-start or ends early.
+It runs on a virtual clock and free ports. Its log goes to a file; the end of it is shown if the
+broker does not start or ends early.
 """
 
 import contextlib
@@ -33,13 +33,13 @@ class RunningBroker(NamedTuple):
 
 @contextlib.contextmanager
 def starting_broker(directory: Path) -> Iterator["StartingBroker"]:
-    """A broker that starts while others do something else; ends with the context."""
+    """A broker that starts in the background; ends with the context."""
     log_path = directory / "broker.log"
     ready = directory / "ready.json"
     command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(directory / "data")]
     command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--clock", "virtual"]
     with log_path.open("ab") as log:
-        # In a session of its own: Ctrl-C is for us, and we end the broker in order.
+        # In its own session: Ctrl-C reaches us, and we stop the broker cleanly.
         process = subprocess.Popen(
             [*command, "--ready-file", str(ready)],
             stdin=subprocess.DEVNULL,
@@ -100,12 +100,12 @@ def end_of(log: Path) -> str:
 
 
 def end_process(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Asks, waits, and takes the whole session of the process away."""
+    """Asks, waits, and then kills the whole session of the process."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience_s)
-    # Its children too, where it could not see to them itself any more.
+    # Also its children, if it could not stop them itself.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

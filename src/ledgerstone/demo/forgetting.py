@@ -1,7 +1,7 @@
-"""A person is forgotten: an erasure, the table that follows it, a receipt, and no trace. Shell.
+"""Erases a person: the erasure, the table that follows, the receipt, and no trace left. Shell.
 
-The broker does the work; here the clock is moved to each due moment, the table is brought up to
-date once the tombstone is there, and its word goes into the receipt before that is signed.
+The broker does the work. This module advances the clock to each deadline, updates the table once
+the tombstone is written, and posts the table's verdict before the receipt is signed.
 """
 
 from base64 import b64encode
@@ -27,7 +27,6 @@ Finding = tuple[str, str, str]  # output, verdict, evidence
 
 class Forgotten(NamedTuple):
     erasure_id: str
-    receipt: Path
     receipt_bytes: int
     files_before: int
     files_searched: int
@@ -42,7 +41,7 @@ class Forgetting:
         self._author = author
 
     def run(self, downstream: Callable[[], list[Finding]] | None) -> Forgotten:
-        """`downstream` lets the tables follow, and says what is left of the key in them."""
+        """`downstream` updates the tables and reports what is left of the key in them."""
         before = len(self._files_with_the_key())
         if not before:
             raise DemoFailed(f"no file holds {self._author.key!r}, and one should")
@@ -61,7 +60,6 @@ class Forgetting:
             raise DemoFailed(f"{self._author.key!r} is still in {', '.join(map(str, left[:3]))}")
         return Forgotten(
             erasure_id=erasure_id,
-            receipt=receipt,
             receipt_bytes=receipt.stat().st_size,
             files_before=before,
             files_searched=sum(1 for _ in self._files()),
@@ -107,7 +105,7 @@ class Forgetting:
         return erasure
 
     def _keep_receipt(self, erasure_id: str) -> Path:
-        """Writes it down and checks it: not a byte changed, signed by this broker, for this key."""
+        """Saves and verifies it: not a byte changed, signed by this broker, for this key."""
         path = self._directory / "receipt.json"
         path.write_bytes(canonical(self._api.get(f"erasures/{erasure_id}/receipt")))
         secrets = load(OsFilesystem(), str(self._data / "erasure.keys"))
@@ -126,7 +124,7 @@ class Forgetting:
     # -- with our own eyes -----------------------------------------------------------------------
 
     def _files(self) -> Iterator[Path]:
-        """All that the demonstration wrote: logs, tables, checkpoints, the receipt."""
+        """Every file that the demo wrote: logs, tables, checkpoints, the receipt."""
         return (path for path in sorted(self._directory.rglob("*")) if path.is_file())
 
     def _files_with_the_key(self) -> list[Path]:

@@ -1,7 +1,7 @@
 """Git as a program: one call, or a stream of its output. Shell.
 
-Only plumbing is called: what it prints does not depend on anybody's settings. Nothing is written to
-the repository, nothing is fetched, nobody is asked for a password.
+Only plumbing is called: its output does not depend on the user's settings. It writes nothing to the
+repository, fetches nothing, and never asks for a password.
 """
 
 import os
@@ -57,7 +57,7 @@ class Git:
 
     @contextmanager
     def stream(self, *words: str, lines: Iterable[str] = ()) -> Iterator[Iterator[bytes]]:
-        """Its output as it comes. Who has seen enough leaves, and git is ended."""
+        """Its output as it arrives. Leaving the context early ends git."""
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
             given.writelines(line.encode() + b"\n" for line in lines)
             given.seek(0)

@@ -1,4 +1,4 @@
-"""Compaction, and the days after it: asked of the broker over its HTTP API. Shell."""
+"""Asks the broker over HTTP to compact, and moves its clock. Shell."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ PAST_THE_DELAY_MS: Final = 2 * 60_000
 
 
 class OnDisk(NamedTuple):
-    """A topic's log files, without those that only wait for their end."""
+    """A topic's log files, without those awaiting deletion."""
 
     segments: int
     bytes: int
@@ -34,10 +34,8 @@ class Sizes(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    before: OnDisk
-    after: OnDisk
     superseded: int
-    stamped: int  # tombstones that know now when they may go
+    stamped: int  # tombstones that got their delete horizon
 
 
 def on_disk(data: Path, topic: str) -> OnDisk:
@@ -46,15 +44,14 @@ def on_disk(data: Path, topic: str) -> OnDisk:
         try:
             size_bytes += path.stat().st_size
         except FileNotFoundError:
-            # A swap in between; whoever counts does so when no pass is under way.
+            # Renamed by a swap; callers count while no pass runs.
             continue
         segments += 1
     return OnDisk(segments, size_bytes)
 
 
-def compact(api: AdminApi, data: Path, topic: str) -> Compacted:
-    """A pass over every partition, now."""
-    before = on_disk(data, topic)
+def compact(api: AdminApi, topic: str) -> Compacted:
+    """Runs a pass over every partition now."""
     superseded = stamped = 0
     for ticket in api.post(topic_path(topic, "compact"), {})["tickets"]:
         ended = _ended_ticket(api, ticket)
@@ -67,7 +64,7 @@ def compact(api: AdminApi, data: Path, topic: str) -> Compacted:
             )
         superseded += ended["run"]["stats"]["dropped_superseded"]
         stamped += ended["run"]["stats"]["tombstones_stamped"]
-    return Compacted(before, on_disk(data, topic), superseded, stamped)
+    return Compacted(superseded, stamped)
 
 
 def _ended_ticket(api: AdminApi, ticket: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +84,7 @@ def advance(api: AdminApi, ms: int) -> None:
 
 
 def wait_for_tombstones(api: AdminApi, topic: str) -> None:
-    """Nobody asks for a pass: the broker starts it when the horizon has come."""
+    """Requests no pass: the broker starts it when the horizon has passed."""
 
     def are_gone() -> bool:
         partitions = api.get(topic_path(topic, "cleaning"))["partitions"]
@@ -96,7 +93,7 @@ def wait_for_tombstones(api: AdminApi, topic: str) -> None:
             for each in partitions
         )
 
-    wait_until(are_gone, f"the passes that take the tombstones of {topic}")
+    wait_until(are_gone, f"the passes that remove the tombstones of {topic}")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

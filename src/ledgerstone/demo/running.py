@@ -1,6 +1,6 @@
-"""Starts what the demonstration needs, tells the story, and ends everything again. Shell.
+"""Starts what the demo needs, runs its steps, and stops everything again. Shell.
 
-All processes end with us and all files lie in one directory, whichever way it ends.
+All processes end with us and all files are in one directory, however the demo ends.
 """
 
 import shutil
@@ -31,7 +31,7 @@ from ledgerstone.demo.telling import Teller
 from ledgerstone.records.kernels import load as load_kernels
 from ledgerstone.system import SystemClock
 
-_NO_SPARK: Final = "there is no table: {} missing, `pip install '.[spark]'` brings Spark"
+_NO_SPARK: Final = "there is no table: {} missing, `pip install '.[spark]'` installs Spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +48,10 @@ def run_demo(wishes: Wishes, console: Console) -> None:
     """Raises DemoFailed, or what broker and pipeline raise, at the first step that fails."""
     started_s = time.monotonic()
     if wishes.repository is not None:
-        # Before anything is started: what somebody typed may be wrong.
+        # Before anything starts: the path may be mistyped.
         Git(wishes.repository).check()
     with _signals_end_us(), ExitStack() as stack:
-        # Here rather than in the broker, whose words go to a file: it may have to compile them.
+        # Here rather than in the broker, whose output goes to a file: compiling may take a while.
         load_kernels(lambda line: console.print(line, markup=False, highlight=False))
         directory = stack.enter_context(_directory(wishes.keep))
         missing = table_side.missing_for_spark()
@@ -107,7 +107,7 @@ def _choose(wishes: Wishes, teller: Teller) -> History:
 
 
 def _stay(teller: Teller, broker: RunningBroker) -> None:
-    """Until somebody ends it, or the broker ends by itself."""
+    """Until Ctrl-C, or until the broker ends by itself."""
     teller.line()
     teller.heading(f"The page is at {broker.page} until Ctrl-C.")
     try:
@@ -138,7 +138,7 @@ def _directory(keep: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _signals_end_us() -> Iterator[None]:
-    """A closed terminal and a plain kill end what we started, as Ctrl-C does."""
+    """A closed terminal and a plain kill stop everything, as Ctrl-C does."""
 
     def end(number: int, _: object) -> None:
         for each in before:

@@ -1,4 +1,4 @@
-"""The steps of the demonstration, in their order, and what is checked after each. Shell.
+"""The steps of the demo, in order, and the check after each. Shell.
 
 A step that does not do what it says raises; the rules are in README.md.
 """
@@ -23,7 +23,7 @@ SHOWN_ROWS: Final = 3
 
 
 class Story:
-    """The steps, in the order in which they are told."""
+    """The steps, in the order in which they are shown."""
 
     def __init__(
         self,
@@ -133,12 +133,12 @@ class Story:
 
     def _compact(self) -> None:
         with self._teller.step("compaction") as step:
-            done = passing_time.compact(self._api, self._broker.data, FILES)
+            done = passing_time.compact(self._api, FILES)
             state = self._check_state("the topic, compacted")
             self._note("compacted", state)
             step.say(
-                f"{done.superseded} superseded records are gone, {done.stamped} tombstones may go "
-                "in a day"
+                f"{done.superseded} superseded records are gone, {done.stamped} tombstones may be "
+                "removed in a day"
             )
 
     def _let_a_day_pass(self) -> None:
@@ -150,7 +150,7 @@ class Story:
             if state.deleted_keys:
                 raise DemoFailed(f"{state.deleted_keys} tombstones are left after their horizon")
             self._note("a day later", state)
-            step.say("nobody asked: the broker took the tombstones when their time had come")
+            step.say("no command was needed: the broker removed the tombstones when they were due")
 
     # -- a person is forgotten -------------------------------------------------------------------
 
@@ -181,5 +181,5 @@ class Story:
 
 
 def _least_known(streamed: streaming.Streamed) -> Author:
-    """Whoever has done the least, and of those the last to come."""
+    """The author with the fewest commits, and of those the latest to appear."""
     return min(streamed.encoder.authors.values(), key=lambda each: (each.commits, -each.number))

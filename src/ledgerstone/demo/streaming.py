@@ -1,4 +1,4 @@
-"""The history into the log, and the state that the log folds to. Shell over a `Client`."""
+"""Writes the history to the log, and folds the log to its state. Shell over a `Client`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -103,13 +103,12 @@ def paths_of(commits: Sequence[Commit]) -> Mapping[bytes, None]:
 
 
 class FoldedState(NamedTuple):
-    """What `ledgerstone state` says; its checksum is that of docs/state.md."""
+    """What `ledgerstone state` reports."""
 
     listing: bytes
     live_keys: int
     deleted_keys: int
     records: int
-    checksum: str
     because: str | None  # why it may be incomplete
 
 
@@ -125,6 +124,5 @@ def fold(client: Client, at: PointInTime | None = None) -> FoldedState:
         live_keys=totals.live_keys,
         deleted_keys=totals.deleted_keys,
         records=found.counts.records,
-        checksum=f"{found.checksum:032x}",
         because=found.because,
     )

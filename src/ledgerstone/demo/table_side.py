@@ -1,4 +1,4 @@
-"""Our side of the Spark process, and what its tables hold. Shell."""
+"""Our side of the Spark process, and the content of its tables. Shell."""
 
 import contextlib
 import importlib.util
@@ -7,7 +7,6 @@ import selectors
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -29,9 +28,9 @@ def missing_for_spark() -> list[str]:
 
 @contextlib.contextmanager
 def spark_tables(directory: Path) -> Iterator["SparkTables"]:
-    """Starts it, without waiting; ends with the context, and everything it started with it."""
+    """Starts the process without waiting; it and its children end with the context."""
     log = directory / "spark.log"
-    # Where a process that is killed leaves things: all of it goes with the directory.
+    # A killed process leaves files here; they are removed with the directory.
     temporary = directory / "spark"
     temporary.mkdir()
     with log.open("ab") as errors:
@@ -75,13 +74,13 @@ class SparkTables:
         return [(output, verdict, evidence) for output, verdict, evidence in found]
 
     def no_more(self) -> None:
-        """It may end while others go on."""
+        """Lets the process end in the background."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 
     def close(self, patience_s: float = STOP_TIMEOUT_S) -> None:
-        """Once: a process that has ended may have given its number to another."""
+        """Acts only once: the id of an ended process may belong to another."""
         assert self._process.stdout is not None
         if self._process.stdout.closed:
             return
@@ -111,13 +110,12 @@ class SparkTables:
         return answer
 
     def _line(self, what: str) -> bytes:
-        """One line, or what there is of it when the process ends."""
+        """One line, or a part of it if the process ends."""
         output = self._process.stdout
         assert output is not None
-        deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ)
-            if not selector.select(max(deadline_s - time.monotonic(), 0)):
+            if not selector.select(ANSWER_TIMEOUT_S):
                 raise DemoFailed(f"{what}: no answer from Spark after {ANSWER_TIMEOUT_S:.0f} s")
         return output.readline()
 

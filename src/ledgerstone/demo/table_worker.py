@@ -1,8 +1,8 @@
-"""Spark in a process of its own: does what standard input asks, line by line. Shell.
+"""The Spark process: executes requests from standard input, line by line. Shell.
 
-`python -m ledgerstone.demo.table_worker DIRECTORY` starts a session at once, so that it is there
-when it is needed, and answers each line of JSON with one. It ends when its input does. What Spark
-and its JVM print goes to standard error alone.
+`python -m ledgerstone.demo.table_worker DIRECTORY` starts a session at once, so that it is ready
+when it is needed, and answers each line of JSON with one. It ends at the end of its input. The
+output of Spark and its JVM goes to standard error.
 
     {"do": "run", "definition": {…}}                  a pipeline up to the end of its topic
     {"do": "verify", "definition": {…}}               the table against the topic
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _answers() -> TextIO:
-    """What is standard output now; from here on everybody else's prints are errors."""
+    """The current standard output; from here on all other output goes to standard error."""
     kept = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(kept, "w", encoding="utf-8")
@@ -65,7 +65,7 @@ def _session(directory: Path) -> "SparkSession":
         "spark.sql.warehouse.dir": str(directory / "spark" / "warehouse"),
     }
     session = ledgerstone.spark.session("demo", master=MASTER, short_lived=True, conf=conf)
-    # Spark starts a Python process for each kind of work. Two kinds at a time, while nobody waits.
+    # Spark starts a Python process for each kind of work. Start two kinds in advance.
     finding = threading.Thread(target=_find_source, args=(session,), daemon=True)
     finding.start()
     with contextlib.suppress(Exception):
@@ -111,7 +111,7 @@ def _do(session: "SparkSession", asked: dict[str, Any], directory: Path) -> dict
                 "findings": [(each.output, each.verdict.value, each.evidence) for each in found]
             }
         case other:
-            raise LedgerstoneError(f"{other!r} is nothing that can be done")
+            raise LedgerstoneError(f"unknown request {other!r}")
 
 
 def _verify(session: "SparkSession", pipeline: "Pipeline") -> dict[str, Any]:
@@ -123,7 +123,6 @@ def _verify(session: "SparkSession", pipeline: "Pipeline") -> dict[str, Any]:
         found = verify(session, pipeline, target)
     return {
         "is_equal": found.is_equal and not found.pending and not found.undecodable,
-        "exact": found.exact,
         "live": found.live,
         "examples": list(found.examples),
     }

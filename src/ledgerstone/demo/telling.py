@@ -1,7 +1,8 @@
-"""What a viewer sees: each step while it runs, and what came of it. Shell.
+"""What a viewer sees: each step while it runs, and its result. Shell.
 
-At a terminal a step turns while it runs and becomes a line when it is done; elsewhere it is that
-line alone. Text from outside, paths and names, is shown as text and never obeyed.
+At a terminal a step shows a spinner while it runs and becomes a line when it is done; elsewhere
+only the line is printed. Paths and names from outside are printed as text, never as control
+sequences.
 """
 
 import time
@@ -21,7 +22,7 @@ _PLAIN_SPINNER: Final = "line"
 
 
 class Step:
-    """A step that runs; `said` is told when it has ended."""
+    """A running step; `said` is printed when it has ended."""
 
     def __init__(self, title: str, status: Status | None) -> None:
         self._title = title

@@ -1,8 +1,8 @@
-"""One set of changes into the table: what is new of it, what is bad, and the rest applied. Pure.
+"""Applies one set of changes to the table: skips old ones, sorts out bad ones. Pure.
 
-The order is what makes a run restart-safe: dead letters first, then the table with its positions
-in one transaction. Whoever dies before that transaction has done nothing; whoever dies after it
-finds the changes applied and leaves them out.
+The order makes a run restart-safe: dead letters first, then the table with its positions in one
+transaction. A run that dies before that transaction has changed nothing; after one that dies later,
+the next run finds the changes applied and skips them.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class BatchReport:
 
 
 class ChangeApplier:
-    """Knows how far the table has come, so that it is asked only once."""
+    """Caches the table's positions, so that the table is read only once."""
 
     def __init__(self, pipeline: Pipeline, target: TableTarget, send: SendLetters) -> None:
         self._pipeline = pipeline
@@ -42,7 +42,7 @@ class ChangeApplier:
         self.positions = target.positions()
 
     def apply(self, changes: pa.Table, end_offsets: Mapping[int, int]) -> BatchReport:
-        """`end_offsets` may lie behind the last change: markers and gaps count as read."""
+        """`end_offsets` may be past the last change: markers and gaps count as read."""
         fresh = not_yet_applied(changes, self.positions)
         good, bad = self._sorted_out(fresh)
         settle(self._pipeline, list(bad_records(self._pipeline.source.topic, bad)), self._send)
@@ -65,7 +65,7 @@ class ChangeApplier:
         )
 
     def _moved(self, offsets: Mapping[int, int]) -> Positions:
-        """Forward only: what is there already stays there."""
+        """Forward only: positions that are already further stay."""
         return {
             partition: offset
             for partition, offset in sorted(offsets.items())

@@ -1,6 +1,6 @@
-"""Schemas asked for at a registry by their number. Shell.
+"""Fetches schemas from a registry by their id. Shell.
 
-A schema never changes once it has a number, so each is asked for once per process.
+A schema with an id never changes, so each is fetched once per process.
 """
 
 import http.client

@@ -35,13 +35,13 @@ _LOGICAL: Final = {
 
 
 def columns_of_schema(text: str) -> tuple[Column, ...]:
-    """Raises ValueError for what is no schema of a record."""
+    """Raises ValueError if this is not the schema of a record."""
     try:
         schema = json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise ValueError("the schema is not one of a record")
+        raise ValueError("the schema is not a record schema")
     return tuple(_fields(schema, ()))
 
 

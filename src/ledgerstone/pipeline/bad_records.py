@@ -1,8 +1,8 @@
-"""Records that are not what the definition says: refused, skipped, or sent to another topic. Pure.
+"""Records that do not fit the definition: refused, skipped, or sent to another topic. Pure.
 
-A dead letter has the key and value of the record and says in its headers where it was and what is
-wrong with it. Letters are sent before the table moves on, so none is lost; a run that dies in
-between sends some again, and topic, partition and offset tell which.
+A dead letter has the key and value of the record; its headers say where it was and what is wrong
+with it. Dead letters are sent before the table's positions advance, so none is lost. A run that
+dies in between sends some again; topic, partition and offset identify them.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _SHOWN: Final = 5
 
 
 class Letter(NamedTuple):
-    """A record to be."""
+    """A record to send."""
 
     topic: str
     key: bytes | None
@@ -43,14 +43,14 @@ class BadRecord(NamedTuple):
 
 
 def bad_records(topic: str, changes: pa.Table) -> Iterator[BadRecord]:
-    """`changes` are bad ones only."""
+    """`changes` contains only bad ones."""
     names = (PARTITION, OFFSET, BAD, KEY, VALUE)
     cells = zip(*(changes.column(name).to_pylist() for name in names), strict=True)
     return (BadRecord(topic, *each) for each in cells)
 
 
 def settle(pipeline: Pipeline, bad: list[BadRecord], send: SendLetters) -> None:
-    """Does with them what the definition says; raises RecordRefused if that is to stop."""
+    """Handles them as the definition says; raises RecordRefused if that is to stop."""
     if not bad or pipeline.on_bad_record is OnBadRecord.SKIP:
         return
     if pipeline.on_bad_record is OnBadRecord.FAIL:

@@ -1,9 +1,9 @@
-"""Huge log directories cleaned offline, a Spark task per partition. Shell.
+"""Cleans huge log directories offline, with one Spark task per partition. Shell.
 
-The driver takes each directory's lock, so that no broker starts on it, and hands every partition to
-a task, which works on the files where they are: no record passes through the JVM. What the tasks
-report becomes the directory's checkpoints, and only then is the lock given back. Nothing in a
-directory says which topics are compacted, so they are named by whoever asks.
+The driver takes each directory's lock, so that no broker starts on it, and gives every partition to
+a task, which works on the files in place: no record passes through the JVM. The reports of the
+tasks become the directory's checkpoints, and only then is the lock released. A directory does not
+say which topics are compacted, so the caller names them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class BulkCompaction:
 
 
 class OfflineLogDir:
-    """A log directory in our hands: locked, its checkpoints read, its clean-stop mark taken."""
+    """A locked log directory: its checkpoints are read, its clean-stop mark is removed."""
 
     def __init__(self, fs: Filesystem, path: str) -> None:
         self._fs = fs
@@ -72,8 +72,8 @@ class OfflineLogDir:
         return OffsetCheckpoint(self._fs, join(self.path, name)).read()
 
     def begin(self) -> None:
-        """From here on a crash leaves what a broker has to recover."""
-        # The sizes that a clean stop wrote down would call our segments damage.
+        """After this, a crash leaves a directory that a broker has to recover."""
+        # Compared with the sizes that a clean stop recorded, our segments would look damaged.
         sizes = join(self.path, SIZES_AT_STOP)
         if self._fs.exists(sizes):
             self._fs.unlink(sizes)
@@ -89,7 +89,7 @@ class OfflineLogDir:
             clean=self.clean,
             recovery_point=self.recovery_points.get(tp, 0),
             log_start_offset=self.log_start_offsets.get(tp, 0),
-            # Copies of partitions have no checkpoint beside them; what is in them counts.
+            # Copies of partitions have no checkpoint beside them; their content counts.
             high_watermark=self.high_watermarks.get(tp, 0) if has_watermarks else None,
             first_dirty_offset=self.first_dirty_offsets.get(tp),
             dedupe_buffer_bytes=wish.dedupe_buffer_bytes,
@@ -97,7 +97,7 @@ class OfflineLogDir:
         )
 
     def finish(self, outcomes: Sequence[PartitionOutcome]) -> None:
-        """Order matters: a clean-stop mark says that the checkpoints before it are true."""
+        """The order matters: a clean-stop mark vouches for the checkpoints written before it."""
         done = [each for each in outcomes if not each.failure]
         for each in done:
             tp = each.topic_partition
@@ -123,7 +123,7 @@ class OfflineLogDir:
 
 
 def compact(spark: "SparkSession", wish: BulkCompaction) -> list[PartitionOutcome]:
-    """Raises LogDirLocked where a broker runs; one partition's failure does not stop the others."""
+    """Raises LogDirLocked if a broker runs; one partition's failure does not stop the others."""
     fs = OsFilesystem()
     found = _partitions(wish)
     with ExitStack() as stack:
@@ -147,7 +147,7 @@ def compact(spark: "SparkSession", wish: BulkCompaction) -> list[PartitionOutcom
 
 
 def _partitions(wish: BulkCompaction) -> dict[str, dict[TopicPartition, str]]:
-    """By log directory, each partition that is asked for, and where it lies."""
+    """The requested partitions and their paths, by log directory."""
     found: dict[str, dict[TopicPartition, str]] = {}
     for text in wish.paths:
         path = Path(text).resolve()
@@ -159,7 +159,7 @@ def _partitions(wish: BulkCompaction) -> dict[str, dict[TopicPartition, str]]:
         if not named:
             raise PipelineError(
                 f"{path}: no partition of {', '.join(wish.topics) or 'a named topic'} is in it; "
-                "name topics that are compacted, or the directories of single partitions"
+                "name compacted topics, or the directories of single partitions"
             )
         found.setdefault(str(path), {}).update(named)
     for partitions in found.values():
@@ -182,13 +182,13 @@ def _topics_in(path: Path, topics: Sequence[str]) -> dict[TopicPartition, str]:
 
 
 def _run(spark: "SparkSession", tasks: Sequence[PartitionTask]) -> list[PartitionOutcome]:
-    """One task of Spark for each of ours."""
+    """Runs one Spark task for each of ours."""
     spread = spark.sparkContext.parallelize(tasks, max(len(tasks), 1))
     return sorted(spread.map(run_task).collect(), key=lambda each: each.topic_partition)
 
 
 def run_task(task: PartitionTask) -> PartitionOutcome:
-    """On an executor. What is wrong with one partition is told; the others go on."""
+    """Runs on an executor. Reports the failure of one partition; the others continue."""
     try:
         if not Path(task.directory).is_dir():
             raise PipelineError(f"{task.directory} is not on this machine")

@@ -1,9 +1,9 @@
-"""Cleaning one partition's directory while no broker has it. Grade D.
+"""Cleans one partition's directory while no broker uses it. Grade D.
 
-The same pass as the broker's (`cleaner.cleaning_pass`) and the same swap; what differs is that
-nobody reads meanwhile, so that replaced files go at once, and that a map too small for the dirty
-part makes the next pass follow immediately. Crash here, anywhere: opening the directory again, by a
-broker or by a second try, settles what was interrupted.
+It runs the broker's own pass (`cleaner.cleaning_pass`) and swap, with two differences. No consumer
+reads meanwhile, so replaced files are deleted at once; and if the map is too small for the dirty
+part, the next pass follows immediately. Crash here, anywhere: opening the directory again, by a
+broker or by another attempt, finishes or undoes what was interrupted.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _HISTORY_RUNS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTask:
-    """All a worker needs to know; offsets are what the log directory's checkpoints say."""
+    """Everything a worker needs; offsets come from the log directory's checkpoints."""
 
     directory: str
     topic_partition: TopicPartition
@@ -49,7 +49,7 @@ class PartitionTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOutcome:
-    """What became of one partition. `failure` is empty where it is compacted."""
+    """The result for one partition. `failure` is empty if it was compacted."""
 
     topic_partition: TopicPartition
     directory: str
@@ -68,7 +68,7 @@ class PartitionOutcome:
 def compact_partition(
     fs: Filesystem, clock: Clock, dice: Dice, task: PartitionTask
 ) -> PartitionOutcome:
-    """Raises LogDirLocked where another try is still at work on the same partition."""
+    """Raises LogDirLocked if another attempt still works on the same partition."""
     name = partition_dir_name(task.topic_partition)
     lock_path = join(parent_of(task.directory), f".{name}.compacting")
     lock = fs.lock(lock_path)
@@ -115,7 +115,7 @@ class _Compaction:
             return replace(plan, held_from_offset=0)
         config = self._log.config
         if plan is not None and config.ledgerstone_tombstone_hold_groups:
-            # Where those groups are only a broker knows, so that none of them has read anything.
+            # Only a broker knows these groups' positions, so assume that none has read anything.
             hold_max_ms = config.ledgerstone_tombstone_hold_max_ms
             return replace(plan, held_from_offset=0, hold_max_ms=hold_max_ms)
         return plan
@@ -158,12 +158,12 @@ class _Compaction:
             size=group.size_bytes,
         )
         swap_segments(log, new=[new], old=old)
-        # Nobody reads here, and the disk may have no room for both.
+        # No consumer reads these files, and the disk may have no space for both.
         log.deleted_files.unlink_due(INT64_MAX)
 
     def _write_history(self) -> None:
-        """Before the checkpoint, which says that what lies below needs no pass: the horizons
-        below it must be known first, and readers must be able to learn which deletes are gone."""
+        """Runs before the checkpoint is written. Below a checkpoint no pass looks again, so the
+        horizons there must be recorded first, and so must deletes that readers may have missed."""
         runs = [*self._earlier, *self._runs][-_HISTORY_RUNS:]
         path = join(self._task.directory, CLEANING_HISTORY)
         write_atomically(self._fs, path, encode_runs(runs, self._ledger))
@@ -208,7 +208,7 @@ def _open(fs: Filesystem, clock: Clock, dice: Dice, task: PartitionTask) -> Part
 
 
 def _history(fs: Filesystem, directory: str) -> tuple[list[Run], TombstoneLedger]:
-    """A history that cannot be read is none."""
+    """An unreadable history counts as empty."""
     path = join(directory, CLEANING_HISTORY)
     try:
         if fs.exists(path) and fs.size_of(path) <= MAX_BYTES:

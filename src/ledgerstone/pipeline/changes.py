@@ -23,9 +23,9 @@ from ledgerstone.pipeline.layout import (
     layout_of,
 )
 
-# What the reader is asked for, in this order.
+# The columns to read, in this order.
 RECORD_COLUMNS: Final = ("key", "value", "partition", "offset", "timestamp")
-# The years 1 to 9999, where calendars of databases and of Python agree.
+# The years 1 to 9999, in which the calendars of databases and of Python agree.
 _FIRST_US: Final = -62_135_596_800_000_000
 _LAST_US: Final = 253_402_300_799_999_999
 
@@ -60,7 +60,7 @@ def changes_decoder(pipeline: Pipeline, schema_of: SchemaOf | None = None) -> To
 
 
 def _reasons(columns: Iterable[Column], key: pa.Array, keys: Decoded, values: Decoded) -> pa.Array:
-    """For each row why it is bad, or null."""
+    """Why each row is bad, or null."""
     reasons: dict[int, str] = {row: f"value {why}" for row, why in values.bad.items()}
     reasons |= {row: f"key {why}" for row, why in keys.bad.items()}
     for column, array in zip(columns, keys.arrays, strict=True):
@@ -79,10 +79,10 @@ def _clamped(timestamps: pa.Array) -> pa.Array:
 
 
 def one_per_key(changes: pa.Table, key_names: Iterable[str]) -> pa.Table:
-    """Of changes with the same key the one that counts.
+    """Keeps one change per key.
 
-    In one partition that is the last. A key that went astray has some in several; then the
-    youngest counts, since offsets of different partitions say nothing about order."""
+    Within one partition it is the last. If a key is in several partitions, the newest one wins,
+    because offsets of different partitions cannot be compared."""
     cells = cells_of(changes, key_names)
     if pc.count_distinct(cells).as_py() == len(cells):
         return changes
@@ -95,7 +95,7 @@ def one_per_key(changes: pa.Table, key_names: Iterable[str]) -> pa.Table:
             "row": np.arange(len(cells)),
         }
     )
-    # Of each partition the highest offset; then, of these few, the youngest.
+    # First the highest offset of each partition; then the newest of these.
     by_offset = newest.sort_by("offset").group_by(["cell", "partition"], use_threads=False)
     lasts = newest.take(by_offset.aggregate([("row", "last")]).column("row_last"))
     ranked = lasts.sort_by([("timestamp", "ascending"), ("partition", "ascending")])
@@ -104,7 +104,7 @@ def one_per_key(changes: pa.Table, key_names: Iterable[str]) -> pa.Table:
 
 
 def split_bad(changes: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The good ones, and the bad ones."""
+    """The good changes, and the bad ones."""
     is_bad = changes.column(BAD).is_valid()
     if not pc.any(is_bad).as_py():
         return changes, changes.slice(0, 0)
@@ -112,7 +112,7 @@ def split_bad(changes: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def not_yet_applied(changes: pa.Table, positions: dict[int, int]) -> pa.Table:
-    """Without what a table that stands at `positions` has already."""
+    """Without the changes that a table at `positions` has already applied."""
     numbers = pa.array(list(positions), pa.int32())
     if not len(numbers) or not changes.num_rows:
         return changes
@@ -124,7 +124,7 @@ def not_yet_applied(changes: pa.Table, positions: dict[int, int]) -> pa.Table:
 
 
 def positions_after(changes: pa.Table) -> dict[int, int]:
-    """Behind the last change of each partition."""
+    """The offset after the last change of each partition."""
     grouped = changes.group_by(PARTITION).aggregate([(OFFSET, "max")])
     pairs = zip(grouped[PARTITION].to_pylist(), grouped[f"{OFFSET}_max"].to_pylist(), strict=True)
     return {partition: offset + 1 for partition, offset in sorted(pairs)}

@@ -1,7 +1,7 @@
-"""Keys or values, an Arrow column of bytes, to the columns of a definition. Pure.
+"""Decodes keys or values, an Arrow column of bytes, into the columns of a definition. Pure.
 
-A record that is not what the definition says never stops the others: its row is null in every
-column, and `bad` has the reason. What becomes of it is decided in `bad_records`.
+A record that does not fit the definition never stops the others: its row is null in every column,
+and `bad` has the reason. `bad_records` decides what happens to it.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ Decode = Callable[[pa.Array], Decoded]
 def decoder(codec: Codec, schema_of: SchemaOf | None = None) -> Decode:
     """A function for cells of this codec. Null cells are null rows and not bad.
 
-    Avro with a registry needs to be told how to ask it."""
+    Avro with a registry needs a function that fetches schemas."""
     match codec.format:
         case Format.RAW:
             return lambda cells: Decoded(arrays=(cells.cast(pa.binary()),), bad={})
@@ -79,7 +79,7 @@ def _as_ones(is_null: pa.Array) -> pa.Array:
 
 
 def decode_each(columns: Sequence[Column], cells: pa.Array, parse: Parse) -> Decoded:
-    """One by one: an object per record, but every reason is told."""
+    """One by one: an object per record, but with a reason for every bad one."""
     values: list[list[Any]] = [[] for _ in columns]
     bad: dict[int, str] = {}
     for row, cell in enumerate(cells.to_pylist()):

@@ -1,7 +1,8 @@
 """Avro values: with the schema of a file, or with the one a registry has for each record. Pure.
 
-With a registry a value begins with a zero byte and the number of its schema in four bytes, as
-Confluent's serializers write it. Who asks the registry is handed in; `avro_registry` does.
+With a registry, a value begins with a zero byte and the id of its schema in four bytes, as
+Confluent's serializers write it. The caller passes the function that fetches schemas, such as
+`avro_registry`'s.
 """
 
 import json
@@ -17,7 +18,7 @@ from ledgerstone.pipeline.errors import PipelineError
 
 _PREFIX: Final = struct.Struct(">bI")
 
-# The schema, as fastavro has it, of an address and a number.
+# Registry address and schema id to the schema in fastavro's form.
 SchemaOf = Callable[[str, int], Any]
 
 
@@ -28,11 +29,11 @@ def avro_parser(codec: Codec, schema_of: SchemaOf | None) -> Callable[[bytes], o
     assert codec.registry is not None, "Avro without schema and without registry"
     registry, ask = codec.registry, schema_of
     if ask is None:
-        raise PipelineError(f"the schema registry at {registry} cannot be asked from here")
+        raise PipelineError(f"the schema registry at {registry} is not available here")
 
     def parse(cell: bytes) -> object:
         if len(cell) < _PREFIX.size or cell[0] != 0:
-            raise Unfit(f"does not begin with the number of a schema but with 0x{cell[:5].hex()}")
+            raise Unfit(f"does not begin with a schema id but with 0x{cell[:5].hex()}")
         _, number = _PREFIX.unpack_from(cell)
         return _read(cell[_PREFIX.size :], ask(registry, number))
 
@@ -40,7 +41,7 @@ def avro_parser(codec: Codec, schema_of: SchemaOf | None) -> Callable[[bytes], o
 
 
 class _Reader:
-    """As much of a file as fastavro asks for: never more bytes than there are."""
+    """The part of a file that fastavro needs: never returns more bytes than there are."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -61,7 +62,7 @@ def _read(cell: bytes, schema: Any) -> object:  # noqa: ANN401 - fastavro's own
     try:
         content: object = fastavro.schemaless_reader(reader, schema, None)  # type: ignore[arg-type]
     except MemoryError:
-        raise Unfit("says that it holds more than there is") from None
+        raise Unfit("announces more bytes than it has") from None
     if reader.left:
         raise Unfit(f"{reader.left} bytes follow the value")
     return content

@@ -1,8 +1,8 @@
-"""JSON values to columns at Arrow's speed, where that gives the same as going one by one. Pure.
+"""Decodes JSON values with Arrow's reader if the result is the same as one by one. Pure.
 
-Arrow reads lines and stops at the first that it cannot read. So cells are joined to lines only if
-each is one object without a line break, and whatever goes wrong makes `read_json_lines` return
-None: then `codecs` goes through the cells one by one, and finds out which is to blame.
+Arrow reads lines and stops at the first bad one. So cells are joined into lines only if each is one
+object without a line break. If anything goes wrong, `read_json_lines` returns None; then `codecs`
+decodes the cells one by one and finds the bad one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ import pyarrow.json as pj
 from ledgerstone.pipeline.column_types import ColumnType, arrow_type
 from ledgerstone.pipeline.definition import Column
 
-# Types that Arrow's reader takes exactly as `converting` does.
+# Types that Arrow's reader converts exactly as `converting` does.
 _SAME: Final = (ColumnType.STRING, ColumnType.INT32, ColumnType.INT64, ColumnType.BOOLEAN)
 _MIN_ROWS: Final = 16
 
 
 def read_json_lines(columns: Sequence[Column], cells: pa.Array) -> list[pa.Array] | None:
-    """The columns, or None if this is nothing for the quick way. No cell is null."""
+    """The columns, or None if the fast path does not apply. No cell is null."""
     if len(cells) < _MIN_ROWS or not all(each.type in _SAME for each in columns):
         return None
     if not _are_single_lines(cells):
@@ -61,7 +61,7 @@ def _schema(columns: Sequence[Column]) -> pa.Schema:
             if not isinstance(here, dict):
                 raise ValueError(f"{column.path} goes through a plain column")
         if column.path[-1] in here:
-            raise ValueError(f"{column.path} is there twice")
+            raise ValueError(f"{column.path} appears twice")
         here[column.path[-1]] = arrow_type(column.type)
     return pa.schema(_fields(tree))
 

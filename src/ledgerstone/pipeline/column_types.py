@@ -28,7 +28,7 @@ MAX_PRECISION: Final = 38  # what 128 bits hold, in Arrow, in Delta and in Spark
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
-    """So many digits, of which `scale` are behind the point."""
+    """`precision` digits, `scale` of them after the decimal point."""
 
     precision: int
     scale: int
@@ -36,7 +36,7 @@ class DecimalType:
     def __post_init__(self) -> None:
         if not 0 <= self.scale <= self.precision <= MAX_PRECISION or not self.precision:
             raise ValueError(
-                f"{self.value}: 1 to {MAX_PRECISION} digits, and no more of them behind the point"
+                f"{self.value}: 1 to {MAX_PRECISION} digits, at most that many after the point"
             )
 
     @property
@@ -55,12 +55,12 @@ _ARROW: Final = {
     ColumnType.BINARY: pa.binary(),
     ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     ColumnType.DATE: pa.date32(),
-    # Spark's and Delta's types have no time of a day that both could carry.
+    # Spark and Delta have no common type for a time of day.
     ColumnType.TIME: pa.string(),
     ColumnType.JSON: pa.string(),
 }
 
-# Strict tables take these and no others; what SQLite has no type for is readable text.
+# Strict tables accept only these; types that SQLite lacks are stored as readable text.
 _SQLITE: Final = {
     ColumnType.STRING: "TEXT",
     ColumnType.INT32: "INTEGER",
@@ -92,7 +92,7 @@ _DECIMAL: Final = re.compile(r"decimal\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\
 
 
 def named_type(name: object) -> AnyType:
-    """Raises ValueError for what is no name of a type."""
+    """Raises ValueError for an unknown type name."""
     found = _DECIMAL.fullmatch(name) if isinstance(name, str) else None
     if found is not None:
         return DecimalType(int(found[1]), int(found[2] or 0))
@@ -100,7 +100,7 @@ def named_type(name: object) -> AnyType:
         return ColumnType(name)
     except ValueError:
         known = ", ".join(each.value for each in ColumnType)
-        raise ValueError(f"one of {known}, decimal(DIGITS,SCALE) is expected") from None
+        raise ValueError(f"expected one of {known}, decimal(DIGITS,SCALE)") from None
 
 
 def arrow_type(kind: AnyType) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""A pipeline's client, and what it asks a cluster before a run. Shell."""
+"""A pipeline's client, and its queries to a cluster before a run. Shell."""
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
@@ -13,7 +13,7 @@ _NAME = "source.bootstrap"
 def connect_to(bootstrap: str) -> Client:
     endpoints = Options({_NAME: bootstrap}).endpoints(_NAME)
     if not endpoints:
-        raise DefinitionError(_NAME, bootstrap, "HOST:PORT is expected")
+        raise DefinitionError(_NAME, bootstrap, "expected HOST:PORT")
     return Client(endpoints, SessionConfig(client_id="ledgerstone-pipeline"))
 
 

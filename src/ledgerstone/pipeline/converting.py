@@ -1,4 +1,4 @@
-"""A decoded value, a Python object, as a value of its column; or the reason why it is none. Pure.
+"""Converts a decoded value, a Python object, to its column's type, or says why it cannot. Pure.
 
 Strict on purpose: a number that would lose digits, or text where a number is expected, is a bad
 record today rather than a wrong total next year.
@@ -20,22 +20,22 @@ from ledgerstone.pipeline.definition import Column
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _INT32: Final = 1 << 31
 _INT64: Final = 1 << 63
-# Every decimal number of so many digits comes back from a float64 as it was written.
+# A decimal number with at most this many digits survives a round trip through float64.
 _FLOAT_DIGITS: Final = 15
 _DECIMAL_TEXT: Final = 100
 
 
 class Unfit(ValueError):
-    """The value is not one of its column."""
+    """The value does not fit its column."""
 
 
 def find(content: object, path: tuple[str, ...]) -> object:
-    """What lies at the end of the path; None where the way ends before."""
+    """The value at the end of the path; None if the path ends early."""
     for name in path:
         if not isinstance(content, Mapping):
             if content is None:
                 return None
-            raise Unfit(f"{'.'.join(path)}: {name!r} is asked of {_kind(content)}")
+            raise Unfit(f"{'.'.join(path)}: {_kind(content)} has no field {name!r}")
         content = content.get(name)
     return content
 
@@ -79,8 +79,8 @@ def _decimal(value: object, kind: DecimalType) -> Decimal:
     if len(digits) + exponent > kind.precision - kind.scale:
         raise Unfit(f"{value!r:.40} is too large for {kind.value}")
     if exponent < -kind.scale and any(digits[kind.scale + exponent :]):
-        raise Unfit(f"{value!r:.40} has more than {kind.scale} digits behind the point")
-    # Rounds nothing, and without a context that would: a number may have 38 digits.
+        raise Unfit(f"{value!r:.40} has more than {kind.scale} digits after the point")
+    # Without a decimal context, which would round: a number may have 38 digits.
     shifted = int("".join(map(str, digits))) * 10 ** max(0, kind.scale + exponent)
     shifted //= 10 ** max(0, -kind.scale - exponent)
     return Decimal((sign, tuple(map(int, str(shifted))), -kind.scale))
@@ -111,7 +111,7 @@ def _text(value: object) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Unfit("text holds half a character (a lone surrogate)") from None
+        raise Unfit("the text contains a lone surrogate") from None
     return value
 
 
@@ -149,10 +149,10 @@ def _date(value: object) -> date:
 
 
 def _time(value: object) -> str:
-    """Always with six digits, so that the order of the texts is that of the times."""
+    """Always with six digits, so that texts sort like times."""
     found = value if isinstance(value, time) else time.fromisoformat(_text(value))
     if found.tzinfo is not None:
-        raise Unfit("a time of a day has no time zone")
+        raise Unfit("a time of day has no time zone")
     return found.isoformat("microseconds")
 
 
@@ -161,7 +161,7 @@ def _json(value: object) -> str:
 
 
 def _plain(value: object) -> str:
-    """What Avro has and JSON has not."""
+    """Types that Avro has and JSON lacks."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime | date):
@@ -174,7 +174,7 @@ def _kind(value: object) -> str:
 
 
 def strict_json(text: str) -> object:
-    """JSON as its standard has it: no NaN, no Infinity."""
+    """Strict JSON: no NaN, no Infinity."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:

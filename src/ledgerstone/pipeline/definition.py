@@ -1,4 +1,4 @@
-"""What a pipeline is, as values. Pure; `definition_reading` makes them from YAML or a mapping.
+"""A pipeline's definition as values. Pure; `definition_reading` makes them from YAML or a mapping.
 
 Every key of a definition, with its default, is in docs/pipeline.md.
 """

@@ -1,8 +1,7 @@
 """Definitions from files: YAML, or a Python file that has a `pipeline`. Shell.
 
-Paths in a definition are meant from the directory the definition lies in, so that a pipeline does
-the same wherever it is started. `${NAME}` is replaced by a variable of the environment, which is
-how a password stays out of the file.
+Paths in a definition are relative to its directory, so that a pipeline does the same wherever it is
+started. `${NAME}` is replaced from the environment, which keeps passwords out of the file.
 """
 
 import os
@@ -65,7 +64,7 @@ def cannot_be_read(error: OSError) -> str:
 
 
 def yaml_said(error: Exception) -> str:
-    """In one line: what is wrong, and where."""
+    """What is wrong, and where, in one line."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""A mapping, as YAML or Python gives it, to a `Pipeline`. Pure; every refusal names the key."""
+"""Turns a mapping, from YAML or Python, into a `Pipeline`. Pure; every error names its key."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ DEFAULT_BATCH_OFFSETS: Final = 500_000
 DEFAULT_BATCH_BYTES: Final = 64 << 20
 DEFAULT_BUCKETS: Final = 8
 DEFAULT_BULK_ROWS: Final = 200_000
-# What PostgreSQL keeps of a name; longer ones would be cut, and two could become one.
+# PostgreSQL truncates longer names, so two of them could become the same.
 MAX_NAME_BYTES: Final = 63
 MAX_COLUMNS: Final = 500
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -34,7 +34,7 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)")
 _MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
-# Without column mapping, which few readers have, Delta refuses these in a name.
+# Without column mapping, which few readers support, Delta refuses these in a name.
 _NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
 
 _TOP: Final = (
@@ -57,7 +57,7 @@ ReadText = Callable[[str], str]
 
 
 def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
-    """`read_text` gives the content of a file that the definition names."""
+    """`read_text` returns the content of a file that the definition names."""
     top = Section(content, "", _TOP)
     name = top.text("name")
     if not _NAME.fullmatch(name):
@@ -83,10 +83,10 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
 def _source(section: Section, name: str) -> Source:
     topic = section.text("topic")
     if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise section.refuse("topic", "this is no name of a topic")
+        raise section.refuse("topic", "not a valid topic name")
     isolation = section.text("isolation", "read_committed")
     if isolation not in ("read_committed", "read_uncommitted"):
-        raise section.refuse("isolation", "read_committed or read_uncommitted is expected")
+        raise section.refuse("isolation", "expected read_committed or read_uncommitted")
     source = Source(
         bootstrap=section.text("bootstrap", "127.0.0.1:9092"),
         topic=topic,
@@ -103,21 +103,21 @@ def _source(section: Section, name: str) -> Source:
 
 
 def _spark(top: Section) -> dict[str, str]:
-    """Spark's own names and words; Spark refuses what it does not know of the latter."""
+    """Spark's own names and values; Spark itself rejects bad values."""
     content = top.get("spark")
     if content is None:
         return {}
     if not isinstance(content, Mapping):
-        raise top.refuse("spark", "settings like spark.driver.memory: 2g are expected")
+        raise top.refuse("spark", "expected settings like spark.driver.memory: 2g")
     found = {}
     for name, value in content.items():
         key = f"spark.{name}"
         if not isinstance(name, str) or not name.startswith("spark."):
             raise DefinitionError("spark", name, "names of Spark's settings begin with spark.")
         if name == "spark.master":
-            raise DefinitionError(key, value, "say it as master")
+            raise DefinitionError(key, value, "use the key master instead")
         if not isinstance(value, str | int | float):
-            raise DefinitionError(key, value, "text, a number, true or false is expected")
+            raise DefinitionError(key, value, "expected text, a number, true or false")
         found[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return found
 
@@ -125,9 +125,9 @@ def _spark(top: Section) -> dict[str, str]:
 def _dead_letter_topic(top: Section, policy: OnBadRecord) -> str | None:
     topic = top.optional_text("dead_letter_topic")
     if (topic is not None) != (policy is OnBadRecord.DEAD_LETTER):
-        raise top.refuse("dead_letter_topic", "goes with on_bad_record: dead_letter, and it alone")
+        raise top.refuse("dead_letter_topic", "goes with on_bad_record: dead_letter only")
     if topic is not None and not _TOPIC.fullmatch(topic):
-        raise top.refuse("dead_letter_topic", "this is no name of a topic")
+        raise top.refuse("dead_letter_topic", "not a valid topic name")
     return topic
 
 
@@ -137,7 +137,7 @@ def _duration(section: Section, name: str, default: int) -> int:
         return default
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise section.refuse(name, "a duration like 500ms, 10s or 5m is expected")
+        raise section.refuse(name, "expected a duration like 500ms, 10s or 5m")
     return int(found[1]) * _MS[found[2]]
 
 
@@ -162,7 +162,7 @@ def _codec(top: Section, name: str, read_text: ReadText) -> Codec:
 def _avro(section: Section, read_text: ReadText) -> Codec:
     file, registry = section.optional_text("schema"), section.optional_text("registry")
     if (file is None) == (registry is None):
-        raise section.refuse("schema", "either this, a file, or registry, an address, is needed")
+        raise section.refuse("schema", "give either schema, a file, or registry, a URL")
     schema = None
     if file is not None:
         try:
@@ -182,7 +182,7 @@ def _avro(section: Section, read_text: ReadText) -> Codec:
 def _columns(section: Section) -> tuple[Column, ...]:
     content = section.get("columns")
     if not isinstance(content, Mapping) or not 0 < len(content) <= MAX_COLUMNS:
-        raise section.refuse("columns", f"1 to {MAX_COLUMNS} columns, name: type, are expected")
+        raise section.refuse("columns", f"expected 1 to {MAX_COLUMNS} columns, name: type")
     return tuple(_column(section.key("columns"), name, said) for name, said in content.items())
 
 
@@ -198,7 +198,7 @@ def _column(place: str, name: object, said: object) -> Column:
     elif isinstance(path, str):
         path = path.split(".")
     if not isinstance(path, list) or not path or not all(isinstance(e, str) for e in path):
-        raise section.refuse("path", "text like address.city, or a list of names, is expected")
+        raise section.refuse("path", "expected text like address.city, or a list of names")
     try:
         kind = named_type(section.get("type"))
     except ValueError as error:
@@ -226,7 +226,7 @@ def _target(top: Section, name: str) -> Target:
     if target.buckets > 4096:
         raise section.refuse("buckets", "at most 4096")
     if target.keep_bytes and target.deletes is Deletes.HISTORY:
-        raise section.refuse("keep_bytes", "a history has no use for it: it keeps every version")
+        raise section.refuse("keep_bytes", "not allowed for a history, which keeps every version")
     _check_name(section.key("name"), target.name)
     return target
 
@@ -236,26 +236,26 @@ def _check_columns(pipeline: Pipeline) -> None:
     for column in pipeline.columns:
         _check_name("columns", column.name)
         if column.name.startswith("_"):
-            raise DefinitionError("columns", column.name, "names with _ in front are ours")
+            raise DefinitionError("columns", column.name, "names that begin with _ are reserved")
         # SQLite and Spark do not tell names apart by case.
         other = seen.setdefault(column.name.lower(), column.name)
         if other is not column.name:
-            raise DefinitionError("columns", column.name, f"there is {other!r} already")
+            raise DefinitionError("columns", column.name, f"the name collides with {other!r}")
         if pipeline.target.type is TargetType.POSTGRES and column.name in _NOT_IN_POSTGRES:
-            raise DefinitionError("columns", column.name, "PostgreSQL has its own of that name")
+            raise DefinitionError("columns", column.name, "PostgreSQL reserves this name")
         is_delta = pipeline.target.type is TargetType.DELTA
         if is_delta and any(character in column.name for character in _NOT_IN_DELTA):
-            raise DefinitionError("columns", column.name, f"Delta refuses any of {_NOT_IN_DELTA!r}")
+            raise DefinitionError("columns", column.name, f"Delta allows none of {_NOT_IN_DELTA!r}")
     if pipeline.target.type is TargetType.DELTA:
         for column in pipeline.key.columns:
             if column.type is ColumnType.FLOAT64:
-                raise DefinitionError("key.columns", column.name, "a number with a point is no key")
+                raise DefinitionError("key.columns", column.name, "a float cannot be a key")
 
 
 def _check_name(key: str, name: str) -> None:
     if not name or "\0" in name or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
-        raise DefinitionError(key, name, f"1 to {MAX_NAME_BYTES} bytes, none of them zero")
+        raise DefinitionError(key, name, f"expected 1 to {MAX_NAME_BYTES} bytes, none of them zero")
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise DefinitionError(key, name, "half a character (a lone surrogate)") from error
+        raise DefinitionError(key, name, "contains a lone surrogate") from error

@@ -1,6 +1,6 @@
-"""One mapping of a definition, with words for its keys. Pure; every refusal names the key.
+"""One mapping of a definition, with typed access to its keys. Pure; every error names its key.
 
-A key that is not known is refused: a setting that nobody reads is worse than none.
+An unknown key is refused: a setting without effect is worse than none.
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,19 @@ E = TypeVar("E", bound=Enum)
 
 
 class Section:
-    """A key that is not known is told before one that is missing:
-    it may be the same, misspelt."""
+    """Reports an unknown key before a missing one:
+    they may be the same key, misspelt."""
 
     def __init__(self, content: object, place: str, known: tuple[str, ...]) -> None:
         if not isinstance(content, Mapping):
-            raise DefinitionError(place or "definition", content, "a mapping is expected")
+            raise DefinitionError(place or "definition", content, "expected a mapping")
         self._content: dict[object, Any] = dict(content)
         self._place = place
         for name in self._content:
             if name not in known:
                 near = get_close_matches(str(name), known, n=1)
-                meant = f"; {near[0]} may be meant" if near else ""
-                said = f"not of {', '.join(known)}{meant}"
+                meant = f"; did you mean {near[0]}?" if near else ""
+                said = f"unknown key; known keys are {', '.join(known)}{meant}"
                 raise DefinitionError(self.key(str(name)), self._content[name], said)
 
     def key(self, name: str) -> str:
@@ -50,7 +50,7 @@ class Section:
         if value is None:
             raise self.refuse(name, "is missing")
         if not isinstance(value, str) or not value:
-            raise self.refuse(name, "text is expected")
+            raise self.refuse(name, "expected text")
         return value
 
     def optional_text(self, name: str) -> str | None:
@@ -61,7 +61,7 @@ class Section:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise self.refuse(name, "true or false is expected")
+            raise self.refuse(name, "expected true or false")
         return value
 
     def count(self, name: str, default: int, *, minimum: int = 1) -> int:
@@ -69,7 +69,7 @@ class Section:
         if value is None:
             return default
         if type(value) is not int or value < minimum:
-            raise self.refuse(name, f"a whole number from {minimum} on is expected")
+            raise self.refuse(name, f"expected a whole number of at least {minimum}")
         return value
 
     def one_of(self, name: str, kind: type[E], default: E | None = None) -> E:
@@ -80,4 +80,4 @@ class Section:
             return kind(value)
         except ValueError:
             known = ", ".join(str(each.value) for each in kind)
-            raise self.refuse(name, f"one of {known} is expected") from None
+            raise self.refuse(name, f"expected one of {known}") from None

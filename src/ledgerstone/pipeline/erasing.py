@@ -1,9 +1,9 @@
-"""An erased key in what pipelines wrote: searched for, taken out, and told to the receipt. Shell.
+"""Finds an erased key in what pipelines wrote, removes it, and reports to the receipt. Shell.
 
-`search` looks at the table of a pipeline, its work directory (checkpoints, status, states of
-aggregates, notes of sources) and at directories of snapshots. `purge` rewrites what still holds the
-key and searches again. `report` posts what was found to the erasure, where it becomes part of the
-signed receipt. The plug-in that a broker asks by itself is `verifying`.
+`search` covers the table of a pipeline, its work directory (checkpoints, status, states of
+aggregates, notes of sources) and directories of snapshots. `purge` rewrites whatever still holds
+the key and searches again. `report` posts the result to the erasure, where it becomes part of the
+signed receipt. `verifying` is the plug-in that a broker calls by itself.
 """
 
 import http.client
@@ -37,8 +37,8 @@ def search(pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = ()) -> 
 def purge(
     pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = (), erasure_id: str | None = None
 ) -> list[Finding]:
-    """What is left afterwards. A table that has not applied the tombstone yet would get the row
-    again: run the pipeline first. Snapshots are told the erasure, so that a restore knows."""
+    """Returns what is left afterwards. A table that has not applied the tombstone yet would get the
+    row again: run the pipeline first. Snapshots record the erasure, so that a restore knows it."""
     wanted = wanted_key(pipeline.key, key, registered_schema)
     purge_table(pipeline, wanted)
     for path in sorted(Path(pipeline.work).rglob("*.sqlite")):
@@ -62,11 +62,11 @@ class _Search(Protocol):
 
 
 def _told(search_one: _Search, output: str) -> Finding:
-    """A border: what cannot be looked at is said, and its message may quote the key."""
+    """Catches every error, and reports only its type: the message may quote the key."""
     try:
         return search_one()
     except Exception as error:  # noqa: BLE001 - whatever a driver raises
-        evidence = f"it cannot be looked at: {type(error).__name__}"
+        evidence = f"it cannot be searched: {type(error).__name__}"
         return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
 
 

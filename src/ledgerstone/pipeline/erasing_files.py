@@ -1,8 +1,8 @@
-"""Whether a key is in files: Parquet by its columns, logs of Delta, everything else. Shell.
+"""Searches files for a key: Parquet by its columns, logs of Delta, everything else. Shell.
 
-What counts is what lies on the disk, whether a table still names it or not: an old version is
-readable for as long as its files are there. Files that hold data we cannot take apart make the
-answer "unknown", never "clean".
+Every file on disk counts, whether a table still refers to it or not: an old version is readable as
+long as its files exist. Files in a format that we cannot parse make the verdict "unknown", never
+"clean".
 """
 
 import json
@@ -20,7 +20,7 @@ from ledgerstone.pipeline.erasing_key import WantedKey, rows_with, stats_hold
 
 _BLOCK_BYTES: Final = 1 << 20
 _ROWS_AT_ONCE: Final = 1 << 16
-# RocksDB's tables are compressed, and only RocksDB reads them.
+# RocksDB's tables are compressed, and only RocksDB can read them.
 _CLOSED_SUFFIXES: Final = (".sst", ".gz", ".zst", ".lz4", ".snappy", ".orc")
 DELTA_LOG: Final = "_delta_log"
 
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Searched:
-    """What a search has seen; names are of files, relative to where it began."""
+    """What a search has seen; file names are relative to where it began."""
 
     files: int = 0
     rows: int = 0
@@ -105,7 +105,7 @@ def _search_file(path: Path, name: str, wanted: WantedKey, searched: Searched) -
 
 
 def _note_short_key(path: Path, name: str, wanted: WantedKey, searched: Searched) -> None:
-    """Bytes that would be found everywhere prove nothing where they are not."""
+    """Short byte strings occur everywhere by chance, so not finding them proves nothing."""
     if not wanted.needles and path.suffix not in (".json", ".crc", ".lock", ".yaml", ""):
         searched.closed.append(name)
 
@@ -124,7 +124,7 @@ def _in_parquet(path: Path, wanted: WantedKey, searched: Searched, *, is_log: bo
 
 
 def _in_delta_log(path: Path, wanted: WantedKey) -> bool:
-    """Statistics and the words of past commands; both hold values of columns."""
+    """Statistics and the text of past commands; both contain column values."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if not line:
             continue
@@ -154,7 +154,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def holds_bytes(blocks: Iterator[bytes], needles: list[bytes]) -> bool:
-    """Also where a needle lies across two blocks."""
+    """Finds needles across block boundaries too."""
     overlap = max((len(each) for each in needles), default=1) - 1
     tail = b""
     for block in blocks:

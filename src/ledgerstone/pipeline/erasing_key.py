@@ -1,7 +1,7 @@
-"""What to look for when a key is to be gone: its bytes, and the columns it became. Pure.
+"""What to search for when a key is erased: its bytes, and the columns it became. Pure.
 
-Rows are compared by their columns; files that nobody can take apart are searched for the bytes,
-unless the key is so short that it is found everywhere.
+Rows are compared by their columns. Files that cannot be parsed are searched for the bytes, unless
+the key is too short for that.
 """
 
 import base64
@@ -18,22 +18,22 @@ from ledgerstone.pipeline.codecs_avro import SchemaOf
 from ledgerstone.pipeline.definition import Codec
 from ledgerstone.pipeline.errors import PipelineError
 
-# Shorter ones are in many files by chance.
+# Shorter ones occur in many files by chance.
 SHORTEST_NEEDLE_BYTES: Final = 6
-# Statistics of Delta may hold the beginning of a text only.
+# Delta's statistics may hold only the beginning of a text.
 _STATS_PREFIX: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedKey:
-    """`repr` shows nothing: what is printed or logged must not hold the key."""
+    """`repr` shows nothing: output and logs must not contain the key."""
 
     raw: bytes = field(repr=False)
     columns: Mapping[str, Any] = field(repr=False)
 
     @property
     def needles(self) -> list[bytes]:
-        """The key as it may stand in a file: itself, in JSON, in base64, and its longer parts."""
+        """The forms of the key in a file: itself, as JSON, as base64, and its longer parts."""
         found = {self.raw: None, base64.b64encode(self.raw): None}
         for value in self.columns.values():
             if isinstance(value, str):
@@ -54,7 +54,7 @@ def wanted_key(codec: Codec, raw: bytes, schema_of: SchemaOf | None = None) -> W
 
 
 def is_row_of(table: pa.Table, wanted: WantedKey) -> pa.Array:
-    """For each row whether its key columns are all the key's."""
+    """Whether all key columns of each row are the key's."""
     has_columns = wanted.columns and all(name in table.column_names for name in wanted.columns)
     found = pa.array([bool(has_columns)] * len(table), pa.bool_())
     if has_columns:
@@ -64,7 +64,7 @@ def is_row_of(table: pa.Table, wanted: WantedKey) -> pa.Array:
 
 
 def rows_with(table: pa.Table, wanted: WantedKey) -> int:
-    """Rows whose key columns are all the key's, or of which a cell is the key itself."""
+    """Rows whose key columns are all the key's, or that have a cell equal to the key."""
     found = is_row_of(table, wanted)
     for name in table.column_names:
         column = table.column(name)

@@ -1,9 +1,9 @@
-"""Snapshots without an erased key: files rewritten, manifests to match. Shell.
+"""Removes an erased key from snapshots: rewrites files and their manifests. Shell.
 
-A snapshot keeps its number and its offsets. The file of the key's partition is written anew under
-another name; then the manifest is replaced by a rename, which is the commit, and what no manifest
-names is removed. Every manifest is told the id of the erasure, also where the key was not in the
-snapshot: a restore from it need not fear that erasure any more.
+A snapshot keeps its number and its offsets. The file of the key's partition is rewritten under
+another name; then a rename replaces the manifest, which is the commit; then files that no manifest
+names are removed. Every manifest records the id of the erasure, even if the snapshot did not hold
+the key: a restore from it is then safe from that erasure.
 """
 
 import os
@@ -28,7 +28,7 @@ _TEMPORARY: Final = f"{MANIFEST}.tmp"
 
 
 def purge_snapshots(directory: Path, topic: str, key: bytes, erasure_id: str | None = None) -> int:
-    """How many snapshots of the topic held the key."""
+    """Returns how many snapshots of the topic held the key."""
     found = 0
     for path in snapshots_in(directory):
         manifest = load_manifest(path)
@@ -92,7 +92,7 @@ def _commit(path: Path, manifest: SnapshotManifest) -> None:
 
 
 def _drop_leftovers(path: Path, manifest: SnapshotManifest) -> None:
-    """Files that the manifest does not name: they are of a purge, and may hold an erased key."""
+    """Files that the manifest does not name: a purge left them, and they may hold an erased key."""
     named = [each.file for each in manifest.partitions]
     for file in sorted(path.glob("part-*.parquet")):
         if file.name not in named:

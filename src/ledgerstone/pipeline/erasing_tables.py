@@ -1,8 +1,8 @@
-"""Whether a key is in a pipeline's table, and taking out what still holds it. Shell.
+"""Searches a pipeline's table for a key, and removes it. Shell.
 
 A delete is logical until the files are rewritten: SQLite keeps free pages, PostgreSQL dead rows,
-Delta old files and statistics of them. `purge_*` rewrites; a row that is only marked as deleted
-(soft deletes, history) is taken out first.
+Delta old files and their statistics. `purge_*` rewrites them; rows that are only marked as deleted
+(soft deletes, history) are deleted first.
 """
 
 import sqlite3
@@ -52,7 +52,7 @@ def search_table(target: Target, wanted: WantedKey) -> Finding:
 
 
 def purge_table(pipeline: Pipeline, wanted: WantedKey) -> None:
-    """Afterwards a search tells what is left; nothing here is believed to have worked."""
+    """A search afterwards finds what is left; no step here is trusted to have worked."""
     target = pipeline.target
     match target.type:
         case TargetType.SQLITE:
@@ -66,7 +66,7 @@ def purge_table(pipeline: Pipeline, wanted: WantedKey) -> None:
 
 
 def output_name(target: Target) -> str:
-    """Without a connection string: it may hold a password."""
+    """Without a connection string, which may contain a password."""
     place = target.name if target.type is TargetType.POSTGRES else target.location
     return f"{target.type.value}:{place}"
 
@@ -90,7 +90,7 @@ def _search_sqlite(target: Target, wanted: WantedKey, output: str) -> Finding:
         one = search_file(path.with_name(path.name + suffix), wanted)
         searched.files += one.files
         searched.hits += one.hits
-        # No bytes to look for, but the table itself has answered.
+        # The bytes cannot be searched for, but the table itself has answered.
     return searched.finding(output, "; no row of the table is the key's")
 
 
@@ -131,7 +131,7 @@ def _search_postgres(target: Target, wanted: WantedKey, output: str) -> Finding:
             evidence = f"{row[0]} rows of the table are the key's"
             return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence)
         try:
-            # What was changed may still be in the server's memory alone.
+            # Changes may still be only in the server's memory.
             db.execute("CHECKPOINT")
             is_there = holds_bytes(_relation_blocks(db, table), wanted.needles)
         except psycopg.errors.InsufficientPrivilege:
@@ -149,7 +149,7 @@ def _search_postgres(target: Target, wanted: WantedKey, output: str) -> Finding:
 
 
 def _doubled(text: str, keep: str = "") -> str:
-    """A percent sign of a name, as queries with parameters want it."""
+    """Doubles percent signs in names, as parametrised queries need it."""
     if not keep:
         return text.replace("%", "%%")
     return keep.join(part.replace("%", "%%") for part in text.split(keep))
@@ -201,8 +201,8 @@ def _purge_postgres(target: Target, wanted: WantedKey) -> None:
 
 
 def _purge_delta(target: Target, wanted: WantedKey) -> None:
-    """Old files go, and then the log that describes them: its statistics hold values, and so do
-    the words of the delete itself. What is left of the log is one checkpoint."""
+    """Removes old files and then the log that describes them: its statistics contain values, and so
+    does the text of the delete itself. One checkpoint is left of the log."""
     from deltalake import DeltaTable
 
     if not DeltaTable.is_deltatable(target.location):
@@ -237,7 +237,7 @@ def _literal(value: object) -> str:
 
 
 def _purge_parquet(pipeline: Pipeline, wanted: WantedKey) -> None:
-    """Old files go with every change; only rows that are marked as deleted are still there."""
+    """Every change removes old files; only rows marked as deleted are still there."""
     from ledgerstone.pipeline.tables.parquet import ParquetTable
 
     target = pipeline.target

@@ -1,10 +1,10 @@
-"""What a pipeline says when it cannot go on. Pure."""
+"""Errors of pipelines. Pure."""
 
 from ledgerstone.errors import LedgerstoneError
 
 
 class DefinitionError(LedgerstoneError):
-    """A definition is refused: says which key of it, the value if it has one, and the reason."""
+    """A definition is invalid: names the key, its value if it has one, and the reason."""
 
     def __init__(self, key: str, value: object, reason: str) -> None:
         said = "" if value is None else f"{value!r:.80}: "
@@ -13,11 +13,11 @@ class DefinitionError(LedgerstoneError):
 
 
 class PipelineError(LedgerstoneError):
-    """A run cannot go on; the message says why, and what can be done."""
+    """A run cannot continue; the message says why, and what to do."""
 
 
 class RecordRefused(PipelineError):
-    """A record is not what the definition says, and the policy is to stop."""
+    """A record does not fit the definition, and the policy is to stop."""
 
 
 class DeletesMissed(PipelineError):
@@ -25,4 +25,4 @@ class DeletesMissed(PipelineError):
 
 
 class TopicChanged(PipelineError):
-    """What is there was made of another topic: one that has another name, or only another id."""
+    """The existing data comes from another topic: one with another name, or only another id."""

@@ -1,4 +1,4 @@
-"""Jobs of a table sent to Spark's executors. Shell."""
+"""Runs a table's jobs on Spark's executors. Shell."""
 
 from typing import Any
 

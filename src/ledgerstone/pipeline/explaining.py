@@ -21,23 +21,23 @@ _DELETES = {
 _TARGETS = {
     TargetType.SQLITE: "Rows and positions are one transaction of the SQLite file.",
     TargetType.POSTGRES: "COPY, MERGE and positions are one PostgreSQL transaction.",
-    TargetType.DELTA: "Each micro-batch is one Delta commit, with the positions in it. What was "
-    "deleted stays in older versions until they are vacuumed.",
+    TargetType.DELTA: "Each micro-batch is one Delta commit, with the positions in it. Deleted "
+    "rows stay in older versions until they are vacuumed.",
     TargetType.PARQUET: "Each micro-batch rewrites the files it touches and replaces the manifest; "
-    "files of older versions go at once.",
+    "files of older versions are removed at once.",
 }
 _BAD = {
     OnBadRecord.FAIL: "A record that cannot be decoded stops the run.",
-    OnBadRecord.SKIP: "A record that cannot be decoded is counted and left out; its key keeps "
-    "the row it had.",
-    OnBadRecord.DEAD_LETTER: "A record that cannot be decoded goes to topic {topic}; its key keeps "
-    "the row it had.",
+    OnBadRecord.SKIP: "A record that cannot be decoded is counted and skipped; the row of "
+    "its key stays unchanged.",
+    OnBadRecord.DEAD_LETTER: "A record that cannot be decoded goes to topic {topic}; the row of "
+    "its key stays unchanged.",
 }
 _MISSED = {
     OnMissedTombstones.FAIL: "If deletes may have been missed, the run refuses to start.",
-    OnMissedTombstones.RECONCILE: "If deletes may have been missed, the table is first held "
-    "against the topic's keys, and rows without a key there go.",
-    OnMissedTombstones.IGNORE: "Nobody looks whether deletes were missed.",
+    OnMissedTombstones.RECONCILE: "If deletes may have been missed, the table is first "
+    "compared with the topic's keys, and rows without a key there are deleted.",
+    OnMissedTombstones.IGNORE: "Missed deletes are not checked for.",
 }
 
 
@@ -61,7 +61,7 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     yield _BAD[pipeline.on_bad_record].format(topic=pipeline.dead_letter_topic)
     yield _MISSED[source.on_missed_tombstones]
     if target.deletes is Deletes.HISTORY:
-        yield "Records are read one by one; what compaction has removed is no version any more."
+        yield "Records are read one by one; records that compaction removed have no version."
     else:
         yield "Records are folded to the latest of each key in the reader."
 

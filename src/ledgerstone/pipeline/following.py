@@ -1,8 +1,8 @@
-"""Is this table of this very topic? Shell: asks the cluster and the table.
+"""Checks that a table belongs to its topic. Shell: asks the cluster and the table.
 
-Offsets mean nothing without the topic they are of. One that was deleted and created again has the
-same name, and a table that went on from its offsets would keep rows of the old one and lack some
-of the new. The table therefore notes the id of its topic before it applies anything of it.
+Offsets mean nothing without their topic. A topic that was deleted and created again has the same
+name; a table that continued from its old offsets would keep rows of the old topic and lack some of
+the new. So the table records the id of its topic before it applies anything.
 """
 
 from ledgerstone.client.blocking import Client
@@ -14,18 +14,18 @@ from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
 
 def topic_now(client: Client, topic: str) -> Followed | None:
-    """None where brokers give topics no ids."""
+    """None if the brokers have no topic ids."""
     topic_id = client.topic(topic).topic_id
     return None if topic_id == ZERO_UUID else Followed(topic, uuid_to_text(topic_id))
 
 
 def check_followed(pipeline: Pipeline, target: TableTarget, now: Followed | None) -> None:
-    """Raises TopicChanged if what the table holds is of another topic than `now`."""
+    """Raises TopicChanged if the table's rows come from another topic than `now`."""
     before = target.followed()
     if before is None or now is None or before == now:
         return
     if before.topic == now.topic and not target.positions():
-        return  # Nothing of the old one was applied.
+        return  # No record of the old topic was applied.
     if before.topic != now.topic and not any(piece.num_rows for piece in target.rows()):
         return
     if before.topic != now.topic:
@@ -36,7 +36,7 @@ def check_followed(pipeline: Pipeline, target: TableTarget, now: Followed | None
 
 
 def begin_to_follow(pipeline: Pipeline, target: TableTarget, now: Followed | None) -> None:
-    """As above; and a table that is of no topic yet, or of an older version of us, notes it."""
+    """As above; a table without a recorded topic, perhaps from an older version, records it now."""
     check_followed(pipeline, target, now)
     if now is not None and target.followed() != now:
         target.follow(now)
@@ -51,4 +51,4 @@ def how_to_begin_anew(pipeline: Pipeline) -> str:
             away = f"drop table {target.name}"
         case TargetType.DELTA | TargetType.PARQUET:
             away = f"remove the directory {target.location}"
-    return f"To begin anew, {away}, or name another table in the definition, and run again"
+    return f"To start over, {away}, or name another table in the definition, and run again"

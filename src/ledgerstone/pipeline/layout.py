@@ -1,6 +1,6 @@
 """The columns of a table, and of the changes that go into it. Pure.
 
-Ours begin with an underscore and stand behind those of the definition: where a row comes from
+Ours begin with an underscore and follow those of the definition: where a row comes from
 (`_partition`, `_offset`, `_timestamp`), when it was deleted (`_deleted_at`, soft deletes) or
 replaced (`_valid_to`, history), and the record's own bytes (`_key`, `_value`) if they are kept.
 """
@@ -46,13 +46,13 @@ class Layout:
 
     @property
     def content_names(self) -> tuple[str, ...]:
-        """What a change sets besides the key."""
+        """The columns that a change sets besides the key."""
         kept = tuple(name for name, _ in _BYTES) if self.keep_bytes else ()
         return tuple(each.name for each in self.values) + kept + ORIGIN_NAMES
 
     @property
     def row_identity(self) -> tuple[str, ...]:
-        """What no two rows of the table share."""
+        """The columns that identify a row of the table."""
         if self.deletes is Deletes.HISTORY:
             return (*self.key_names, PARTITION, OFFSET)
         return self.key_names
@@ -76,7 +76,7 @@ class Layout:
 
     @property
     def change_schema(self) -> pa.Schema:
-        """Rows on their way. Key and value bytes are there if they are kept, or if it is bad."""
+        """Rows in transit, with key and value bytes if the table keeps them or the row is bad."""
         types: dict[str, AnyType] = {each.name: each.type for each in self.keys + self.values}
         types |= dict(_BYTES) | dict(_ORIGIN)
         fields = [(name, arrow_type(kind)) for name, kind in types.items()]

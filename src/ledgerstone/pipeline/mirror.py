@@ -1,8 +1,8 @@
-"""Topics copied from one cluster to another: data, tombstones, settings, groups' places. Shell.
+"""Copies topics from one cluster to another: data, tombstones, settings, group offsets. Shell.
 
-A round copies what is there, one Spark task per partition, and notes how far it came; rounds are
-repeated to follow. Keys stay in the partition they are in. `verify` folds both topics and compares
-what is left of each key.
+A round copies the available records, one Spark task per partition, and records its positions;
+repeated rounds follow the source. Keys stay in their partitions. `verify` folds both topics and
+compares the latest record of each key.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _READ_COMMITTED: Final = 1
 _UNKNOWN: Final = uuid_to_text(ZERO_UUID)  # of brokers that give topics no ids
-_ANEW: Final = "start anew with another work directory, and another or an empty copy"
+_ANEW: Final = "start over with another work directory, and another or an empty copy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class MirrorCheck:
 
 
 def mirror_round(spark: "SparkSession", mirror: Mirror) -> "list[Copied]":
-    """Copies what is there now; an empty list means that there was nothing new."""
+    """Copies the available records; an empty list means that there was nothing new."""
     from ledgerstone.pipeline.mirror_copy import CopyTask
 
     with (
@@ -108,7 +108,7 @@ def mirror_round(spark: "SparkSession", mirror: Mirror) -> "list[Copied]":
 
 
 def _check_pair(source: Client, target: Client, notes: MirrorNotes, topic: str, copy: str) -> None:
-    """Neither the original nor the copy was deleted and created again since it was noted."""
+    """Checks that neither the original nor the copy was deleted and created again."""
     before = notes.pair(topic)
     if before is None or not notes.has_positions(topic):
         return
@@ -130,13 +130,13 @@ def _pair(source: Client, target: Client, topic: str, copy: str) -> Pair:
 
 
 def _source_id(notes: MirrorNotes, topic: str) -> str | None:
-    """As it was noted when the round began."""
+    """As recorded when the round began."""
     pair = notes.pair(topic)
     return None if pair is None or pair.source_id == _UNKNOWN else pair.source_id
 
 
 def prepare_topic(source: Client, target: Client, topic: str, copy: str) -> None:
-    """The copy has as many partitions, and every setting that was given to the original."""
+    """Gives the copy the partitions and explicit settings of the original."""
     count = len(source.topic(topic).partitions)
     settings = {
         each.name: each.value
@@ -206,7 +206,7 @@ def _translate_groups(source: Client, target: Client, mirror: Mirror, notes: Mir
 
 
 def verify_mirror(mirror: Mirror) -> list[MirrorCheck]:
-    """Both folded, the original as far as it was copied. Checksums are over keys and values."""
+    """Folds both, the original as far as it was copied. Checksums cover keys and values."""
     checks = []
     with (
         MirrorNotes(Path(mirror.work) / "mirror.sqlite") as notes,

@@ -1,8 +1,8 @@
-"""One partition copied from one cluster to another, as far as a round goes. Shell; on an executor.
+"""Copies one partition from one cluster to another for one round. Shell; on an executor.
 
-Keys, values, headers and times stay; offsets do not, and so the answer says which became which. The
-copy's only writer is the mirror: what lies behind the noted end was written by a try that could not
-tell, and where it is what would be written now, it is not written again.
+Keys, values, headers and times stay the same; offsets do not, so the result maps them. The mirror
+is the copy's only writer: records after the recorded end come from an attempt that died before it
+could report. If they match what would be written now, they are not written again.
 """
 
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ class _Copy:
         if target_end < noted:
             raise PipelineError(
                 f"{self._to} ends at {target_end} and was written up to {noted}: it is not the "
-                "topic that was mirrored; start anew with another work directory"
+                "topic that was mirrored; start over with another work directory"
             )
         extra = target_end - noted
         rows = self._read(self._source, task.partition, task.start_offset, task.end_offset)
@@ -125,7 +125,7 @@ class _Copy:
     def _recognise(
         self, rows: Iterator[pa.RecordBatch], noted: int, target_end: int
     ) -> tuple[Iterator[pa.RecordBatch], int]:
-        """What is in the copy already, if it is what comes next, is left out."""
+        """Skips records that the copy already has, if they match the next ones."""
         extra = target_end - noted
         there = pa.Table.from_batches(
             self._read(self._target, self._to, noted, target_end), _shape().schema
@@ -160,8 +160,8 @@ class _Copy:
         end = list_offsets(self._target, {self._to: LATEST})[self._to].offset
         if end != next_target:
             raise PipelineError(
-                f"{self._to} ends at {end} and not at {next_target}: somebody else writes to it, "
-                "or another mirror does"
+                f"{self._to} ends at {end} and not at {next_target}: another producer or another "
+                "mirror writes to it"
             )
         return next_target
 

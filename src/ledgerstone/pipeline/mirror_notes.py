@@ -1,4 +1,4 @@
-"""What a mirror remembers between rounds: how far it is, and which offset became which. Shell.
+"""What a mirror remembers between rounds: its positions, and how offsets map. Shell.
 
 A SQLite file in the mirror's work directory; it holds offsets and no record.
 """
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS pair(topic TEXT PRIMARY KEY, source_id TEXT NOT NULL,
 
 
 class Pair(NamedTuple):
-    """Which topics the offsets are of: those of the same name may be others tomorrow."""
+    """The topics that the offsets belong to: a topic of the same name may be another one later."""
 
     source_id: str
     copy: str
@@ -65,7 +65,7 @@ class MirrorNotes:
         return self._db.execute(query, (topic,)).fetchone() is not None
 
     def note(self, partition: TopicPartition, noted: Noted, runs: list[Run]) -> None:
-        """One transaction: a position without its runs would lose translations for ever."""
+        """One transaction: a position without its runs would lose translations forever."""
         query = "SELECT max(source_start) FROM run WHERE topic=? AND partition=?"
         (last,) = self._db.execute(query, partition).fetchone()
         before = [] if last is None else self.runs(partition, from_start=last)

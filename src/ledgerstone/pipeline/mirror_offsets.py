@@ -1,7 +1,7 @@
-"""Which offset of a mirrored partition stands for which of the original. Pure.
+"""Maps offsets of an original partition to those of its copy. Pure.
 
-A run is a stretch of records that were copied one behind the other. Offsets of the original have
-gaps where records were compacted away; those of the copy have none when they are written.
+A run is a range of records that were copied one after the other. Offsets of the original have gaps
+where records were compacted away; those of the copy have none when they are written.
 """
 
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class Run(NamedTuple):
 
 
 def runs_of(source_offsets: NDArray[np.int64], target_start: int) -> list[Run]:
-    """Of records that became neighbours from `target_start` on."""
+    """The runs of records that were written consecutively from `target_start` on."""
     if not len(source_offsets):
         return []
     breaks = np.flatnonzero(np.diff(source_offsets) != 1) + 1
@@ -70,9 +70,9 @@ def joined(runs: Iterable[Run]) -> list[Run]:
 
 
 def translate(runs: Sequence[Run], source_offset: int) -> int | None:
-    """Where a reader at `source_offset` goes on; runs are sorted. None: before what was copied.
+    """Where a consumer at `source_offset` continues; runs are sorted. None: not copied.
 
-    Never too far: where the place is not known exactly, some records are read again."""
+    Never too far: if the place is not known exactly, some records are read again."""
     place = bisect_right(runs, source_offset, key=lambda run: run.source_start) - 1
     if place < 0:
         return runs[0].target_start if runs and runs[0].source_start > source_offset else None

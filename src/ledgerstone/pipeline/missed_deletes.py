@@ -1,9 +1,9 @@
-"""Has this pipeline missed deletes while it was away, or while it was slow? Shell.
+"""Finds out whether a pipeline missed deletes while it was away or slow. Shell.
 
-Ledgerstone says below which offset it has removed tombstones. A table that stands below that has
-missed some, unless they were gone already when it began to read: then their values were gone too.
-What was removed when the table began is kept in the work directory. Of other brokers only this is
-known: a tombstone stays for `delete.retention.ms`.
+Ledgerstone reports below which offset it has removed tombstones. A table with a lower position has
+missed some, unless they were already gone when it began to read: then their values were gone too.
+The work directory records what had been removed when the table began. For other brokers all we know
+is that a tombstone stays for `delete.retention.ms`.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ _INTERVAL_MS: Final = 60_000
 
 
 class MissedDeletes:
-    """Asked at the start of a run and then now and again."""
+    """Checked at the start of a run and repeatedly during it."""
 
     def __init__(self, client: Client, source: Source, work: Path) -> None:
         self._client = client
@@ -40,7 +40,7 @@ class MissedDeletes:
         self._asked_ms: int | None = None
 
     def check(self, positions: Positions) -> list[Missed]:
-        """What may have been missed by a table that stands there; asks at most once a minute."""
+        """What a table at these positions may have missed; asks at most once a minute."""
         now_ms = self._client.clock.monotonic_ms()
         is_first = self._asked_ms is None
         if self._asked_ms is not None and now_ms - self._asked_ms < _INTERVAL_MS:
@@ -50,7 +50,7 @@ class MissedDeletes:
         at = {TopicPartition(topic, each): offset for each, offset in positions.items()}
         removed = removed_below(self._client, topic)
         if removed is not None:
-            # Where nothing was read yet, nothing can have been missed.
+            # A table that has read nothing has missed nothing.
             begun = {each: n for each, n in removed.items() if each not in at}
             self._remember({**self._seen(), **begun})
             return missed_by_offset(at, removed, self._seen())
@@ -61,18 +61,18 @@ class MissedDeletes:
         return missed_by_time(at, last_read_ms, retention_ms, self._client.clock.now_ms())
 
     def settled(self, positions: Positions) -> None:
-        """Whatever was missed so far by a table that stands there has been made good."""
+        """Records that everything missed so far by a table at these positions was repaired."""
         removed = removed_below(self._client, self._source.topic)
         if removed is not None:
             self._remember({**self._seen(), **removed})
         elif positions:
-            # Of such a broker the group's last word is all that is known; so it hears one now.
+            # For such a broker only the group's last commit is known, so commit once now.
             topic = self._source.topic
             at = {TopicPartition(topic, each): offset for each, offset in positions.items()}
             if not publish(self._client, self._source.group, at):
                 raise PipelineError(
-                    f"the table is good, but group {self._source.group} could not be told so, and "
-                    "the next run would refuse again; repeat the command"
+                    f"the table is good, but offsets of group {self._source.group} could not be "
+                    "committed, and the next run would refuse again; repeat the command"
                 )
 
     def _seen(self) -> dict[TopicPartition, int]:

@@ -1,7 +1,7 @@
-"""A topic as changes, through Spark: a stream, or a batch. Shell.
+"""Reads a topic as changes, through Spark: as a stream or a batch. Shell.
 
-Records are folded in the reader, so a micro-batch holds one change per key; a history needs all of
-them. Decoding happens in Spark's Python workers.
+The reader folds records, so a micro-batch has one change per key; a history needs every record.
+Spark's Python workers decode them.
 """
 
 import json
@@ -46,7 +46,7 @@ def change_stream(spark: SparkSession, pipeline: Pipeline, starting: dict[int, i
         "startingOffsets": offsets_text(source.topic, starting),
         "maxOffsetsPerTrigger": str(source.max_offsets_per_batch),
         "maxBytesPerTrigger": str(source.max_bytes_per_batch),
-        # The run looks for these itself, by where the table is and not by where the query is.
+        # The run checks these itself, by the table's position and not by the query's.
         "onMissedTombstones": "ignore",
     }
     if pipeline.target.deletes is not Deletes.HISTORY:
@@ -56,7 +56,7 @@ def change_stream(spark: SparkSession, pipeline: Pipeline, starting: dict[int, i
 
 
 def latest_changes(spark: SparkSession, pipeline: Pipeline, partitions: Sequence[int]) -> DataFrame:
-    """The latest record of every key of some partitions as it is now, tombstones included."""
+    """The latest record of every key of some partitions, tombstones included."""
     options = {**common_options(pipeline.source), "fold": "latest", "includeTombstones": "true"}
     options["assign"] = json.dumps({options.pop("subscribe"): list(partitions)})
     found = spark.read.format(FORMAT).schema(RECORD_SCHEMA).options(**options).load()
@@ -64,7 +64,7 @@ def latest_changes(spark: SparkSession, pipeline: Pipeline, partitions: Sequence
 
 
 def as_changes(records: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """A struct of all columns in one Arrow function: unlike mapInArrow it asks for no pandas."""
+    """A struct of all columns in one Arrow function: unlike mapInArrow it does not need pandas."""
     schema = from_arrow_schema(layout_of(pipeline).change_schema)
     # Spark takes the kind of function from its hints, and its own types do not know that.
     decode = arrow_udf(ChangeDecoder(pipeline).decode, schema)  # type: ignore[call-overload]

@@ -1,8 +1,8 @@
-"""Runs a pipeline: from where its table is to the end of the topic, or on and on. Shell.
+"""Runs a pipeline from its table's position to the end of the topic, or forever. Shell.
 
-The table says where to go on, not Spark's checkpoint, which is made anew for every run: whatever
-was killed, what is in the table and how far it has come agree. After the table has committed, the
-group is told, so that lag and holds of tombstones never see more than the table has.
+The table decides where to resume, not Spark's checkpoint, which is created anew for every run:
+whatever was killed, the table's rows and its position agree. The group commits after the table
+does, so that lag and tombstone holds never see more than the table has.
 """
 
 import json
@@ -44,7 +44,7 @@ from ledgerstone.types import TopicPartition
 
 CHECKPOINT: Final = "checkpoint"
 _POLL_S: Final = 1
-# Spark waits ten seconds for a Python process to start, which a busy machine may not manage.
+# Spark waits ten seconds for a Python process to start; a busy machine may take longer.
 _NOT_STARTED: Final = "Python worker failed to connect back"
 _STARTS: Final = 3
 
@@ -54,7 +54,7 @@ OnBatch = Callable[[BatchReport, RunStatus], None]
 
 
 class _NotStarted(PipelineError):
-    """Spark gave up on a Python process; nothing is wrong with the pipeline."""
+    """Spark gave up waiting for a Python process; nothing is wrong with the pipeline."""
 
 
 class PipelineRun:
@@ -73,12 +73,12 @@ class PipelineRun:
         self._once = once
         self._on_batch = on_batch
         self._work = Path(pipeline.work)
-        self._applying = threading.Lock()  # Spark calls back in a thread of its own.
+        self._applying = threading.Lock()  # Spark calls back in its own thread.
         self._stopped = False
         self._failure: BaseException | None = None
 
     def stop(self) -> None:
-        """Asks the run to end; a transaction in work is finished first."""
+        """Asks the run to stop; a running transaction finishes first."""
         self._stopped = True
 
     def run(self) -> RunStatus:
@@ -99,11 +99,11 @@ class PipelineRun:
 
     @contextmanager
     def _reported(self, client: Client, status: RunStatus) -> Iterator[None]:
-        """The status file says how it ended, whichever way that was."""
+        """The status file always says how the run ended."""
         write_status(self._work, status)
         try:
             yield
-            # Whoever was stopped has come as far as the positions say, and perhaps not to the end.
+            # A stopped run is as far as its positions say, perhaps not at the end.
             ended = RunState.STOPPED if self._stopped else RunState.FINISHED
             status.state = ended.value
         except BaseException as error:
@@ -133,7 +133,7 @@ class PipelineRun:
                     return
                 self._check_deletes(watch, target, applier, status)
                 ends, read = batch_ends(checkpoint, batch_id, pipeline.source.topic)
-                # The topic may be another one since the run began.
+                # The topic may have been created again since the run began.
                 check_followed(pipeline, target, read)
                 report = applier.apply(collected(found, pipeline), ends)
                 status.add(report)
@@ -143,7 +143,7 @@ class PipelineRun:
                 if self._on_batch is not None:
                     self._on_batch(report, status)
             except BaseException as error:
-                # Spark turns it into text; the run raises it as it was.
+                # Spark turns it into text; the run raises the original.
                 self._failure = error
                 raise
 
@@ -159,7 +159,7 @@ class PipelineRun:
             except _NotStarted as error:
                 if not left:
                     raise
-                logger.warning("pipeline=%s starts its query again: %s", pipeline.name, error)
+                logger.warning("pipeline=%s restarts its query: %s", pipeline.name, error)
 
     def _start(
         self,
@@ -181,7 +181,7 @@ class PipelineRun:
     def _await(self, query: StreamingQuery) -> None:
         is_gone = False
         try:
-            # A signal handler cannot talk to the JVM while we wait for an answer from it.
+            # A signal handler cannot call the JVM while we wait for its answer.
             while not self._stopped and not query.awaitTermination(_POLL_S):
                 pass
         except Exception as error:  # noqa: BLE001 - py4j's errors have nothing else in common
@@ -191,12 +191,12 @@ class PipelineRun:
             raise self._why(error, is_gone=is_gone) from None
         finally:
             self._stop(query, is_gone=is_gone)
-            # Whoever is still at work on the table ends before it is closed or read again.
+            # A thread that still writes to the table has to end before it is closed or read again.
             with self._applying:
                 pass
 
     def _why(self, error: Exception, *, is_gone: bool) -> BaseException:
-        """The failure as it was where it happened, not as Spark tells it."""
+        """The original failure, not Spark's account of it."""
         if _NOT_STARTED in str(error) or _NOT_STARTED in str(self._failure):
             return _NotStarted(spark_said(str(error)))
         failure = error if self._failure is None or is_gone else self._failure
@@ -206,7 +206,7 @@ class PipelineRun:
         try:
             query.stop()
         except Exception as error:
-            # A signal to the whole group of processes ends the JVM before us: that is no failure.
+            # A signal to the whole process group ends the JVM before us: that is not a failure.
             if not self._stopped and not is_gone:
                 raise
             logger.info("pipeline=%s: its JVM was stopped too: %s", self._pipeline.name, error)
@@ -240,9 +240,9 @@ def run_pipeline(
 def batch_ends(
     checkpoint: Path, batch_id: int, topic: str
 ) -> tuple[dict[int, int], Followed | None]:
-    """Where a micro-batch ends, and of which topic it is, from Spark's own log of it.
+    """Where a micro-batch ends, and which topic it is from, according to Spark's offset log.
 
-    Nothing where that cannot be read: then the last records say where it ends."""
+    Empty if that cannot be read: then the last records decide where it ends."""
     try:
         lines = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()
         content = json.loads(lines[-1])
@@ -254,13 +254,13 @@ def batch_ends(
 
 
 def _starting(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> dict[int, int]:
-    """For every partition where the table is; the start of the log where it is nowhere."""
+    """The table's position in every partition; the log start where it has none."""
     ends = log_ends(client, pipeline.source.topic)
     return {partition: applier.positions.get(partition, EARLIEST) for partition in ends}
 
 
 def _check_reach(client: Client, pipeline: Pipeline, applier: ChangeApplier) -> None:
-    """The topic has all that the table has applied."""
+    """Checks that the topic still has everything that the table has applied."""
     topic = pipeline.source.topic
     ends = log_ends(client, topic)
     for partition, position in applier.positions.items():

@@ -1,7 +1,7 @@
-"""Where a pipeline runs besides `local[*]`: clusters, and shipping the package to them. Shell.
+"""Runs pipelines on clusters instead of `local[*]`, and ships the package to them. Shell.
 
 PySpark's wheel has no scripts that start a master or workers, but it has their classes. Everything
-here comes from the installed packages; docs/shapes.md shows each shape at work.
+here comes from the installed packages; docs/shapes.md shows each kind of cluster.
 """
 
 import os
@@ -38,10 +38,10 @@ _POLL_S: Final = 0.1
 
 
 def package_zip(path: str | Path) -> Path:
-    """Writes our packages as `--py-files` and `spark.submit.pyFiles` take them.
+    """Writes our packages in the form that `--py-files` and `spark.submit.pyFiles` accept.
 
-    What they need besides, above all pyarrow, has to be installed on the nodes. Kernels that were
-    compiled here go along, so that no node compiles."""
+    Their dependencies, above all pyarrow, have to be installed on the nodes. The zip includes the
+    kernels compiled here, so that no node compiles."""
     target = Path(path)
     source = Path(ledgerstone.__file__).parent.parent
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -56,7 +56,7 @@ def package_zip(path: str | Path) -> Path:
 
 
 def spark_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For processes of Spark: the Java and the Python they use, and that they stay on loopback."""
+    """The environment of Spark's processes: their Java and Python, and loopback addresses."""
     given = os.environ if environment is None else environment
     return {
         **given,
@@ -81,8 +81,8 @@ def submit_command(
 class StandaloneCluster:
     """A master and workers on this machine; logs and their scratch files go to `directory`.
 
-    For tests and for trying out what a cluster changes. A real one is started the same way, a
-    worker on each machine."""
+    For tests and experiments. A real cluster is started the same way, with a worker on each
+    machine."""
 
     directory: Path
     workers: int = 2
@@ -115,7 +115,7 @@ class StandaloneCluster:
         return self._processes[f"worker-{number}"].pid
 
     def restart_worker(self, number: int) -> None:
-        """Also one that has died; comes back when the master knows it."""
+        """Starts a worker, also in place of one that died; returns once the master knows it."""
         process = self._processes.pop(f"worker-{number}")
         process.kill()
         process.wait()
@@ -147,7 +147,7 @@ class StandaloneCluster:
             )
 
     def _await(self, look: Look, what: str) -> str:
-        """Something in the log of the master."""
+        """Searches the master's log."""
         log = self.directory / "master.log"
         deadline = time.monotonic() + _START_TIMEOUT_S
         pause = threading.Event()

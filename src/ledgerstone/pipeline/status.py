@@ -1,6 +1,6 @@
-"""What a run says about itself while it runs and after: a file that anybody may read. Shell.
+"""The status file of a run, during the run and afterwards. Shell.
 
-Written beside the old one and renamed, so a reader never sees half of it.
+It is written beside the old one and renamed, so that a reader never sees half of it.
 """
 
 import fcntl
@@ -64,7 +64,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """None if there is no such file, or nothing in it that we wrote."""
+    """None if there is no such file, or it is not ours."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -77,7 +77,7 @@ def write_status(work: Path, status: RunStatus) -> None:
 
 
 def read_status(work: Path) -> dict[str, Any] | None:
-    """As it was written; of a run that was killed the state says so."""
+    """As written, except that the state of a killed run says so."""
     status = read_json(work / STATUS_FILE)
     if status is not None and status.get("state") == RunState.RUNNING.value and not is_held(work):
         status["state"] = "killed"
@@ -86,7 +86,7 @@ def read_status(work: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def held(work: Path) -> Iterator[None]:
-    """Nobody else runs this pipeline meanwhile; a process that dies lets go."""
+    """Locks the pipeline against other processes; the lock ends with its process."""
     work.mkdir(parents=True, exist_ok=True)
     with (work / LOCK_FILE).open("a") as file:
         try:
@@ -97,7 +97,7 @@ def held(work: Path) -> Iterator[None]:
 
 
 def check_free(work: Path) -> None:
-    """Before anything costly is started; whoever goes on holds the directory all the same."""
+    """An early check, before anything expensive starts; the run itself takes the lock later."""
     if work.exists() and is_held(work):
         raise _taken(work)
 

@@ -1,7 +1,7 @@
-"""The plug-in by which a broker asks the pipelines beside it about an erased key. Shell.
+"""The plug-in through which a broker asks its pipelines about an erased key. Shell.
 
-An entry point of the group `ledgerstone.erasure_verifiers`, so every broker loads this module, also
-where nothing of Arrow or Spark is installed: only a question that has to be answered imports them.
+An entry point of the group `ledgerstone.erasure_verifiers`, so every broker loads this module, even
+without Arrow or Spark installed: these are imported only when a search is needed.
 Contract: docs/connect.md, "Erasure downstream".
 """
 
@@ -17,13 +17,13 @@ Word = tuple[str, str, str]  # output, verdict, evidence
 
 
 class KeyNotGiven(LookupError):
-    """A search needs the key, and a broker forgets it with the tombstone.
+    """A search needs the key, which the broker forgets once the tombstone is written.
 
-    Not a word of the verifier: the receipt waits for what `ledgerstone pipeline erase` posts."""
+    This is not a verdict: the receipt waits for what `ledgerstone pipeline erase` posts."""
 
 
 class Question(Protocol):
-    """What a broker asks; `key` is None once the tombstone is written."""
+    """A broker's question; `key` is None once the tombstone is written."""
 
     @property
     def topic(self) -> str: ...
@@ -60,7 +60,7 @@ class PipelineVerifier:
 
 
 def verifier() -> PipelineVerifier | None:
-    """None where nobody has named a pipeline: then no erasure waits for a word about them."""
+    """None if no pipeline is named: then no erasure waits for them."""
     named = os.environ.get(DEFINITIONS_VARIABLE, "")
     definitions = tuple(filter(None, named.split(os.pathsep)))
     return PipelineVerifier(definitions=definitions) if definitions else None

@@ -1,6 +1,6 @@
 """The Spark connector: `format("ledgerstone")`, and a session that starts from pip alone. Shell.
 
-Importing this package imports neither pyspark nor Arrow: an executor pays for what it uses.
+Importing this package imports neither pyspark nor Arrow: an executor loads only what it uses.
 """
 
 from collections.abc import Mapping

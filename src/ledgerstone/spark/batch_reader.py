@@ -1,4 +1,4 @@
-"""Batch reads over the wire: ranges planned by the driver, rows made by tasks. Shell.
+"""Batch reads over the wire: the driver plans ranges, tasks make rows. Shell.
 
 Between `partitions` and `read` a reader is pickled, so it holds no connection. Names in camelCase
 are dictated by Spark's data source API.
@@ -68,7 +68,7 @@ class BatchReader(DataSourceReader):
 
 
 class PruningBatchReader(BatchReader):
-    """The one Spark hands filters to. Where that is switched off, having the method is an error."""
+    """The reader that gets Spark's filters. If pushdown is off, having the method is an error."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         if self.options.rows.rows is Rows.RECORDS:

@@ -1,7 +1,7 @@
-"""Classes kept between starts, so that a JVM need not read, check and link them again. Shell.
+"""Keeps a class data archive between starts, so that a JVM need not load and link again. Shell.
 
-The first session writes the archive when its JVM ends; later ones of the same Spark and Java map
-it. It halves the time to a first result. A JVM that finds an archive it cannot use starts without.
+The first session writes the archive when its JVM ends; later sessions with the same Spark and Java
+map it. It halves the time to a first result. A JVM that cannot use the archive starts without it.
 """
 
 import atexit
@@ -21,7 +21,7 @@ _END_TIMEOUT_S: Final = 120.0
 # A draft is written when its JVM ends and gets its name at once; one that waits that long was left
 # behind by a process that was killed in between.
 _LITTER_AGE_S: Final = 3600.0
-# A Spark whose jars were replaced in place is no reason to warn a user.
+# Do not warn users because the jars of their Spark were replaced in place.
 _QUIET: Final = "-Xlog:disable"
 
 
@@ -35,7 +35,7 @@ class ClassArchive:
 
 
 def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassArchive | None:
-    """How to start the JVM; None where there is no directory that can be trusted."""
+    """How to start the JVM; None if there is no trusted directory."""
     directory = cache_directory()
     try:
         prepare_directory(directory)
@@ -44,7 +44,7 @@ def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassAr
     facts = f"{java.identity}\0{java.path}\0{spark_version}\0{spark_home}"
     digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = directory / f"spark-{spark_version}-{digest}.jsa"
-    # The JDK's own classes are below ours; a JDK brings their archive along, the wheel does not.
+    # Our archive builds on that of the JDK's own classes; a JDK includes it, the wheel does not.
     base = _base_archive(java, directory / f"java-{digest}.jsa") if java.is_bundled else None
     below = "" if base is None else f"{base}:"
     if path.exists():
@@ -59,7 +59,7 @@ def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassAr
 
 
 def _remove_litter(directory: Path) -> None:
-    """Drafts take some hundred megabytes each."""
+    """Removes abandoned drafts: each takes a few hundred megabytes."""
     for draft in directory.glob("*.jsa.*"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _LITTER_AGE_S:
@@ -81,13 +81,13 @@ def _base_archive(java: JavaHome, path: Path) -> Path | None:
 
 
 def keep_when_ended(archive: ClassArchive, process: subprocess.Popen[Any]) -> None:
-    """When Python ends, lets the JVM end first and puts what it wrote in its place."""
+    """When Python exits, lets the JVM end first and renames its draft into place."""
     if archive.draft is not None:
         atexit.register(_keep, archive.draft, archive.path, process)
 
 
 def _keep(draft: Path, path: Path, process: subprocess.Popen[Any]) -> None:
-    # A JVM ends when its standard input does.
+    # A JVM ends when its standard input is closed.
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         if process.stdin is not None:
             process.stdin.close()

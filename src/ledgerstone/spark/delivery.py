@@ -1,11 +1,11 @@
-"""What an earlier attempt of the same task has already written. Shell; rules in README.md.
+"""Finds what an earlier attempt of the same task has already written. Shell; rules in README.md.
 
-Before an attempt writes, it leaves a note in a group of its own: the batch of the query, its
-producer id, and where each partition ended. A later attempt of the same task and batch finds the
-note, looks at what that producer wrote from there on, and leaves those rows out.
+Before an attempt writes, it commits a note to its own group: the batch of the query, its producer
+id, and where each partition ended. A later attempt of the same task and batch finds the note, reads
+what that producer wrote from there on, and skips those rows.
 
-This is where transactions will come in: a `Delivery` that begins one here and is committed by the
-driver needs no note.
+With transactions, a `Delivery` will begin one here and the driver will commit it; then no note is
+needed.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ class WriteId(NamedTuple):
 
 class Delivery(Protocol):
     def begin(self, topic: str) -> Counter[Content]:
-        """Called before the first record of a topic; what of it is there already."""
+        """Called before the first record of a topic; returns what is already there."""
         ...
 
 
@@ -93,7 +93,7 @@ class NotedDelivery:
                 if header.record_count <= header.last_offset_delta:
                     raise WriteFailed(
                         f"{partition}: an earlier attempt of {self._id} was compacted at offset "
-                        f"{header.base_offset} already, so nobody knows what it wrote; "
+                        f"{header.base_offset} already, so it is unknown what it wrote; "
                         "deduplicate=false writes all of it again"
                     )
                 found.update((record.key, record.value) for record in iter_records(batch))
@@ -111,7 +111,7 @@ def note_of(batch_id: int, producers: Iterable[int]) -> str:
 
 
 def producers_in(note: str | None, batch_id: int) -> tuple[int, ...]:
-    """Those of earlier attempts of this batch; none if the note is about another one."""
+    """Notes of earlier attempts of this batch; none if the note is about another batch."""
     noted_batch, _, producers = (note or "").partition(":")
     if noted_batch != str(batch_id):
         return ()

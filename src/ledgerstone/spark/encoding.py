@@ -1,7 +1,7 @@
-"""Rows to record batches without an object per row: hashing keys, encoding records. Pure.
+"""Encodes rows as record batches without an object per row: hashes keys, encodes records. Pure.
 
-The twin of `client.partitioner` and of `records.builder` over whole columns; tests compare them.
-Rows with headers take the slow road through the builder.
+The columnar twin of `client.partitioner` and `records.builder`; tests compare them. Rows with
+headers take the slow path through the builder.
 """
 
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ _SEED: Final = 0x9747B28C
 _M: Final = np.uint32(0x5BD1E995)
 _SIGN: Final = np.uint32(0x7FFFFFFF)
 _NULL_LENGTH: Final = -1
-# Bytes hashed at a time: each takes eight more for its place.
+# Bytes hashed at a time: each needs eight more for its index.
 _MAX_CELLS: Final = 1 << 20
 
 

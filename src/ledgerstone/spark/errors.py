@@ -1,4 +1,4 @@
-"""What a query is told when it cannot go on. Pure."""
+"""Errors of queries. Pure."""
 
 from ledgerstone.errors import LedgerstoneError
 
@@ -10,11 +10,11 @@ def said_recreated(topic: str, before: str, now: str) -> str:
 
 
 class DataLoss(LedgerstoneError):
-    """Offsets that a query still had to read are not there any more."""
+    """Offsets that a query had not read yet no longer exist."""
 
 
 class TopicRecreated(DataLoss):
-    """The topic was deleted and created again: its offsets are those of other records."""
+    """The topic was deleted and created again: its offsets mean other records."""
 
 
 class MissedTombstones(LedgerstoneError):

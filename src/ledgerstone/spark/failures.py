@@ -1,7 +1,7 @@
-"""What went wrong in Spark, in one line: hundreds of lines of it say what one can. Shell.
+"""Reduces Spark's failures from hundreds of lines to one. Shell.
 
-Our own words are looked for in what Spark hands on. A JVM or a worker that died has said nothing,
-so how it ended is told instead. The rest of what Spark has to say goes where the session logs.
+It searches Spark's text for our own messages. A JVM or a worker that died has no message, so it
+reports how the process ended. The rest of Spark's output goes to the session's log.
 """
 
 import re
@@ -14,12 +14,12 @@ from typing import Any, Final
 from ledgerstone.errors import LedgerstoneError
 
 MAX_CHARACTERS: Final = 2000
-# The last line of a Python traceback, as Spark hands it on in a text of hundreds of lines.
+# The last line of a Python traceback inside Spark's text of hundreds of lines.
 _OUR_ERROR: Final = re.compile(r"^\s*ledgerstone\.[\w.]*\.([A-Z]\w+): (.+)$", re.MULTILINE)
-# Of a call to the JVM the first line only says that it failed.
+# The first line of a failed call to the JVM only says that it failed.
 _EMPTY_WORDS: Final = "An error occurred while calling"
 _CAUSE: Final = re.compile(r"^(?:Caused by)?: (\S.+)$", re.MULTILINE)
-# A connection breaks a moment before the process behind it is gone.
+# A connection breaks shortly before its process ends.
 _END_TIMEOUT_S: Final = 5.0
 # The exit codes of -XX:+ExitOnOutOfMemoryError, and of Spark where it notices first.
 _OUT_OF_MEMORY: Final = (3, 52)
@@ -27,7 +27,7 @@ _MORE_MEMORY: Final = (
     "give it more, as in `spark.driver.memory: 2g` (in a definition under `spark`, or with "
     "--conf spark.driver.memory=2g), or let a micro-batch take less (source.max_bytes_per_batch)"
 )
-# What is known to be behind a text of Spark's.
+# Known causes of some of Spark's messages.
 _WORKER_DIED: Final = (
     "a Python worker of Spark died; if nobody killed it, the machine was out of memory"
 )
@@ -46,11 +46,11 @@ _KNOWN: Final = (
 
 
 class SparkFailed(LedgerstoneError):
-    """Spark could not do what it was asked to."""
+    """Spark failed; the message is one line."""
 
 
 def spark_said(text: str) -> str:
-    """The line that matters of what Spark said."""
+    """The line that matters in Spark's text."""
     ours = [f"{kind}: {message}" for kind, message in _OUR_ERROR.findall(text)]
     if ours:
         return ours[-1][:MAX_CHARACTERS]
@@ -74,12 +74,12 @@ def jvm_end(proc: "Popen[Any] | None", memory: str) -> str | None:
         return f"Spark's JVM ran out of memory (spark.driver.memory is {memory}): {_MORE_MEMORY}"
     if code < 0:
         name = signal.Signals(-code).name
-        return f"Spark's JVM was killed ({name}); if nobody did, the machine was out of memory"
+        return f"Spark's JVM was killed ({name}); perhaps the machine ran out of memory"
     return f"Spark's JVM ended with code {code}"
 
 
 def failure_of(error: BaseException) -> LedgerstoneError:
-    """One of ours as it is; of anything else the line that matters."""
+    """Our own errors unchanged; for any other, the line that matters."""
     if isinstance(error, LedgerstoneError):
         return error
     lost = jvm_end(_jvm(), _driver_memory()) if is_connection_lost(error) else None
@@ -87,7 +87,7 @@ def failure_of(error: BaseException) -> LedgerstoneError:
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether nobody answered: the JVM is gone, or about to be."""
+    """Whether there was no answer: the JVM is gone, or about to be."""
     from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
     if isinstance(error, Py4JJavaError):
@@ -119,7 +119,7 @@ def _jvm() -> "Popen[Any] | None":
 
 
 def _driver_memory() -> str:
-    """As this process knows it: the JVM cannot be asked any more."""
+    """As this process knows it: the JVM can no longer be asked."""
     from ledgerstone.spark.session_builder import started_with
 
     return started_with.get("spark.driver.memory", "1g")

@@ -1,7 +1,7 @@
-"""The raw batches of one offset range, fetched ahead. Shell over a `Client`.
+"""Fetches the raw batches of one offset range ahead of their use. Shell over a `Client`.
 
-The next answer is fetched while the present one becomes Arrow: kernels and sockets let go of the
-interpreter. What is missing at the front or the end is data loss, never a silent jump.
+It fetches the next response while the current one becomes Arrow: kernels and sockets release the
+GIL. Records missing at the start or the end are data loss, never a silent jump.
 """
 
 import logging
@@ -40,8 +40,8 @@ def windows(
 ) -> Iterator[Fetched]:
     """Whole batches that hold the range; the first and the last may reach beyond it.
 
-    With a `topic_id`, records of another topic of the same name are refused. Nobody else may use
-    the client until this has ended or is closed."""
+    With a `topic_id`, records of another topic of the same name are refused. The client must not be
+    used elsewhere until this has ended or is closed."""
     config = FetchConfig(
         max_bytes=fetch_bytes,
         partition_max_bytes=fetch_bytes,
@@ -52,7 +52,7 @@ def windows(
     if first is None:
         return
     if first.next_offset >= wanted.end_offset:
-        yield first  # All there is: no thread is worth starting.
+        yield first  # That was everything: no need for a thread.
         return
     yield from one_ahead(chain((first,), answers))
 
@@ -60,13 +60,13 @@ def windows(
 def _of_topic(
     answers: Iterator[Fetched], client: Client, topic_id: str | None
 ) -> Iterator[Fetched]:
-    """A fetch names the topic by its id, and a client that is told so learns a new id by itself:
-    after an answer the id that is known is that of the answer."""
+    """A fetch names the topic by its id, and the client updates a stale id by itself: after a
+    response, the client's id is that of the response."""
     for fetched in answers:
         topic = fetched.partition.topic
         found = topic_ids_of(client, [fetched.partition]).get(topic)
         if topic_id is not None and found is not None and found != topic_id:
-            # No record of it may pass for one that was planned, whatever failOnDataLoss says.
+            # None of its records may pass for a planned one, whatever failOnDataLoss says.
             raise TopicRecreated(said_recreated(topic, topic_id, found))
         yield fetched
 
@@ -93,10 +93,10 @@ def _fetch(
             continue
         end_offset = fetched.end_offset(fetcher.config.isolation_level)
         if position >= end_offset:
-            # Planned from offsets that were there; a log only ends earlier if it is another one.
+            # The planned offsets existed; a log that ends earlier is another log.
             _lose(f"{wanted}: the log ends at {end_offset}, read up to {position}", rows)
             return
-        # There is more, but it did not come. Asking again at once would only keep the broker
+        # There is more, but it has not arrived. Asking again at once would only keep the broker
         # from sending it.
         max_wait_ms = fetcher.config.max_wait_ms
 
@@ -110,7 +110,7 @@ def _bytes_left(fetched: Fetched, wanted: OffsetRange) -> int:
 
 
 def _after_loss(client: Client, wanted: OffsetRange, position: int, rows: RowOptions) -> int | None:
-    """Where to go on, if that is allowed; None if the whole rest is not there."""
+    """Where to continue, if that is allowed; None if the whole rest is lost."""
     start = list_offsets(client, {wanted.partition: EARLIEST})[wanted.partition].offset
     end = list_offsets(client, {wanted.partition: LATEST})[wanted.partition].offset
     _lose(f"{wanted}: offset {position} is not in the log, which has [{start}, {end})", rows)

@@ -1,8 +1,8 @@
-"""Filters of a query, as far as they can spare a read or a row. Pure.
+"""Uses a query's filters to skip reads and rows. Pure.
 
-Nothing is ever decided here for good: Spark applies every filter again. So what cannot be used is
-left aside, and a bound may be loose. A fold comes before filters: bounds on offsets and times
-must not keep records from it, which is why `narrowed` is told about it.
+Nothing here is final: Spark applies every filter again. So filters that cannot be used are ignored,
+and a bound may be loose. A fold comes before filters: bounds on offsets and times must not hide
+records from it, which is why `narrowed` has to know about it.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 if TYPE_CHECKING:
-    # A planner decides what is read and sees no record; it need not load the kernels.
+    # A planner sees no records and need not load the kernels.
     from numpy.typing import NDArray
 
     from ledgerstone.records.kernels import Columns
@@ -68,7 +68,7 @@ class Pruning:
         return is_named and partition.partition in self.partitions
 
     def narrowed(self, wanted: OffsetRange, *, folds: bool) -> OffsetRange | None:
-        """What is left to be read of a range; None if nothing is."""
+        """The rest of a range that has to be read; None if nothing has."""
         if not self.allows(wanted.partition):
             return None
         if folds:
@@ -78,7 +78,7 @@ class Pruning:
         return OffsetRange(wanted.partition, start, end) if start < end else None
 
     def mask(self, columns: "Columns") -> "NDArray[np.bool_] | None":
-        """Which records may pass; None if all do."""
+        """Which records may pass; None if all may."""
         found: NDArray[np.bool_] | None = None
         for column, bounds in (
             (columns.offset, self.offsets),

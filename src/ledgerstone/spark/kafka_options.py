@@ -1,9 +1,8 @@
-"""The `kafka.*` options: which are obeyed, which change nothing here, and why others are refused.
-Pure.
+"""The `kafka.*` options: which apply, which have no effect here, and why others are refused. Pure.
 
-An option that nobody reads is worse than none: `kafka.security.protocol=SASL_SSL` would read in
-plain text. So whatever is not in one of these lists is refused, with the name it may be meant for.
-docs/spark.md has the lists for readers.
+An ignored option is worse than none: with `kafka.security.protocol=SASL_SSL` ignored, a query would
+read in plain text. So an option in none of these lists is refused, with the closest known name.
+docs/spark.md has the lists for users.
 """
 
 from difflib import get_close_matches
@@ -17,8 +16,8 @@ _BOTH: Final = ("bootstrap.servers", "client.id", "max.partition.fetch.bytes")
 READ: Final = (*_BOTH, "group.id", "isolation.level")
 WRITE: Final = (*_BOTH, "acks", "batch.size", "compression.type")
 
-# What tunes the Java client's threads, buffers and retries, and has nothing to tune here. Taken, so
-# that a query moves here by changing the name of its format; results do not depend on them.
+# Options that tune the Java client's threads, buffers and retries have no effect here. They are
+# accepted, so that a query moves here by changing its format; results do not depend on them.
 CHANGES_NOTHING: Final = (
     "auto.commit.interval.ms",
     "buffer.memory",
@@ -95,7 +94,7 @@ _KAFKA_NAMES: Final = (*READ, *WRITE, *_REFUSED, *CHANGES_NOTHING)
 
 
 def check_kafka_option(name: str, value: str, known: tuple[str, ...]) -> None:
-    """`name` is in lower case, with its prefix; `known` are those that are obeyed."""
+    """`name` is in lower case, with its prefix; `known` are the options that apply."""
     plain = name.removeprefix(PREFIX)
     if plain in known or plain in CHANGES_NOTHING:
         return
@@ -109,18 +108,18 @@ def check_kafka_option(name: str, value: str, known: tuple[str, ...]) -> None:
             # A value may be a password.
             raise ConfigError(name, "…", f"not an option here: {instead}")
     near = get_close_matches(plain, (*known, *_REFUSED, *CHANGES_NOTHING), n=1, cutoff=0.7)
-    hint = f"; {PREFIX}{near[0].rstrip('.')} may be meant" if near else ""
+    hint = f"; did you mean {PREFIX}{near[0].rstrip('.')}?" if near else ""
     raise ConfigError(name, "…", f"there is no such option here{hint}")
 
 
 def check_own_option(name: str, known: tuple[str, ...]) -> None:
-    """An option without the prefix. Spark and SQL add some of their own to those of a user, so one
-    that is unknown may pass; one that is nearly ours may not."""
+    """An option without the prefix. Spark and SQL add their own options to the user's, so unknown
+    ones pass; one that resembles ours does not."""
     names = {each.lower(): each for each in known}
     if name in names or name in _OTHERS:
         return
     near = get_close_matches(name, names, n=1, cutoff=0.85)
     if near:
-        raise ConfigError(name, "…", f"there is no such option; {names[near[0]]} may be meant")
+        raise ConfigError(name, "…", f"unknown option; did you mean {names[near[0]]}?")
     if name in _KAFKA_NAMES:
-        raise ConfigError(name, "…", f"there is no such option; {PREFIX}{name} may be meant")
+        raise ConfigError(name, "…", f"unknown option; did you mean {PREFIX}{name}?")

@@ -1,7 +1,7 @@
-"""`path=`: log directories read without a broker, for restores and bulk work. Shell.
+"""`path=`: reads log directories without a broker, for restores and bulk work. Shell.
 
-Reads and never writes. A directory that a broker works on may be read, but what its cleaner
-replaces meanwhile makes the read fail; one that a crash left in the middle of a swap is refused.
+It never writes. A running broker's directory can be read, but the read fails if the cleaner
+replaces a file meanwhile. A directory that a crash left in the middle of a swap is refused.
 """
 
 import os
@@ -114,7 +114,7 @@ def _offset_in(position: Position, partition: TopicPartition, word: int, default
 
 
 def _log_start(directory: Path, partition: TopicPartition) -> int:
-    """Below it everything is deleted, whatever is still in the files."""
+    """Records below it count as deleted, even if they are still in the files."""
     path = directory.parent / LOG_START_OFFSET_CHECKPOINT
     if not os.access(path, os.R_OK | os.W_OK):
         return 0

@@ -1,7 +1,7 @@
-"""The segment files of one partition as windows of whole batches. Shell; opens files to read only.
+"""Reads one partition's segment files as windows of whole batches. Shell; opens files read-only.
 
-What is visible to a reader of committed records is found out as a broker does: aborted transactions
-are in the `.txnindex` files, and an open one ends what may be seen.
+It decides visibility for `read_committed` as a broker does: aborted transactions are in the
+`.txnindex` files, and the first open transaction is the end of what is visible.
 """
 
 import os

@@ -40,20 +40,20 @@ def to_json(offsets: Offsets, topic_ids: TopicIds | None = None) -> OffsetJson:
 
 
 def topic_ids_in(content: Mapping[str, object]) -> dict[str, str]:
-    """Of what `to_json` makes; empty where another connector wrote it."""
+    """From the output of `to_json`; empty if another connector wrote it."""
     marked = (name.partition(_ID_MARK) for name in content if _ID_MARK in name)
     return {topic: topic_id for topic, _, topic_id in marked}
 
 
 def recreated(before: TopicIds, now: TopicIds) -> list[str]:
-    """Topics that have the same name and are others; where either id is unknown nothing is said."""
+    """Topics with the same name but another id; topics with an unknown id are left out."""
     return sorted(topic for topic in now if before.get(topic, now[topic]) != now[topic])
 
 
 def from_json(
     content: object, what: str = "offsets", *, minimum: int = 0
 ) -> dict[TopicPartition, int]:
-    """Of what `to_json` makes, and of what people write into an option."""
+    """From the output of `to_json`, and from what users write into an option."""
     found: dict[TopicPartition, int] = {}
     if not isinstance(content, dict):
         raise ConfigError(what, content, 'an object like {"topic": {"0": 23}}')
@@ -80,10 +80,10 @@ def parse_offsets(text: str, what: str, *, minimum: int) -> dict[TopicPartition,
 
 
 def limited(start: Offsets, end: Offsets, max_offsets: int) -> dict[TopicPartition, int]:
-    """Ends such that about `max_offsets` lie before them, shared out by how much there is.
+    """End offsets for about `max_offsets`, shared among partitions by how much each has.
 
-    A partition with anything to read moves by at least one, so none starves. Counts offsets, not
-    records: how many of them are left in the log is not known before they are read."""
+    A partition with anything to read advances by at least one, so none starves. This counts
+    offsets, not records: how many of them the log still has is unknown before they are read."""
     sizes = {each: end[each] - start[each] for each in end if end[each] > start[each]}
     total = sum(sizes.values())
     found = dict(end)

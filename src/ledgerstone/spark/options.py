@@ -1,7 +1,7 @@
 """The options of `format("ledgerstone")`: those of Spark's own Kafka connector, and ours. Pure.
 
-Names, defaults and refusals are the connector's, so that a query moves here by changing the name of
-the format; what differs is in README.md. Options come in any case, and as text.
+Names, defaults and errors are the connector's, so that a query moves here by changing its format;
+README.md lists what differs. Options arrive in any case, and as text.
 """
 
 import re
@@ -22,13 +22,13 @@ _ENDPOINT: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:\[\]]+))(?::([0-9]
 
 
 class Options:
-    """Options by name, whatever its case, each with what it may be."""
+    """Options by case-insensitive name, with typed access."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
 
     def check(self, *, kafka: tuple[str, ...], own: tuple[str, ...]) -> None:
-        """Raises ConfigError for an option that would be ignored, though somebody means it."""
+        """Raises ConfigError for an option that the user set but that would be ignored."""
         for name, value in self._values.items():
             if name.startswith(PREFIX):
                 check_kafka_option(name, value, kafka)

@@ -1,6 +1,6 @@
-"""Rows on their way out, as columns, and the batches they become. Pure.
+"""Outgoing rows, as columns, and the batches they become. Pure.
 
-Rows without headers are encoded by whole columns; headers go through the builder, row by row.
+Rows without headers are encoded by whole columns; rows with headers one by one in the builder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from ledgerstone.spark.write_options import WriteColumns, WriteOptions
 from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition
 
 _ANYWHERE: Final = -1
-# A batch of more records than this gains nothing, and a reader has to take it whole.
+# More records per batch gain nothing, and consumers have to read a batch whole.
 _MAX_RECORDS: Final = 100_000
 
 Headers = Sequence[RecordHeaders] | None
@@ -39,7 +39,7 @@ class ProducerId(NamedTuple):
 
 
 class Numbering(Protocol):
-    """Who writes, and the sequence of the next batch for a partition."""
+    """The producer, and the sequence of the next batch for a partition."""
 
     @property
     def identity(self) -> ProducerId: ...
@@ -112,7 +112,7 @@ def _numbers(column: pa.Array | None, count: int, default: int) -> Int64s:
 def _times(column: pa.Array | None, count: int, now_ms: int) -> Int64s:
     if column is None:
         return np.full(count, now_ms, np.int64)
-    # Microseconds that are no whole milliseconds are cut; records have no place for them.
+    # Records have milliseconds; the rest of the microseconds is cut off.
     millis = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False).cast(pa.int64())
     return _numbers(millis, count, now_ms)
 
@@ -125,7 +125,7 @@ def _headers(column: pa.Array) -> list[RecordHeaders]:
 def built_batches(
     rows: Outgoing, topic: str, numbers: Int64s, options: WriteOptions, producer: Numbering
 ) -> Iterator[dict[TopicPartition, tuple[int, bytearray]]]:
-    """Rounds of one batch a partition; the next is built when the one before was sent."""
+    """Rounds of one batch per partition; the next is built once the previous one was sent."""
     if not len(rows):
         return
     order = np.argsort(numbers, kind="stable")

@@ -1,7 +1,7 @@
 """Offset ranges for the tasks of one read. Pure.
 
-One task reads one partition, because its connection then reads one log from front to back. Larger
-ranges are split only where the options ask for more tasks, or for smaller ones.
+One task reads one partition, so that its connection reads one log from front to back. Larger ranges
+are split only if the options ask for more tasks, or for smaller ones.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ class Splits:
 
 
 def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
-    """What lies between, partition by partition; partitions with nothing are left out."""
+    """The ranges between, by partition; empty ones are left out."""
     return [
         OffsetRange(each, start[each], end[each]) for each in sorted(end) if end[each] > start[each]
     ]
@@ -53,7 +53,7 @@ def plan(ranges: Iterable[OffsetRange], splits: Splits) -> list[OffsetRange]:
 def _divide_all(ranges: list[OffsetRange], wanted: int) -> Iterator[OffsetRange]:
     left = sum(each.size for each in ranges)
     for index, each in enumerate(ranges):
-        # Whoever comes later gets at least one task each; the others share by size.
+        # Keep at least one task for each remaining range; share the others by size.
         later = len(ranges) - index - 1
         parts = min(max(round(each.size / left * wanted), 1), max(wanted - later, 1))
         yield from _divide(each, parts)

@@ -1,7 +1,7 @@
-"""Partitions and offsets as a cluster has them: what the driver asks before a read. Shell.
+"""The partitions and offsets of a cluster, which the driver needs before a read. Shell.
 
-Functions over a `Client`. What the options leave open is settled here; what they say wrongly is
-refused with the partition's name.
+Functions over a `Client`. They resolve what the options leave open, and refuse wrong options with
+the name of the partition.
 """
 
 import re
@@ -17,14 +17,14 @@ from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
 
 def partitions_of(client: Client, topics: Topics) -> list[TopicPartition]:
-    """Sorted. A topic that is named and is not there raises; one of a pattern cannot be missing."""
+    """Sorted. Raises for a named topic that does not exist; a pattern has no missing topics."""
     if topics.assign is not None:
         known = {
             topic: client.topic(topic) for topic in dict.fromkeys(p.topic for p in topics.assign)
         }
         for each in topics.assign:
             if each.partition not in known[each.topic].partitions:
-                raise UnknownTopicOrPartition(f"assign names {each}, which is not there")
+                raise UnknownTopicOrPartition(f"assign names {each}, which does not exist")
         return sorted(topics.assign)
     if topics.pattern is not None:
         try:
@@ -38,7 +38,7 @@ def partitions_of(client: Client, topics: Topics) -> list[TopicPartition]:
 
 
 def topic_ids_of(client: Client, partitions: Iterable[TopicPartition]) -> dict[str, str]:
-    """As the cluster said when it was last asked; topics without an id are left out."""
+    """From the last metadata; topics without an id are left out."""
     cluster = client.session.cluster
     ids = {topic: cluster.topic_id(topic) for topic in dict.fromkeys(p.topic for p in partitions)}
     return {topic: uuid_to_text(each) for topic, each in ids.items() if each != ZERO_UUID}
@@ -47,7 +47,7 @@ def topic_ids_of(client: Client, partitions: Iterable[TopicPartition]) -> dict[s
 def offsets_at(
     client: Client, partitions: Iterable[TopicPartition], at: int, isolation: Isolation
 ) -> dict[TopicPartition, int]:
-    """EARLIEST, or LATEST as far as the reader may see."""
+    """EARLIEST, or LATEST for this isolation level."""
     wanted = dict.fromkeys(partitions, at)
     listed = list_offsets(client, wanted, isolation_level=isolation.level) if wanted else {}
     return {each: found.offset for each, found in listed.items()}

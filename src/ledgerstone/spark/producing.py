@@ -1,7 +1,7 @@
-"""Batches that are already built, to the leaders of their partitions. Shell over a `Client`.
+"""Sends finished batches to the leaders of their partitions. Shell over a `Client`.
 
-One producer id for the life of a task: a request that is repeated because its answer was lost is
-recognised by its sequence numbers. Order within a partition is kept, one request at a time.
+A task keeps one producer id: a request that is retried because its response was lost is recognised
+by its sequence numbers. One request at a time keeps the order within a partition.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class BatchProducer:
         return self._sequences.get(partition, 0)
 
     def send(self, batches: Mapping[TopicPartition, tuple[int, bytearray]]) -> None:
-        """One batch a partition, with its count of records, built with `next_sequence`."""
+        """One batch per partition, with its record count, built with `next_sequence`."""
         data = {partition: batch for partition, (_, batch) in batches.items()}
         answers = self._client.ask_leaders(
             "Produce", data, self._request, _read, ProduceResponse, timeout_ms=_TIMEOUT_MS

@@ -1,8 +1,7 @@
-"""Where a query is, told to a consumer group: for lag, holds of tombstones, restarts. Shell.
+"""Commits a query's position to a consumer group: for lag, tombstone holds, restarts. Shell.
 
-The commit is one from outside: the group has no members, and Spark never reads it back to decide
-where to go on. Its metadata says when it was made, which is how a query that comes back knows how
-long it was away.
+The group has no members, and Spark never reads the commit back to decide where to resume. Its
+metadata has the time of the commit, which tells a restarted query how long it was away.
 """
 
 import json
@@ -18,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def publish(client: Client, group_id: str, offsets: Offsets) -> bool:
-    """Whether the group knows now. A failure is logged: it must not stop a query."""
+    """Whether the commit succeeded. A failure is logged: it must not stop a query."""
     metadata = json.dumps({"at_ms": client.clock.now_ms()})
     commits = {each: CommittedOffset(offset, metadata=metadata) for each, offset in offsets.items()}
     try:
@@ -30,7 +29,7 @@ def publish(client: Client, group_id: str, offsets: Offsets) -> bool:
 
 
 def published_at_ms(client: Client, group_id: str) -> dict[TopicPartition, int]:
-    """When the group was last told about each partition; those nobody told it about are missing."""
+    """The time of the group's last commit in each partition that has one."""
     found = {}
     for partition, committed in committed_offsets(client, group_id).items():
         try:

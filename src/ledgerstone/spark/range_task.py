@@ -1,6 +1,6 @@
 """A task over the wire: a range of offsets of one partition, picklable, no connection. Pure.
 
-Apart from the reading, because a planner makes tasks and has no use for what makes rows.
+Separate from the reading, because a planner makes tasks and does not need what makes rows.
 """
 
 from pyspark.sql.datasource import InputPartition

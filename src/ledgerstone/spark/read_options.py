@@ -1,6 +1,6 @@
-"""What a read is asked for, from its options. Pure; picklable, since executors get it.
+"""The options of a read, parsed. Pure; picklable, since executors get it.
 
-The defaults are those of Spark's Kafka connector but for two, named in README.md: records of
+The defaults are those of Spark's Kafka connector, except for two that README.md names: records of
 aborted transactions are not read, and a query that may have missed deletes fails.
 """
 
@@ -71,7 +71,7 @@ class Topics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where to start or end; of what is set the first counts, from the top."""
+    """Where to start or end; the first field that is set counts."""
 
     timestamp_ms: int | None = None  # the same for every partition
     timestamps: Offsets | None = None
@@ -103,7 +103,7 @@ class RowOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """How much a micro-batch takes."""
+    """The limits of a micro-batch."""
 
     max_offsets: int | None
     max_bytes: int | None  # decompressed, about
@@ -209,7 +209,7 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
 
 def _row_options(options: Options, *, streaming: bool) -> RowOptions:
     fold = options.one_of("fold", Fold, Fold.NONE)
-    # A state read once has no use for what is gone; who follows it has to hear of each delete.
+    # A state read once needs no deleted keys; a stream has to see each delete.
     tombstones = fold is Fold.NONE or streaming
     rows = options.one_of("rows", Rows, Rows.RECORDS)
     if rows is Rows.GAPS and (streaming or fold is not Fold.NONE):

@@ -1,7 +1,7 @@
-"""Looks at some batches of a log, to end a micro-batch at a number of bytes. Shell.
+"""Samples batches of a log, to end a micro-batch at a number of bytes. Shell.
 
-The first look asks all partitions at once; a backlog that is small is settled by that. The further
-places are asked for one by one: of an answer's partitions only the first is sure to bring a batch.
+The first sample asks all partitions at once, which settles small backlogs. Further places are asked
+for one by one: only the first partition of a response is sure to have a batch.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,7 @@ _MAX_OPENED_BYTES: Final = 1 << 28
 def bytes_limited(
     client: Client, begin: Offsets, end: Offsets, max_bytes: int, isolation: Isolation
 ) -> dict[TopicPartition, int]:
-    """Ends such that about `max_bytes`, decompressed, lie before them; each at least one further
-    than its begin."""
+    """End offsets for about `max_bytes`, decompressed; each at least one past its start."""
     waiting = {each: begin[each] for each in end if end[each] > begin[each]}
     first = _begun(client, waiting, end, isolation)
     share = shares(first, end, max_bytes)
@@ -50,7 +49,7 @@ def _begun(
     try:
         return _looked(client, waiting, isolation, max_bytes=_FIRST_BYTES)
     except OffsetOutOfRange:
-        # Whoever plans the tasks says what became of it. Here only what is there counts.
+        # The planner of the tasks reports lost records. Here only existing ones count.
         earliest = offsets_at(client, waiting, EARLIEST, isolation)
         there = {each: max(at, earliest[each]) for each, at in waiting.items()}
         there = {each: at for each, at in there.items() if at < end[each]}
@@ -67,7 +66,7 @@ def _looked(
     codecs = Codecs()
     found = {each.partition: _sample(each, codecs) for each in answers if each.records.nbytes}
     if len(positions) > 1:
-        # Their batches are larger than the limit; alone, each of them brings one all the same.
+        # Their batches are larger than the limit; asked alone, each still returns one.
         for each in positions:
             if each not in found:
                 found |= _looked(client, {each: positions[each]}, isolation, max_bytes=max_bytes)

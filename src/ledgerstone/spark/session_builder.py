@@ -1,7 +1,7 @@
 """A Spark session that starts from pip alone, with settings that fit a log on this machine. Shell.
 
-Nothing is hidden: `settings` returns every key that is set and README.md says why; what the caller
-passes in `conf` wins. Environment variables are set only where they are not set already.
+Nothing is hidden: `settings` returns every key that is set, README.md says why, and the caller's
+`conf` overrides them. Environment variables are set only if they are not set already.
 """
 
 import os
@@ -51,7 +51,7 @@ class SessionPlan:
 
 
 def settings(plan: SessionPlan, archive: ClassArchive | None = None) -> dict[str, str]:
-    """Every setting of ours, and over them the caller's."""
+    """Our settings, overridden by the caller's."""
     ours = {
         "spark.app.name": plan.app_name,
         "spark.master": plan.master,
@@ -77,7 +77,7 @@ def settings(plan: SessionPlan, archive: ClassArchive | None = None) -> dict[str
 
 
 def _java_options(plan: SessionPlan, archive: ClassArchive | None) -> list[str]:
-    # A JVM that goes on without memory answers nobody and never ends.
+    # A JVM that runs out of memory would neither answer nor end.
     options = ["-XX:+ExitOnOutOfMemoryError"]
     options += [] if archive is None else archive.options
     if plan.short_lived:
@@ -115,7 +115,7 @@ def start(plan: SessionPlan) -> SparkSession:
 
 
 def _launch(chosen: Mapping[str, str], log_file: Path) -> None:
-    """Starts the JVM with outputs of its own; Spark would give it ours."""
+    """Starts the JVM with its own outputs; Spark would give it ours."""
     conf = SparkConf(loadDefaults=False)
     for key, value in chosen.items():
         conf.set(key, value)
@@ -127,12 +127,14 @@ def _launch(chosen: Mapping[str, str], log_file: Path) -> None:
 
 
 def _spark_home(plan: SessionPlan) -> Path:
-    """The one that is set, else one whose Python processes start quickly, else as installed."""
+    """SPARK_HOME if set, else one whose Python processes start quickly, else as installed."""
     if given := os.environ.get("SPARK_HOME"):
         return Path(given)
     installed = Path(pyspark.__file__).parent
     if not plan.is_local:
-        return installed  # Executors elsewhere may be told the path, and have no such directory.
+        return (
+            installed  # Executors on other machines may get the path, and have no such directory.
+        )
     py4j = find_spec("py4j")
     packages = {"pyspark": installed}
     if py4j is not None and py4j.origin is not None:

@@ -1,7 +1,7 @@
-"""Rows to records: what a task writes, and how it begins. Shell; runs in executors.
+"""Writes rows as records. Shell; runs in executors.
 
-A null value is a tombstone. A row goes to the partition it names, else to the one its key belongs
-to (murmur2, as the Java client), else to one that changes from task to task.
+A null value is a tombstone. A row goes to the partition it names, else to its key's partition
+(murmur2, as in the Java client), else to one that changes from task to task.
 """
 
 from collections import Counter
@@ -60,7 +60,7 @@ class BatchSink(DataSourceArrowWriter):
         self._forget(messages)
 
     def _forget(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nobody comes back to a write that is over; its notes can go."""
+        """A finished write is never resumed; its notes can be deleted."""
         with connect(self.write_options.connection) as client:
             for message in messages:
                 if isinstance(message, TaskWritten):
@@ -88,10 +88,10 @@ class StreamSink(DataSourceStreamArrowWriter):
         return write_rows(iterator, self.write_options, self.columns, task)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Every record is acknowledged when its task ends; there is nothing left to do."""
+        """Every record is acknowledged when its task ends; there is nothing to commit."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """What was written stays; the next attempt of the batch leaves it out."""
+        """Written records stay; the next attempt of the batch skips them."""
 
 
 def _task_context() -> TaskContext:
@@ -104,7 +104,7 @@ def _delete(client: Client, group_id: str) -> None:
     try:
         delete_group(client, group_id)
     except LedgerstoneError:
-        # It expires by itself; a write that succeeded must not fail for it.
+        # The note expires by itself; a successful write must not fail because of it.
         return
 
 
@@ -124,7 +124,7 @@ def write_rows(
 
 
 class TaskWriter:
-    """Rows of one task, in their order, to wherever they belong."""
+    """Sends the rows of one task, in order, to their partitions."""
 
     def __init__(self, client: Client, options: WriteOptions, task: WriteId) -> None:
         self._client = client
@@ -148,7 +148,7 @@ class TaskWriter:
 
     def _started(self) -> BatchProducer:
         if self._producer is None:
-            # A task without rows asks for nothing.
+            # A task without rows connects to nothing.
             self._producer = BatchProducer(self._client)
             if self._options.deduplicate:
                 producer_id = self._producer.identity.producer_id

@@ -1,9 +1,9 @@
-"""How many offsets make so many bytes? Pure: decides where to look, and how far to go.
+"""Estimates how many offsets make a number of bytes. Pure: decides where to sample, and the end.
 
-No broker tells the bytes of a range of offsets, and Spark wants to know where a micro-batch ends
-before anything of it is read. So a few batches are looked at: one at the start of the range, then
-some spread over as much as the first one promises. Between two places the denser one counts for
-all, which errs towards smaller micro-batches.
+No broker reports the bytes of an offset range, and Spark needs the end of a micro-batch before
+anything of it is read. So a few batches are sampled: one at the start of the range, then some
+spread over the distance that the first one suggests. Between two samples the denser one counts,
+which errs towards smaller micro-batches.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ledgerstone.spark.offsets import Offsets
 from ledgerstone.types import TopicPartition
 
-# Places of a range that are looked at, besides its start.
+# Samples of a range, besides its start.
 PROBES: Final = 8
 
 
@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
 
 def shares(samples: Mapping[TopicPartition, Sample], end: Offsets, max_bytes: int) -> Offsets:
-    """The bytes each partition may take: what it needs, if that is little; else as the others."""
+    """The bytes for each partition: what it needs, if that is little; else an equal share."""
     needs = {
         each: sample.density * (end[each] - sample.start_offset) for each, sample in samples.items()
     }
@@ -43,7 +43,7 @@ def shares(samples: Mapping[TopicPartition, Sample], end: Offsets, max_bytes: in
 
 
 def places(sample: Sample, end_offset: int, share_bytes: int) -> list[int]:
-    """Where else to look; nowhere if the first sample says it all."""
+    """Where else to sample; nowhere if the first sample suffices."""
     reach = min(end_offset, sample.start_offset + int(share_bytes / sample.density) + 1)
     if reach <= sample.next_offset:
         return []
@@ -53,7 +53,7 @@ def places(sample: Sample, end_offset: int, share_bytes: int) -> list[int]:
 
 
 def cut(samples: list[Sample], end_offset: int, share_bytes: int) -> int:
-    """The end such that about `share_bytes` lie before it; at least one offset is taken.
+    """The end offset for about `share_bytes`; at least one offset past the start.
 
     `samples` are in order, the first at the start of the range."""
     left = float(share_bytes)
@@ -67,7 +67,7 @@ def cut(samples: list[Sample], end_offset: int, share_bytes: int) -> int:
 
 
 def _stretches(samples: list[Sample], end_offset: int) -> Iterator[tuple[int, int, float]]:
-    """The range in pieces, each with its bytes for an offset."""
+    """The range in pieces, each with its bytes per offset."""
     following = [*samples[1:], None]
     for sample, after in zip(samples, following, strict=True):
         inside = min(sample.next_offset, end_offset)

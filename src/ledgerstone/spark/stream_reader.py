@@ -1,8 +1,8 @@
-"""Micro-batches: how far each goes, its tasks, and what is told about it. Shell.
+"""Micro-batches: where each ends, its tasks, and the group's commits. Shell.
 
-One of these lives on the driver for as long as a query does, and has a connection; a pickled copy
-goes to every task, which has none. Spark calls `latestOffset(start)` after the batch that ends at
-`start` was committed, so that is when a group is told. Names in camelCase are dictated by Spark.
+The reader lives on the driver as long as its query and has a connection; every task gets a pickled
+copy without one. Spark calls `latestOffset(start)` after the batch that ends at `start` was
+committed, so that is when the group's offsets are committed. Spark dictates the camelCase names.
 """
 
 import logging
@@ -67,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- where a batch begins and ends ---------------------------------------------------------
 
     def initialOffset(self) -> OffsetJson:  # noqa: N802
-        """Only of a new query; one that comes back has its offsets in the checkpoint."""
+        """For new queries only; a restarted one has its offsets in the checkpoint."""
         client = self._connected()
         self._watch.query_is_new()
         known = partitions_of(client, self.topics)
@@ -84,7 +84,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._publish(client, done)
         begin = self._with_new_partitions(client, done, available)
         end = self._admitted(client, begin, self._without_lost(done, available), limit)
-        # Spark compares text: what another connector wrote, without ids, is not news by itself.
+        # Spark compares text: offsets from another connector, without ids, are not new data.
         return start if end == done else to_json(end, self._topic_ids)
 
     def _latest_offsets(self) -> dict[TopicPartition, int]:
@@ -97,15 +97,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _of_same_topics(
         self, start: dict[str, Any], topic_ids: TopicIds
     ) -> dict[TopicPartition, int]:
-        """Where the query is, without topics that were created again: of those it has read nothing,
-        and its offsets would be those of other records."""
+        """The query's position, without topics that were created again: it has read nothing of
+        these, and its offsets would mean other records."""
         done = from_json(start, "the offset in the checkpoint")
         before = topic_ids_in(start)
         others = recreated(before, topic_ids)
         for topic in others:
             self._lose(
                 said_recreated(topic, before[topic], topic_ids[topic]),
-                "start with another checkpointLocation to begin anew, or set failOnDataLoss=false "
+                "start with another checkpointLocation to start over, or set failOnDataLoss=false "
                 "to go on with the new topic from its start",
                 TopicRecreated,
             )
@@ -114,7 +114,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _with_new_partitions(
         self, client: Client, done: Offsets, available: Offsets
     ) -> dict[TopicPartition, int]:
-        """Where each partition is; one that is new begins at the start of its log."""
+        """The position in each partition; a new one begins at its log start."""
         new = [each for each in available if each not in done]
         starts = offsets_at(client, new, EARLIEST, self.options.rows.isolation)
         for each, offset in sorted(starts.items()):
@@ -190,7 +190,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangeTask(each, ids.get(each.partition.topic)) for each in ranges]
 
     def _gone_since_planned(self, planned: TopicIds) -> list[str]:
-        """Topics whose records a batch of the checkpoint asks for and nobody has any more."""
+        """Topics that a batch of the checkpoint needs but that no longer exist."""
         if self.options.rows.fail_on_data_loss:
             return []  # The task that reads it refuses; there is nothing to ask for before.
         client = self._connected()
@@ -201,7 +201,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return gone
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # What makes rows is loaded by tasks alone: each query starts a planner of its own.
+        # Only tasks load what makes rows: each query starts its own planner process.
         from ledgerstone.spark.filters import Pruning
         from ledgerstone.spark.tasks import read_range
 
@@ -242,7 +242,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class RefusedStream(DataSourceStreamReader):
-    """A stream whose options say what cannot be; whatever is asked first is told why."""
+    """A stream with invalid options; its first call raises the reason."""
 
     def __init__(self, error: LedgerstoneError) -> None:
         self._error = error

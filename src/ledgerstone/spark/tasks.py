@@ -35,7 +35,7 @@ def read_range(
     try:
         yield from rows_of(read_from, task.wanted, rows, pruning, shape)
     except BaseException:
-        client.close()  # Whatever is wrong, the next task is not to inherit it.
+        client.close()  # The next task must not inherit a broken connection.
         raise
     settle()
 

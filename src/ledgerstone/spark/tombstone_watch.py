@@ -1,7 +1,7 @@
-"""Asks now and then whether a query has missed deletes, and does what the user chose. Shell.
+"""Checks periodically whether a query has missed deletes, and does what the user chose. Shell.
 
-A new query has no state that a missed delete could leave wrong; it is watched from its start on. A
-query that comes back is judged by where it is, before it reads on.
+A new query has no state that a missed delete could leave wrong; it is watched from its start. A
+restarted query is checked by its position before it reads on.
 """
 
 import logging
@@ -82,5 +82,5 @@ class TombstoneWatch:
         raise MissedTombstones(
             f"deletes may have been missed: {text}. Compare what was made of this topic with its "
             "keys (ledgerstone pipeline reconcile), then start with onMissedTombstones=reconcile; "
-            "onMissedTombstones=ignore goes on as if nothing had happened"
+            "onMissedTombstones=ignore does not check"
         )

@@ -1,8 +1,8 @@
-"""Has a reader missed deletes? A tombstone removed before it was read leaves a ghost. Shell.
+"""Finds out whether a reader has missed deletes. Shell.
 
 Ledgerstone remembers, for each partition, the offset below which it has removed tombstones; a
-reader that is still below it may have missed one. Of other brokers only this is known: a tombstone
-stays for `delete.retention.ms`, so a reader that was away for longer may have missed some.
+reader below it may have missed one. For other brokers we only know that a tombstone stays for
+`delete.retention.ms`, so a reader that was away for longer may have missed some.
 """
 
 import json
@@ -39,7 +39,7 @@ class Missed(NamedTuple):
 
 
 def removed_below(client: Client, topic: str) -> dict[TopicPartition, int] | None:
-    """For each partition the offset below which tombstones were removed; None if nobody says."""
+    """The offset below which tombstones were removed, by partition; None if unknown."""
     found: dict[TopicPartition, int] = {}
     answered = False
     for host, port in http_addresses(client):
@@ -52,7 +52,7 @@ def removed_below(client: Client, topic: str) -> dict[TopicPartition, int] | Non
 
 
 def missed_by_offset(positions: Offsets, removed: Offsets, seen_before: Offsets) -> list[Missed]:
-    """Who is below what was removed since `seen_before`."""
+    """Partitions read to below the tombstones that were removed since `seen_before`."""
     return [
         Missed(each, position, f"tombstones were removed below offset {removed[each]}")
         for each, position in sorted(positions.items())
@@ -63,7 +63,7 @@ def missed_by_offset(positions: Offsets, removed: Offsets, seen_before: Offsets)
 def missed_by_time(
     positions: Offsets, last_read_ms: Mapping[TopicPartition, int], retention_ms: int, now_ms: int
 ) -> list[Missed]:
-    """Who was away for longer than a tombstone stays."""
+    """Partitions that were not read for longer than a tombstone stays."""
     return [
         Missed(
             each,
@@ -77,7 +77,7 @@ def missed_by_time(
 
 
 def tombstone_retention_ms(client: Client, topic: str) -> int | None:
-    """None where nothing is compacted: tombstones mean nothing there."""
+    """None if the topic is not compacted: tombstones mean nothing there."""
     entries = describe_configs(client, Resource(ResourceType.TOPIC, topic))
     values = {entry.name: entry.value or "" for entry in entries}
     if "compact" not in values.get("cleanup.policy", ""):

@@ -1,4 +1,4 @@
-"""Windows of raw batches as rows: what may be seen, what is latest, what a filter leaves. Pure.
+"""Turns windows of raw batches into rows: visible, latest, and filtered ones. Pure.
 
 A window is a buffer of whole batches with the aborted transactions that touch it, whether it came
 over the wire or from a file.
@@ -39,7 +39,7 @@ ReadFrom = Callable[[int], Iterator[Window]]
 
 
 class CompactedMeanwhile(CorruptRecord):
-    """The log was cleaned between the two passes of a fold; the task is worth a retry."""
+    """The log was cleaned between the two passes of a fold; a retry can succeed."""
 
 
 def record_batches(
@@ -62,7 +62,7 @@ def record_batches(
 
 
 def visible(window: Window, wanted: OffsetRange, rows: RowOptions) -> Iterator[Columns]:
-    """The records of a window that lie in the range and that an application may see."""
+    """The visible records of a window that lie in the range."""
     found = scan(window.data)
     hidden = hidden_batches(window.data, found, _aborted(window, rows))
     # A batch may hold records below the start of the log, which are deleted: where fetching had to

@@ -1,7 +1,7 @@
-"""What a Python worker of Spark does once. Shell.
+"""One-time work of a Spark Python worker. Shell.
 
-Workers are reused, and Spark's daemon runs a full garbage collection after each task over all that
-was ever imported: 40 ms of every task. Frozen objects are left out of it.
+Workers are reused, and Spark's daemon runs a full garbage collection after each task over
+everything that was ever imported: 40 ms of every task. The collection skips frozen objects.
 """
 
 import gc
@@ -14,17 +14,17 @@ from ledgerstone.spark.read_options import Connection
 
 @cache
 def settle() -> None:
-    """Does something only once per process; call it when everything is imported and was used."""
+    """Acts only once per process; call it after everything was imported and used."""
     gc.collect()
     gc.freeze()
 
 
 @lru_cache(maxsize=1)
 def kept_client(connection: Connection) -> Client:
-    """The client of all tasks of this process, which come one after the other.
+    """The client of all tasks of this process, which run one after the other.
 
-    To connect and to ask who leads takes longer than to read a small range. A client that was
-    closed connects again when it is used."""
+    Connecting and looking up leaders takes longer than reading a small range. A closed client
+    connects again when it is used."""
     return connect(connection)
 
 

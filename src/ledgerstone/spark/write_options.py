@@ -1,6 +1,6 @@
-"""What a write is asked for, from its options and the columns of its rows. Pure; picklable.
+"""The options of a write, parsed, and the columns of its rows. Pure; picklable.
 
-The columns are those of Spark's Kafka connector, and `timestamp`, which it has no way to keep.
+The columns are those of Spark's Kafka connector, and `timestamp`, which that cannot write.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteColumns:
-    """Where in a row each column is; None where there is none."""
+    """The index of each column in a row; None if the row does not have it."""
 
     value: int
     key: int | None

@@ -142,7 +142,7 @@ def test_key_of_any_type_is_updated_deleted_and_purged(
     [
         (DecimalType(4, 2), "100", "too large for decimal(4,2)"),
         (DecimalType(4, 2), "1e2", "too large"),
-        (DecimalType(4, 2), "1.234", "more than 2 digits behind the point"),
+        (DecimalType(4, 2), "1.234", "more than 2 digits after the point"),
         (DecimalType(38, 18), 0.1234567890123456, "may have lost digits"),
         (DecimalType(4, 2), "NaN", "is not a number"),
         (DecimalType(4, 2), "Infinity", "is not a number"),
@@ -150,7 +150,7 @@ def test_key_of_any_type_is_updated_deleted_and_purged(
         (DecimalType(4, 2), "one", "'one' is not a number"),
         (DecimalType(4, 2), "9" * 200, "too long"),
         (DecimalType(4, 2), "1e999999999", "too large"),
-        (DecimalType(4, 2), "1e-999999999", "digits behind the point"),
+        (DecimalType(4, 2), "1e-999999999", "digits after the point"),
         (ColumnType.TIME, "25:00", "hour must be in 0..23"),
         (ColumnType.TIME, "10:00+02:00", "no time zone"),
         (ColumnType.TIME, 5, "5 is not text"),

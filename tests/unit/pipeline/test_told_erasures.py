@@ -71,5 +71,5 @@ def test_more_erasures_than_a_broker_tells_may_be_anywhere_behind_the_snapshot(
     ],
 )
 def test_answer_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
-    with pytest.raises(PipelineError, match="erasures of t that are none"):
+    with pytest.raises(PipelineError, match="invalid erasures of t"):
         told_by(monkeypatch, answer)

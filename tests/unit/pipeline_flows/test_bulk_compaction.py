@@ -205,7 +205,7 @@ def test_nothing_is_cleaned_that_was_not_named(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "__cluster_metadata-0").mkdir()
 
-    with pytest.raises(PipelineError, match="name topics"):
+    with pytest.raises(PipelineError, match="name compacted topics"):
         _partitions(BulkCompaction(paths=[str(tmp_path)]))
     with pytest.raises(PipelineError, match="never compacted"):
         _partitions(BulkCompaction(paths=[str(tmp_path)], topics=["__cluster_metadata"]))

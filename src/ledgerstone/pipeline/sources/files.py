@@ -1,8 +1,8 @@
 """A directory of files as a source. Shell.
 
-`whole`: a file is a record, its path the key; a file that is gone is a tombstone. `lines`: each
-line is a record without a key, and says in a header where the next one begins, so that a run goes
-on exactly behind the last line that is in the topic, whatever happened to the run before.
+`whole`: a file is a record, its path the key; a deleted file becomes a tombstone. `lines`: each
+line is a record without a key; its header says where the next one begins, so that a run continues
+exactly after the last line in the topic, whatever happened to the previous run.
 """
 
 import os
@@ -33,7 +33,7 @@ def file_changes(
 
 
 def found_files(root: Path, pattern: str) -> list[tuple[bytes, Path]]:
-    """Sorted by name. Names are bytes, as the system has them; links are not followed."""
+    """Sorted by name. Names are bytes, as on disk; links are not followed."""
     found = []
     for parent, directories, names in os.walk(root):
         directories.sort()
@@ -82,7 +82,7 @@ def _new_lines(feed: TopicFeed, root: Path, pattern: str) -> Iterator[Change]:
 
 
 def _lines_from(path: Path, start: int) -> Iterator[tuple[bytes, int]]:
-    """Whole lines and where each ends; what has no end yet is left for another run."""
+    """Whole lines and where each ends; an unfinished line is left for a later run."""
     with path.open("rb", buffering=_BLOCK_BYTES) as file:
         file.seek(start)
         position = start

@@ -1,7 +1,7 @@
 """Messages of PostgreSQL's plug-in `pgoutput`, protocol version 1: which keys changed. Pure.
 
-Of each row only the key columns are taken, as text; what the row holds now is asked of the table
-itself, so that large values the log leaves out are no special case. Contract: the chapter "Logical
+Only the key columns of a row are read, as text. The row itself is read from the table, so that
+large values, which the WAL leaves out, are not a special case. Contract: the chapter "Logical
 Replication Message Formats" of PostgreSQL's documentation.
 """
 
@@ -19,7 +19,7 @@ TextKey = tuple[str, ...]
 
 
 class _Reader:
-    """Every length is bounded by the bytes left before it is believed."""
+    """Every length is checked against the bytes left before it is used."""
 
     __slots__ = ("_data", "_position")
 
@@ -60,7 +60,7 @@ class _Relation:
 
 @dataclass(slots=True)
 class ChangedKeys:
-    """Reads message after message; `keys` are those of `table`, in the order they changed."""
+    """Reads message after message; `keys` are the changed keys of `table`, in order."""
 
     table: str  # with or without its schema
     key_columns: Sequence[str]

@@ -1,8 +1,8 @@
 """Logical decoding of PostgreSQL: which rows changed since the last run. Shell.
 
-The slot is read without moving it, what changed is written to the topic, and only then is the slot
-moved: a run that dies in between is repeated. The slot and the publication are made by the first
-run and dropped by `drop`; a slot that nobody reads keeps the server from recycling its log.
+A run reads the slot without advancing it, writes the changes to the topic, and only then advances
+the slot: a run that dies in between is repeated. The first run creates the slot and the
+publication, and `drop` drops them; an unused slot keeps the server from recycling its WAL.
 """
 
 from typing import Any, Final, NamedTuple
@@ -33,7 +33,7 @@ class Slot:
         return psycopg.connect(self._conninfo, autocommit=True)
 
     def make(self) -> bool:
-        """Whether it is new: then everything has to be compared once."""
+        """Whether the slot is new: then everything has to be compared once."""
         with self._connect() as db:
             level = db.execute("SHOW wal_level").fetchone()
             if level != ("logical",):
@@ -53,7 +53,7 @@ class Slot:
             return True
 
     def peek(self) -> Peeked:
-        """What changed, up to some number of messages; always whole transactions."""
+        """The changes, up to some number of messages; always whole transactions."""
         changed = ChangedKeys(self._shape.table, self._shape.key_columns)
         last = None
         with self._connect() as db:

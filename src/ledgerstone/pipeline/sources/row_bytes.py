@@ -1,8 +1,8 @@
 """Rows of a database as keys and values of records. Pure.
 
-The same row is always the same bytes: a change is found by comparing them. Keys of one column may
-be plain text; everything else is JSON with sorted names. What JSON has no word for is text: bytes
-in base64, numbers with a fixed point in full, times in ISO 8601.
+The same row always gives the same bytes: comparing them finds changes. Keys of one column may be
+plain text; everything else is JSON with sorted names. Types that JSON lacks become text: bytes in
+base64, decimals with all digits, times in ISO 8601.
 """
 
 import base64
@@ -24,7 +24,7 @@ class KeyFormat(Enum):
 
 
 def key_bytes(names: Sequence[str], values: Sequence[object], key_format: KeyFormat) -> bytes:
-    """A key column that is null has no place: such a row cannot be found again."""
+    """A key column must not be null: such a row could not be found again."""
     for name, value in zip(names, values, strict=True):
         if value is None:
             raise ValueError(f"key column {name!r} is null")

@@ -1,6 +1,6 @@
 """One run of a source: read back, compare, write. Shell.
 
-A run may be killed at any moment and started again; two at a time are kept apart by a lock.
+A run may be killed at any moment and started again; a lock prevents two at a time.
 """
 
 import fcntl
@@ -117,7 +117,7 @@ def _locked(work: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PipelineError(f"{work}: another run is at work") from None
+            raise PipelineError(f"{work}: another run is in progress") from None
         yield
     finally:
         os.close(lock)

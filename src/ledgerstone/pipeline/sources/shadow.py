@@ -1,9 +1,9 @@
-"""What the topic holds, as far as a source has seen: a SQLite file beside the source. Shell.
+"""The content of the topic, as far as a source has seen it: a SQLite file. Shell.
 
-It is derived from the topic alone, so that losing it costs a read of the topic and a crash costs
-nothing: what was written and not noted down is read back before the next comparison. Keys have to
-be here, or no tombstone could be written; values are digests only. Deleted keys are overwritten
-with zeros (`secure_delete`), since the file is a copy of personal data like any other.
+It is derived from the topic alone. Losing it costs one read of the topic, and a crash costs
+nothing: records that were written but not noted are read back before the next comparison. It
+contains keys, which tombstones need, and digests of values. Deleted keys are overwritten with zeros
+(`secure_delete`), since the file is a copy of personal data like any other.
 """
 
 import sqlite3

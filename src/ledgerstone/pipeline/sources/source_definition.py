@@ -1,4 +1,4 @@
-"""What a source is, as values, and from a mapping. Pure; every refusal names the key.
+"""A source's definition as values, and from a mapping. Pure; every error names its key.
 
 name: users
 bootstrap: 127.0.0.1:9092
@@ -78,14 +78,14 @@ def _is_table(top: Mapping[str, Any]) -> bool:
 def _shape(origin: Mapping[str, Any]) -> TableShape:
     keys = _names(origin, "key")
     if not keys:
-        raise DefinitionError("from.key", origin.get("key"), "at least one column is expected")
+        raise DefinitionError("from.key", origin.get("key"), "expected at least one column")
     default = KeyFormat.STRING if len(keys) == 1 else KeyFormat.JSON
     key_format = _one_of(origin, "key_format", "from.key_format", KeyFormat, default)
     if key_format is KeyFormat.STRING and len(keys) > 1:
         raise DefinitionError("from.key_format", "string", "several columns make a key of JSON")
     max_deletes = origin.get("max_deletes")
     if max_deletes is not None and (type(max_deletes) is not int or max_deletes < 0):
-        raise DefinitionError("from.max_deletes", max_deletes, "a whole number is expected")
+        raise DefinitionError("from.max_deletes", max_deletes, "expected a whole number")
     version = None if origin.get("version") is None else _text(origin, "version", "from.version")
     columns = _names(origin, "columns")
     return TableShape(
@@ -102,13 +102,15 @@ def _mapping(content: object, key: str, known: tuple[str, ...]) -> dict[str, Any
     if content is None and key:
         raise DefinitionError(key, content, "is missing")
     if not isinstance(content, Mapping):
-        raise DefinitionError(key or "definition", content, "a mapping is expected")
+        raise DefinitionError(key or "definition", content, "expected a mapping")
     for name in content:
         if name not in known:
             place = f"{key}.{name}" if key else str(name)
             near = get_close_matches(str(name), known, n=1)
-            meant = f"; {near[0]} may be meant" if near else ""
-            raise DefinitionError(place, content[name], f"not of {', '.join(known)}{meant}")
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise DefinitionError(
+                place, content[name], f"unknown key; known keys are {', '.join(known)}{meant}"
+            )
     return dict(content)
 
 
@@ -117,7 +119,7 @@ def _text(content: Mapping[str, Any], name: str, key: str) -> str:
     if value is None:
         raise DefinitionError(key, value, "is missing")
     if not isinstance(value, str) or not value:
-        raise DefinitionError(key, value, "text is expected")
+        raise DefinitionError(key, value, "expected text")
     return value
 
 
@@ -126,7 +128,7 @@ def _names(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise DefinitionError(f"from.{name}", value, "names of columns are expected")
+        raise DefinitionError(f"from.{name}", value, "expected names of columns")
     return tuple(value)
 
 
@@ -140,4 +142,4 @@ def _one_of(
         return kind(value)
     except ValueError:
         known = ", ".join(str(each.value) for each in kind)
-        raise DefinitionError(key, value, f"one of {known} is expected") from None
+        raise DefinitionError(key, value, f"expected one of {known}") from None

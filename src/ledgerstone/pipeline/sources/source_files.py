@@ -1,4 +1,4 @@
-"""Definitions of sources from YAML files. Shell; paths are meant from where the file lies."""
+"""Definitions of sources from YAML files. Shell; paths are relative to the file's directory."""
 
 import os
 import re

@@ -1,8 +1,8 @@
-"""A database table against what its topic holds: changes to write, tombstones included. Shell.
+"""Compares a database table with its topic: changes to write, tombstones included. Shell.
 
-With a version column every key and version is read, and a row only where the version is another
-one; without, every row is read and compared by its bytes. Either way the comparison is of one
-snapshot of the table, so a row that was committed late, or whose version went back, is not missed.
+With a version column, every key and version is read, and only rows whose version changed. Without
+one, every row is read and compared by its bytes. Either way the comparison sees one snapshot of the
+table, so a row that was committed late, or whose version went back, is not missed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,8 +44,8 @@ def changes(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> Itera
     if shape.max_deletes is not None and len(gone) > shape.max_deletes:
         raise PipelineError(
             f"table {shape.table}: {len(gone)} rows are gone since the last run, more than "
-            f"max_deletes={shape.max_deletes}; nothing of that was written. Raise it if they are "
-            "meant to go"
+            f"max_deletes={shape.max_deletes}; no tombstone was written. Raise it if these "
+            "deletes are intended"
         )
     for key in gone:
         yield Change(key, None)

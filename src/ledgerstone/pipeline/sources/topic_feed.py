@@ -1,8 +1,8 @@
-"""Between a source and its topic: reads back what it holds, writes changes to it. Shell.
+"""Connects a source and its topic: reads the topic back, writes changes to it. Shell.
 
-`catch_up` goes first in every run: what an earlier run wrote but could not note down, because it
-was killed or the answer was lost, is read back and not written again. `publish` writes with an
-idempotent producer and notes down only what was acknowledged.
+`catch_up` comes first in every run: it reads back what an earlier run wrote but could not note,
+because it was killed or the response was lost, so that it is not written again. `publish` writes
+with an idempotent producer and notes only acknowledged records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ _POSITION_MARK: Final = "position:"
 
 
 class Change(NamedTuple):
-    """A record to be. `position` is where in its input the source is after it."""
+    """A record to write. `position` is the source's place in its input after it."""
 
     key: bytes | None
     value: bytes | None
@@ -74,7 +74,7 @@ class TopicFeed:
         return count
 
     def _is_stale(self, topic_id: str, now_ms: int) -> bool:
-        """Whether tombstones may have been removed since, or the topic is another one."""
+        """Whether tombstones may have been removed since, or the topic was created again."""
         known, caught_up = self.shadow.mark("topic_id"), self.shadow.mark("caught_up_ms")
         if known is None or caught_up is None:
             return False
@@ -145,7 +145,7 @@ class TopicFeed:
             self.shadow.put(change.key, digest(change.value), change.version)
 
     def _advance(self, outcomes: Sequence[Placed | KafkaError]) -> None:
-        """Past our own records, unless somebody else's lie between them."""
+        """Past our own records, unless another producer's are among them."""
         positions = self.shadow.positions()
         for partition, offsets in _offsets_by_partition(outcomes):
             start = positions.get(partition, 0)

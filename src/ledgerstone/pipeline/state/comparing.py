@@ -1,9 +1,9 @@
-"""A topic's latest records against a table's rows, key by key. Pure.
+"""Compares a topic's latest records with a table's rows, key by key. Pure.
 
-Only what the table must have by now is compared: a key whose latest record lies at or behind the
-table's position is *pending*, whatever the table says about it. What each comparison can prove is
-in docs/pipeline.md. Keys are compared with themselves alone, so both sides may be cut by key and
-compared part by part; `total` adds the parts up.
+Only what the table should have applied is compared: a key whose latest record is at or after the
+table's position is *pending*, whatever the table holds. docs/pipeline.md says what each comparison
+can prove. Keys are independent, so both sides can be split by key and compared part by part;
+`total` adds the parts up.
 """
 
 from collections.abc import Iterable
@@ -83,8 +83,8 @@ def compare(
 ) -> tuple[Comparison, pa.Table]:
     """`latest` are changes, the newest of each key of the topic, `rows` all of the table.
 
-    Beside what was found: changes that would make the table what it has to be. `now_ms` is when a
-    delete happened whose tombstone nobody has any more."""
+    Also returns the changes that would correct the table. `now_ms` is the time of deletes whose
+    tombstone is gone."""
     good, bad = split_bad(latest)
     good = one_per_key(good, layout.key_names)
     is_due = _is_below(good, positions)

@@ -1,7 +1,7 @@
-"""The erasures of a topic, as its brokers tell them: where each put its tombstones. Shell.
+"""The erasures of a topic, as its brokers report them: where each put its tombstones. Shell.
 
-A restore needs them beside the log: a tombstone may be gone from the log, and the key there again.
-Brokers that are not Ledgerstone know no erasures.
+A restore needs them in addition to the log: a tombstone may be gone, and the key written again.
+Brokers other than Ledgerstone have no erasures.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ from ledgerstone.spark.tombstones import get_json, http_addresses
 # Erasures that are more than a broker tells: in any partition, and taken out of nothing.
 UNTOLD: Final = ""
 ANY_PARTITION: Final = -1
-# More erasures than a broker keeps: whoever goes on after that never ends.
+# More erasures than a broker keeps: reading on would never end.
 _MOST_PAGES: Final = 10_000
 
 
@@ -33,7 +33,7 @@ def erasures_of(client: Client, topic: str) -> list[ErasureTombstone]:
 
 
 def _all_pages(host: str, port: int, topic: str) -> Mapping[str, Any]:
-    """What a broker tells in pages, as one answer. An older broker tells the first alone."""
+    """All pages of a broker's answer as one. An older broker has only one page."""
     first = path = f"/api/v1/erasures?topic={quote(topic, safe='')}"
     pages: list[Mapping[str, Any]] = []
     while len(pages) < _MOST_PAGES:
@@ -74,5 +74,5 @@ def _tombstones(answer: Mapping[str, Any], topic: str) -> list[ErasureTombstone]
         if int(answer.get("total", 0)) > len(told):
             found.append(ErasureTombstone(UNTOLD, ANY_PARTITION, 0))
     except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise PipelineError(f"a broker told erasures of {topic} that are none: {error}") from error
+        raise PipelineError(f"a broker reported invalid erasures of {topic}: {error}") from error
     return found

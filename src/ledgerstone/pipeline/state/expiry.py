@@ -1,8 +1,8 @@
-"""Whether a key that a topic does not have may simply have expired there. Shell.
+"""Checks whether a key that is missing in a topic may simply have expired there. Shell.
 
 `cleanup.policy=compact` never drops the latest value of a key, so a row without a record means a
-delete that was missed. A topic that also deletes by time or size drops values too, and nothing
-tells the two apart: whoever would delete rows for it stops here.
+missed delete. A topic that also deletes by time or size drops values too, and the two cannot be
+told apart: commands that would delete such rows stop here.
 """
 
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
@@ -18,5 +18,5 @@ def check_nothing_expires(source: Source) -> None:
     if [each.strip() for each in policy.split(",")] != ["compact"]:
         raise PipelineError(
             f"topic {source.topic} has cleanup.policy={policy}: rows that it no longer holds may "
-            "have expired there, so none is deleted. Begin with an empty table to follow it"
+            "have expired there, so none is deleted. Start with an empty table to follow it"
         )

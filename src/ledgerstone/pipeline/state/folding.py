@@ -1,7 +1,7 @@
 """Rows of a snapshot: older ones, and what came after them. Pure.
 
-A row is the latest record of a key: key, value, offset, timestamp. One without a value is a
-tombstone, which is how a deleted key is told from one that was never there.
+A row is the latest record of a key: key, value, offset, timestamp. A row without a value is a
+tombstone, which tells a deleted key from one that never existed.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def folded(older: pa.Table, newer: pa.Table) -> pa.Table:
 
 
 def without_older_than(rows: pa.Table, log_start_offset: int) -> pa.Table:
-    """The log does not begin there any more, and a reader would not see them."""
+    """The log no longer begins there, and a consumer would not see them."""
     return rows.filter(pc.greater_equal(rows.column("offset"), log_start_offset))
 
 

@@ -149,7 +149,7 @@ def read_latest(
     if left:
         raise PipelineError(
             f"{job.topic}-{job.partition} was compacted while it was read: the records of {left} "
-            "keys are not there any more; try again"
+            "keys are gone; try again"
         )
     return found, fold
 
@@ -200,9 +200,9 @@ def _told_erasures(client: Client, job: PartitionJob) -> list[ToldErasure]:
 def _without_forgotten(
     client: Client, job: PartitionJob, rows: pa.Table, told: list[ToldErasure]
 ) -> tuple[pa.Table, int]:
-    """Without keys the log knows nothing of any more: who can say that they were not erased?
+    """Without keys of which the log has no trace: they may have been erased.
 
-    The same holds for a key that was written anew behind an erasure whose tombstone is gone."""
+    The same holds for a key that was written again after an erasure whose tombstone is gone."""
     known, _ = read_latest(client, job, job.log_start_offset, job.log_end_offset)
     place = pc.index_in(rows.column("key"), value_set=known.column("key").combine_chunks())
     is_left = place.is_valid()

@@ -1,4 +1,4 @@
-"""A snapshot into an empty table, so that a run goes on from where the snapshot ends. Shell."""
+"""Loads a snapshot into an empty table, so that a run continues where it ends. Shell."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def load_into(
     target.prepare()
     if target.positions():
         raise PipelineError(
-            f"the table of {pipeline.name} has followed its topic already; name an empty one"
+            f"the table of {pipeline.name} already follows its topic; name an empty one"
         )
     if manifest.topic_id != uuid_to_text(ZERO_UUID):
         target.follow(Followed(manifest.topic, manifest.topic_id))

@@ -1,4 +1,4 @@
-"""One snapshot on its way: its jobs, its manifest, and the rename that makes it one. Shell."""
+"""Makes one snapshot: its jobs, its manifest, and the rename that completes it. Shell."""
 
 import os
 import shutil
@@ -186,7 +186,7 @@ class SnapshotMaking:
         known = snapshots_in(self._directory)
         number = int(known[-1].name.rpartition("-")[2]) + 1 if known else 1
         path = self._directory / _NAME.format(number)
-        # Crash here: what is there has no number, and the next one begins anew.
+        # Crash here: the directory has no number, and the next snapshot starts over.
         self._at.rename(path)
         sync_directory(self._directory)
         return path

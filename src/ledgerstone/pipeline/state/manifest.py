@@ -1,6 +1,6 @@
-"""What a Parquet snapshot says about itself. Pure; fields in docs/pipeline.md.
+"""The manifest of a Parquet snapshot. Pure; fields in docs/pipeline.md.
 
-It comes from a file, so nothing in it is believed before its type is right.
+It comes from a file, so every field's type is checked before it is used.
 """
 
 import json

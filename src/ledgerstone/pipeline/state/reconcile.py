@@ -1,7 +1,7 @@
-"""`reconcile`: rows whose delete was missed go, and nothing else is touched. Shell.
+"""`reconcile`: deletes rows whose tombstone was missed, and nothing else. Shell.
 
-A tombstone that was removed from the log before the table had read it leaves a row that the topic
-does not have any more. The topic's keys tell which: a key that is live there is read on anyway.
+A tombstone that was removed before the table had read it leaves a row that the topic no longer has.
+The topic's keys tell which: keys that are live there will be read anyway.
 """
 
 from pyspark.sql import SparkSession

@@ -1,8 +1,8 @@
 """`snapshot` and `restore`: a topic's state as Parquet files with a manifest. Shell.
 
-A directory holds snapshots by number. Each is made under another name and renamed when it is whole
-and synced, so what has a number is complete. A snapshot goes on from the one before it, and reads
-only what was written since.
+A directory holds snapshots by number. Each is written under another name and renamed once it is
+complete and synced, so a snapshot with a number is complete. A snapshot continues from the previous
+one and reads only newer records.
 """
 
 from pathlib import Path
@@ -32,7 +32,7 @@ __all__ = ["Made", "TopicSource", "load_manifest", "restore", "snapshot", "snaps
 def snapshot(
     source: TopicSource, directory: Path, *, run_jobs: RunJobs = run_here, again: bool = False
 ) -> Made:
-    """The state as it is now; `again` reads everything, whatever snapshots there are."""
+    """The current state; `again` reads everything, whatever snapshots exist."""
     known = snapshots_in(directory)
     with connect_to(source.bootstrap) as client:
         bounds = _bounds(client, source.topic)

@@ -1,7 +1,7 @@
-"""Both sides of a comparison, cut by key into files, so that a part fits into memory. Shell.
+"""Splits both sides of a comparison by key into files, so that a part fits into memory. Shell.
 
-The files are in a directory of the pipeline's work. They hold what the table and the topic hold, so
-they go when the comparison ends; those of a process that was killed go when the next begins.
+The files are in the pipeline's work directory. They contain data of the table and the topic, so
+they are removed when the comparison ends; those of a killed process when the next one begins.
 """
 
 import os
@@ -41,7 +41,7 @@ def _is_alive(pid: int) -> bool:
 
 
 class Spill:
-    """One side: rows go in as they come and out part by part."""
+    """One side: takes rows in any order and returns them part by part."""
 
     def __init__(self, directory: Path, layout: Layout, schema: pa.Schema) -> None:
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""A table held against its topic, part by part: what `verify` and `reconcile` share. Shell.
+"""Compares a table with its topic, part by part, for `verify` and `reconcile`. Shell.
 
-The driver holds, at a time, the latest records of as many partitions as Spark has cores, and then
-one of the parts both sides are cut into; the rest lies in the pipeline's work directory.
+The driver holds the latest records of as many partitions as Spark has cores, and then one part of
+each side; the rest is in the pipeline's work directory.
 """
 
 import shutil
@@ -70,7 +70,7 @@ class TableCheck:
         return total((found for found, _ in self._compared()), self._layout)
 
     def repairs(self) -> Iterator[pa.Table]:
-        """Changes that make the table what it has to be, some at a time."""
+        """Changes that correct the table, some at a time."""
         some: list[pa.Table] = []
         count = 0
         for _, repairs in self._compared():

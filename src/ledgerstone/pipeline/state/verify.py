@@ -1,6 +1,6 @@
-"""`verify`: is the table what the topic says? And `--repair`: make it so. Shell.
+"""`verify` checks that the table matches the topic; `--repair` corrects it. Shell.
 
-The topic is folded anew by Spark, decoded as a run would, and held against every row.
+Spark folds the topic again, decodes it as a run would, and compares it with every row.
 """
 
 from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""A compacted topic to aggregates that follow it, tombstones retracted. Shell.
+"""Aggregates that follow a compacted topic; tombstones retract. Shell.
 
 KTable.groupBy().aggregate() of Kafka Streams: each micro-batch is folded in the reader and cut to
 the needed columns by Spark; what is left of it updates `TotalsStore` on the driver, and the groups
@@ -75,7 +75,7 @@ def aggregate_table(
 
 
 def _measures(changes: DataFrame, grouped: GroupedTable) -> list[Measure]:
-    """By the types that Spark finds; refuses what cannot be added up."""
+    """By the types that Spark finds; refuses columns that cannot be added up."""
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
     return [
         measure_of(each.name, each.kind, each.column, types[f"m{at}"])
@@ -84,7 +84,7 @@ def _measures(changes: DataFrame, grouped: GroupedTable) -> list[Measure]:
 
 
 def definition_of(grouped: GroupedTable, changes: DataFrame) -> str:
-    """All that the state depends on, as text that a person can compare."""
+    """Everything that the state depends on, as readable text."""
     types = {field.name: field.dataType.simpleString() for field in changes.schema.fields}
     aggregates = [
         f"{each.name} = {each.kind.value}({each.column or '*'}) of {types[f'm{at}']}"

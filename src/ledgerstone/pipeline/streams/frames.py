@@ -53,13 +53,13 @@ def kstream(spark: SparkSession, topic: Topic, *, watermark: str | None = None) 
 def ktable(spark: SparkSession, topic: Topic) -> DataFrame:
     """The latest record of each key, deleted keys left out, as of now (KTable, read once).
 
-    A new DataFrame is as of its own now: whoever joins each micro-batch makes one for each."""
+    Each DataFrame shows the table when it was made: to join micro-batches, make one for each."""
     settings = {"fold": "latest", **topic.settings()}
     return _decoded(spark.read.format(_FORMAT).options(**settings).load(), topic)
 
 
 def ktable_changes(spark: SparkSession, topic: Topic) -> DataFrame:
-    """What happens to a table: of each key its latest record in a micro-batch, deletes included."""
+    """The changes of a table: the latest record of each key in a micro-batch, deletes included."""
     settings = {"startingOffsets": "earliest", "fold": "latest", **topic.settings()}
     return _decoded(spark.readStream.format(_FORMAT).options(**settings).load(), topic)
 

@@ -1,10 +1,10 @@
 """Joins in which a deleted row is gone. Shell.
 
-`join_stream_with_table`: each event meets the table as it is when its micro-batch runs (KStream
-with KTable). `join_tables`: the result is a table itself, and follows both sides (KTable with
-KTable, by key): for each key that changed on either side the result is made anew from both, so
-that a tombstone on one side becomes a tombstone of the result. Neither keeps a state of its own:
-there is nothing to restore, and nothing an erased key could stay in.
+`join_stream_with_table` joins each event with the table as it is when its micro-batch runs (KStream
+with KTable). `join_tables` makes a table that follows both sides (KTable with KTable, by key): for
+each key that changed on either side it recomputes the result from both, so that a tombstone on one
+side becomes a tombstone of the result. Neither keeps state: there is nothing to restore, and
+nothing that could keep an erased key.
 """
 
 from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ from ledgerstone.pipeline.errors import PipelineError
 
 # More digits than any sum of decimals of 38 can need.
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP)
-# As Spark's avg of a decimal: so many digits behind the point more.
+# As in Spark's avg of a decimal: this many more digits after the point.
 _AVG_DIGITS: Final = 4
 _HALF: Final = 32
 

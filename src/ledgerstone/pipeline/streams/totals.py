@@ -1,10 +1,10 @@
-"""Aggregates over a table that changes: what a key gave is taken back when it changes. Shell.
+"""Aggregates over a changing table: a key's old contribution is retracted when it changes. Shell.
 
-A SQLite file keeps, of each live key, its group and its measures, and nothing of a deleted one: the
-state of an aggregate is a copy like any other, and an erased key leaves it with its tombstone. One
-transaction holds the changes of a micro-batch, its number, and which groups have to be told; so a
-batch that is repeated changes nothing, and a group whose result was not written is written again.
-The file says what it was made of: a number means nothing without the expression it came from.
+A SQLite file holds the group and measures of each live key, and nothing of deleted ones: the state
+of an aggregate is a copy like any other, and an erased key leaves it with its tombstone. One
+transaction holds the changes of a micro-batch, its number, and the groups to publish; so a repeated
+batch changes nothing, and a group whose result was not written is written again. The file records
+its definition: a number means nothing without the expression it came from.
 """
 
 import json
@@ -98,7 +98,7 @@ class TotalsStore:
         was = "an older version of this program" if known is None else known[0]
         raise PipelineError(
             f"{path} holds the state of other aggregates: it was made of {was}, and now it is "
-            f"{definition}. Delete {path.parent}, which holds its checkpoint too, to begin anew"
+            f"{definition}. Delete {path.parent}, which holds its checkpoint too, to start over"
         )
 
     def _has_state(self) -> bool:

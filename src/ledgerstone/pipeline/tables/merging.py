@@ -1,6 +1,6 @@
 """Changes into rows, both in memory: what the targets that are made of files do. Pure.
 
-The databases say the same in SQL; the tests hold them against this.
+The databases do the same in SQL; the tests compare them with this.
 """
 
 from collections.abc import Mapping

@@ -26,7 +26,7 @@ def check_drivers(pipeline: Pipeline) -> None:
 
 
 def positions_of(pipeline: Pipeline) -> Positions:
-    """How far the table is, without making one where there is none."""
+    """The table's positions; does not create a table."""
     target = pipeline.target
     if target.type is TargetType.SQLITE and not Path(target.location).exists():
         return {}
@@ -35,7 +35,7 @@ def positions_of(pipeline: Pipeline) -> Positions:
 
 
 def open_target(pipeline: Pipeline, *, spark: object = None) -> TableTarget:
-    """With a Spark session, work that can be spread is spread over its executors."""
+    """With a Spark session, parallel work runs on its executors."""
     check_drivers(pipeline)
     target, layout, topic = pipeline.target, layout_of(pipeline), pipeline.source.topic
     match target.type:

@@ -69,7 +69,7 @@ class PostgresTable:
             )
 
     def _create_if_missing(self) -> None:
-        """Whoever drops the table begins anew, and need not know what else is kept of it."""
+        """A dropped table starts over, whatever else is left of it."""
         is_there = self._db.execute("SELECT to_regclass(%s) IS NOT NULL", (self._table,)).fetchone()
         if is_there == (True,):
             return

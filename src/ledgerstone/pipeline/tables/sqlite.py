@@ -44,7 +44,7 @@ class SqliteTable:
         self._name = name
         self._table = f"main.{sql.quoted(name)}"
         try:
-            # Spark calls back in a thread of its own; the runner sees to it that there is one.
+            # Spark calls back in its own thread; the runner ensures that there is only one.
             self._db = sqlite3.connect(
                 path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
@@ -75,7 +75,7 @@ class SqliteTable:
             )
 
     def _create(self, types: Mapping[str, str]) -> None:
-        """Whoever drops the table begins anew, and need not know what else is kept of it."""
+        """A dropped table starts over, whatever else is left of it."""
         with self._transaction():
             for each in (sql.POSITIONS_TABLE, sql.TOPICS_TABLE):
                 self._db.execute(f"DELETE FROM main.{each} WHERE table_name = ?", (self._name,))
@@ -215,7 +215,7 @@ class SqliteTable:
 
 def to_sqlite(column: pa.ChunkedArray) -> list[Any]:
     """Timestamps and dates as ISO 8601, which SQLite's own functions understand; decimals as text
-    with all digits behind the point, for a number of SQLite would lose some."""
+    with all digits after the point, because a SQLite number would lose some."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         text = pc.strftime(column, format="%Y-%m-%dT%H:%M:%S")

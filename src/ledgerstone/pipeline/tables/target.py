@@ -51,10 +51,10 @@ class TableTarget(Protocol):
         nothing was prepared yet."""
 
     def followed(self) -> Followed | None:
-        """As `follow` noted it; None if it never was."""
+        """As recorded by `follow`; None if it was not."""
 
     def follow(self, followed: Followed) -> None:
-        """Notes the topic, for good, before anything of it is applied."""
+        """Records the topic, for good, before anything of it is applied."""
 
     def unfit(self, changes: pa.Table) -> dict[int, str]:
         """Rows of the changes that this target cannot hold, with the reason."""
@@ -65,7 +65,7 @@ class TableTarget(Protocol):
         `positions` are the new ones; all of it happens, or nothing."""
 
     def repair(self, changes: pa.Table) -> Applied:
-        """Changes that win whatever the offset of the row; positions stay as they are."""
+        """Changes that win whatever the row's offset; positions do not change."""
 
     def rows(self) -> Iterator[pa.Table]:
         """Every row, with the columns of the layout, in pieces."""
