@@ -207,7 +207,7 @@ def test_receipt_of_another_key_or_salt_is_refused(key: bytes, salt: bytes) -> N
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 3}, "version '3'"),
+        ({"version": 4}, "version '4'"),
         ({"version": True}, "version 'True'"),
         ({"replicas": []}, "no replica was scanned"),
         ({"replicas": [{**REPLICA, "records": 1}]}, "not clean"),

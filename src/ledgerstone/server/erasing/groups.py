@@ -1,0 +1,124 @@
+"""What the committed offsets of groups say about erasures: who is known to read a topic. Grade D.
+
+A look at a topic is made once and serves all its erasures. Names are shown without the key of the
+erasure, and what that takes is remembered. Contract: erasure/README.md, "Known outputs".
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ledgerstone.cleaner.tombstone_ledger import MAX_MISSED
+from ledgerstone.coordinator.offsets import CommittedOffset
+from ledgerstone.erasure.changes import group_name
+from ledgerstone.erasure.erasure import Erasure
+from ledgerstone.erasure.facts import GroupFacts
+from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    from ledgerstone.server.broker import Broker
+
+# Whoever can connect can make groups; those that are known already and pipelines come first.
+MAX_LOOKED_AT: Final = 1024
+Committed = Mapping[str, Mapping[int, CommittedOffset]]
+
+
+class GroupsSeen(NamedTuple):
+    """As `erasure.facts` has them."""
+
+    are_known: bool
+    groups: tuple[GroupFacts, ...] = ()
+    missed: Mapping[tuple[str, int], int] = MappingProxyType({})
+    full_ledgers: tuple[int, ...] = ()
+    more: int = 0  # groups that were only counted
+
+
+@dataclass(slots=True)
+class GroupNames:
+    """Names of groups as each erasure shows them."""
+
+    _shown: dict[str, dict[str, str]] = field(default_factory=dict)  # by erasure and group
+
+    def of(self, group_id: str, erasure: Erasure, salt: bytes) -> str:
+        known = self._shown.setdefault(erasure.id, {})
+        if group_id not in known:
+            known[group_id] = group_name(group_id, erasure, salt)
+        return known[group_id]
+
+    def forget(self, erasure_id: str) -> None:
+        self._shown.pop(erasure_id, None)
+
+
+def groups_seen(
+    broker: "Broker", erasure: Erasure, committed: Committed, names: GroupNames, salt: bytes
+) -> GroupsSeen:
+    """`committed` is what groups have committed on the erasure's topic, under its own id."""
+    known = dict.fromkeys(each.group for each in erasure.readings)
+    numbers = [each.partition for each in erasure.tombstones]
+    readers = [
+        group_id
+        for group_id, partitions in committed.items()
+        if any(number in partitions for number in numbers)
+    ]
+    if len(readers) > MAX_LOOKED_AT:
+        readers.sort(key=lambda one: (one not in known, not _can_answer(committed[one]), one))
+    looked_at = readers[:MAX_LOOKED_AT]
+    found, missed, full = [], {}, []
+    for tombstone in erasure.tombstones:
+        number, tp = tombstone.partition, TopicPartition(erasure.topic, tombstone.partition)
+        for group_id in looked_at:
+            at = committed[group_id].get(number)
+            if at is not None:
+                name = names.of(group_id, erasure, salt)
+                found.append(GroupFacts(name, number, at.offset, is_pipeline(at.metadata)))
+        for group_id, offset in _missed(broker, tp, tombstone.offset):
+            missed[names.of(group_id, erasure, salt), number] = offset
+        if _is_full(broker, tp):
+            full.append(number)
+    return GroupsSeen(True, _merged(found), missed, tuple(full), len(readers) - len(looked_at))
+
+
+def _can_answer(partitions: Mapping[int, CommittedOffset]) -> bool:
+    return any(is_pipeline(each.metadata) for each in partitions.values())
+
+
+def _merged(found: list[GroupFacts]) -> tuple[GroupFacts, ...]:
+    """Two groups whose names differ by the key alone look the same: the slower one counts."""
+    slowest: dict[tuple[str, int], GroupFacts] = {}
+    for each in found:
+        place = (each.group, each.partition)
+        known = slowest.get(place)
+        if known is None or each.committed_offset < known.committed_offset:
+            slowest[place] = each
+    return tuple(slowest.values())
+
+
+def _missed(broker: "Broker", tp: TopicPartition, offset: int) -> Iterator[tuple[str, int]]:
+    """Groups that had not read what passes removed around `offset`. Those that a pass has only
+    announced are among them: where it died, nobody knows whether it came so far."""
+    partition = broker.partitions.find(tp)
+    if partition is not None:
+        for each in broker.cleaning.files.ledger(partition.log).missed:
+            if each.first_offset <= offset <= each.last_offset:
+                yield each.group_id, each.committed_offset
+
+
+def _is_full(broker: "Broker", tp: TopicPartition) -> bool:
+    partition = broker.partitions.find(tp)
+    if partition is None:
+        return False
+    return len(broker.cleaning.files.ledger(partition.log).missed) >= MAX_MISSED
+
+
+def is_pipeline(metadata: str) -> bool:
+    """A pipeline or a query of ours notes in its commits when it made them: it can give evidence
+    by a command, which plain consumers cannot."""
+    if not metadata.startswith("{"):
+        return False
+    try:
+        content: Any = json.loads(metadata)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and type(content.get("at_ms")) is int
