@@ -77,6 +77,13 @@ def erase(
         list[str] | None,
         typer.Option(help="A downstream verifier to wait for; may be repeated. Default: installed"),
     ] = None,
+    outputs_wait: Annotated[
+        str | None,
+        typer.Option(
+            help="How long the receipt waits for outputs, as in 7d; then it names them as not "
+            "verified. Default: verifiers for ever, pipelines that missed the tombstone a day"
+        ),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages until it is done.")] = False,
     receipt: Annotated[
         Path | None,
@@ -117,6 +124,7 @@ def erase(
         "after_ms": 0 if after is None else parse_duration(after),
         "within_ms": None if by is None else parse_duration(by),
         "verifiers": verifier,
+        "outputs_wait_ms": None if outputs_wait is None else parse_duration(outputs_wait),
     }
     with connect(bootstrap) as client:
         client.topic(topic)
@@ -323,10 +331,45 @@ def verdict(erasure: dict[str, Any]) -> str:
             f"; the key was written again since, {later} records are not covered" if later else ""
         )
         missed = "" if erasure["met_deadline"] is not False else "; the deadline was MISSED"
-        return f"erased, receipt issued{missed}{more}"
+        return f"erased, receipt issued{missed}{more}{unverified(erasure)}"
     if erasure["note"]:
         return f"{erasure['stage']}: {erasure['note']}"
     return f"{erasure['status']}: {erasure['waits_for'] or 'it goes on'}"
+
+
+def unverified(erasure: dict[str, Any]) -> str:
+    """How many outputs stand as not verified; older brokers do not tell."""
+    count = erasure.get("outputs_not_verified", 0)
+    if not count:
+        return ""
+    return f"; {count} {'output' if count == 1 else 'outputs'} not verified"
+
+
+def write_supplements(api: AdminApi, erasure_id: str, receipt: Path) -> list[dict[str, Any]]:
+    """Each beside the receipt, under the name that `verify-receipt` looks for."""
+    contents = supplements_of(api, erasure_id)
+    for content in contents:
+        path = receipt.with_name(supplement_name(receipt, content["number"]))
+        try:
+            path.write_bytes(canonical(content))
+        except OSError as error:
+            raise AdminCallFailed(f"the supplement cannot be written: {error}") from error
+    return contents
+
+
+def supplements_of(api: AdminApi, erasure_id: str) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = api.get(f"erasures/{erasure_id}/supplements")["supplements"]
+    except AdminCallFailed as error:
+        if "404" in str(error):
+            # An older broker has none.
+            return []
+        raise
+    return found
+
+
+def supplement_name(receipt: Path, number: object) -> str:
+    return f"{receipt.stem}.supplement-{number}.json"
 
 
 def write_receipt(api: AdminApi, erasure_id: str, path: Path) -> dict[str, Any]:

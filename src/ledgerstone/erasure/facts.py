@@ -64,6 +64,7 @@ class GroupFacts(NamedTuple):
     partition: int
     committed_offset: int
     can_answer: bool = False  # a pipeline of ours committed it
+    committed_ms: int = -1  # when; -1 where nobody knows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,9 @@ class Facts:
     groups: Sequence[GroupFacts] = ()  # of the erasure's topic, not of a later one of its name
     # By group and partition: the offset it had committed when tombstones went that it had not read.
     missed: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    removed_ms: Mapping[int, int] = field(
+        default_factory=dict
+    )  # by partition: the last time some went
     full_ledgers: Sequence[int] = ()  # partitions that may have forgotten who missed something
     more_groups: int = 0  # there were too many to look at
     sealed_copies_left: bool = False  # the journal still has records from before the tombstone

@@ -86,7 +86,7 @@ def _read(
     elif before is not None and before.reading is not Reading.UNREAD:
         return before._replace(can_answer=can_answer)
     else:
-        reading, committed = _after_removal(tombstone, name, before, committed, facts)
+        reading, committed = _after_removal(tombstone, name, before, now, facts)
     return GroupReading(name, tombstone.partition, tombstone.offset, reading, committed, can_answer)
 
 
@@ -94,22 +94,27 @@ def _after_removal(
     tombstone: Tombstone,
     name: str,
     before: GroupReading | None,
-    committed: int | None,
+    now: GroupFacts | None,
     facts: Facts,
 ) -> tuple[Reading, int | None]:
     """The first look after the tombstone went. Passes write down who is behind before they remove
-    anything, so a group that is not in the ledger had moved on; unless the ledger was full."""
+    anything, so a group that is not in the ledger and has not committed since had moved on before;
+    unless the ledger was full."""
+    committed = None if now is None else now.committed_offset
     missed_at = facts.missed.get((name, tombstone.partition))
     if missed_at is not None and missed_at <= tombstone.offset:
         return Reading.MISSED, missed_at
     if before is None:
         return Reading.LATE, committed
-    if committed is None:
+    if now is None:
         return Reading.GONE, before.committed_offset
+    if now.committed_offset <= tombstone.offset:
+        return Reading.MISSED, now.committed_offset
+    removed_ms = facts.removed_ms.get(tombstone.partition, -1)
     is_certain = tombstone.partition not in facts.full_ledgers
-    if committed > tombstone.offset and is_certain:
-        return Reading.READ, committed
-    return Reading.MISSED, before.committed_offset if committed > tombstone.offset else committed
+    if is_certain and 0 <= now.committed_ms <= removed_ms:
+        return Reading.READ, now.committed_offset
+    return Reading.MISSED, before.committed_offset
 
 
 def shown_name(group_id: str) -> str:

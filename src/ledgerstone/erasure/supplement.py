@@ -127,8 +127,27 @@ def unlisted(receipt: Mapping[str, Any]) -> int:
     return int(receipt.get("outputs_in_all", 0)) - len(receipt.get("outputs", ()))
 
 
-def render_supplement(content: Mapping[str, Any]) -> Iterator[str]:
-    """For people, a line for each fact."""
+def together(receipt: Mapping[str, Any], supplements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """For people, after the receipt itself: each supplement, and what is left open."""
+    for each in supplements:
+        yield ""
+        yield from _lines(each)
+    left = [
+        f"{each.kind} {each.name}"
+        for each in standing(receipt, supplements)
+        if each.status == Status.NOT_VERIFIED.value
+    ]
+    if unlisted(receipt) > 0:
+        left.append(f"{unlisted(receipt)} groups that it does not name")
+    if left:
+        yield ""
+        yield f"NOT VERIFIED: {'; '.join(left)}"
+    elif receipt.get("outputs_not_verified"):
+        yield ""
+        yield "Every output that was not verified is by now."
+
+
+def _lines(content: Mapping[str, Any]) -> Iterator[str]:
     of_group = f", group {content['group']}" if content["group"] else ""
     yield f"Supplement {content['number']}, {content['issued_at']}"
     yield f"  {content['verifier']}{of_group}: {content['verdict']}"

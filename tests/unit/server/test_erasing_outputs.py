@@ -170,7 +170,6 @@ def test_what_groups_had_read_survives_a_restart() -> None:
     erasure_id = machine.erase()
     machine.run(erasure_id, until=Stage.REMOVED)
     machine.kill()
-    machine.start()
     commit(machine, "slow", 4)
 
     machine.run(erasure_id)
@@ -311,7 +310,6 @@ def test_same_evidence_twice_gives_one_supplement_also_after_a_crash() -> None:
     evidence(machine, erasure_id, group=PIPELINE)
     first = machine.page("GET", f"erasures/{erasure_id}/supplements/1").body
     machine.kill()
-    machine.start()
 
     evidence(machine, erasure_id, group=PIPELINE)
 

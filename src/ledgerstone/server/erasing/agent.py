@@ -429,6 +429,7 @@ class Erasing:
             groups_are_known=seen.are_known,
             groups=seen.groups,
             missed=seen.missed,
+            removed_ms=seen.removed_ms,
             full_ledgers=seen.full_ledgers,
             more_groups=seen.more,
             sealed_copies_left=sealed,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ledgerstone.cleaner.tombstone_ledger import MAX_MISSED
+from ledgerstone.cleaner.tombstone_ledger import MAX_MISSED, TombstoneLedger
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.erasure.changes import group_name
 from ledgerstone.erasure.erasure import Erasure
@@ -31,6 +31,7 @@ class GroupsSeen(NamedTuple):
     are_known: bool
     groups: tuple[GroupFacts, ...] = ()
     missed: Mapping[tuple[str, int], int] = MappingProxyType({})
+    removed_ms: Mapping[int, int] = MappingProxyType({})
     full_ledgers: tuple[int, ...] = ()
     more: int = 0  # groups that were only counted
 
@@ -65,19 +66,29 @@ def groups_seen(
     if len(readers) > MAX_LOOKED_AT:
         readers.sort(key=lambda one: (one not in known, not _can_answer(committed[one]), one))
     looked_at = readers[:MAX_LOOKED_AT]
-    found, missed, full = [], {}, []
+    found, full = [], []
+    missed: dict[tuple[str, int], int] = {}
+    removed_ms: dict[int, int] = {}
     for tombstone in erasure.tombstones:
         number, tp = tombstone.partition, TopicPartition(erasure.topic, tombstone.partition)
         for group_id in looked_at:
             at = committed[group_id].get(number)
             if at is not None:
                 name = names.of(group_id, erasure, salt)
-                found.append(GroupFacts(name, number, at.offset, is_pipeline(at.metadata)))
-        for group_id, offset in _missed(broker, tp, tombstone.offset):
+                answers, at_ms = is_pipeline(at.metadata), at.commit_timestamp_ms
+                found.append(GroupFacts(name, number, at.offset, answers, at_ms))
+        partition = broker.partitions.find(tp)
+        if partition is None:
+            continue
+        ledger = broker.cleaning.files.ledger(partition.log)
+        for group_id, offset in _missed(ledger, tombstone.offset):
             missed[names.of(group_id, erasure, salt), number] = offset
-        if _is_full(broker, tp):
+        if ledger.removed_at_ms is not None:
+            removed_ms[number] = ledger.removed_at_ms
+        if len(ledger.missed) >= MAX_MISSED:
             full.append(number)
-    return GroupsSeen(True, _merged(found), missed, tuple(full), len(readers) - len(looked_at))
+    more = len(readers) - len(looked_at)
+    return GroupsSeen(True, _merged(found), missed, removed_ms, tuple(full), more)
 
 
 def _can_answer(partitions: Mapping[int, CommittedOffset]) -> bool:
@@ -95,21 +106,12 @@ def _merged(found: list[GroupFacts]) -> tuple[GroupFacts, ...]:
     return tuple(slowest.values())
 
 
-def _missed(broker: "Broker", tp: TopicPartition, offset: int) -> Iterator[tuple[str, int]]:
+def _missed(ledger: TombstoneLedger, offset: int) -> Iterator[tuple[str, int]]:
     """Groups that had not read what passes removed around `offset`. Those that a pass has only
     announced are among them: where it died, nobody knows whether it came so far."""
-    partition = broker.partitions.find(tp)
-    if partition is not None:
-        for each in broker.cleaning.files.ledger(partition.log).missed:
-            if each.first_offset <= offset <= each.last_offset:
-                yield each.group_id, each.committed_offset
-
-
-def _is_full(broker: "Broker", tp: TopicPartition) -> bool:
-    partition = broker.partitions.find(tp)
-    if partition is None:
-        return False
-    return len(broker.cleaning.files.ledger(partition.log).missed) >= MAX_MISSED
+    for each in ledger.missed:
+        if each.first_offset <= offset <= each.last_offset:
+            yield each.group_id, each.committed_offset
 
 
 def is_pipeline(metadata: str) -> bool:
