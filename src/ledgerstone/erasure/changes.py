@@ -156,7 +156,8 @@ def receipted(
     erasure: Erasure, receipt: str, *, now_ms: int, outputs: Iterable[KnownOutput] = ()
 ) -> Erasure:
     """`outputs` are those that the receipt names."""
-    signed = replace(erasure, receipt=receipt, outputs=tuple(outputs))
+    # How each group stood to each tombstone has been summed up in them.
+    signed = replace(erasure, receipt=receipt, outputs=tuple(outputs), readings=())
     return _moved(signed, Stage.RECEIPTED, now_ms)
 
 

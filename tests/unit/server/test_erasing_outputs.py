@@ -1,6 +1,7 @@
 """Known outputs of an erased topic: who read the tombstone, who holds the receipt, supplements."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from ledgerstone.sim.filesystem import SimulatedCrash
 from tests.unit.server.asks import create_topic, delete_topic
 from tests.unit.server.erasing_kit import HOUR_MS, KEY, TOPIC, ErasingMachine, machine_with
 
@@ -315,6 +317,28 @@ def test_same_evidence_twice_gives_one_supplement_also_after_a_crash() -> None:
 
     assert len(supplements_of(machine, erasure_id)) == 1
     assert machine.page("GET", f"erasures/{erasure_id}/supplements/1").body == first
+
+
+def test_death_at_any_operation_leaves_one_supplement_or_none() -> None:
+    machine = machine_with_key()
+    erasure_id = receipted(machine)
+    before = machine.fs.operation_count
+    evidence(machine, erasure_id, group=PIPELINE)
+    operations = machine.fs.operation_count - before
+    for operation in range(1, operations + 1):
+        machine.fs.crash_at(machine.fs.operation_count + operation, torn=operation % 2 == 1)
+        with suppress(SimulatedCrash):
+            evidence(machine, erasure_id, verifier=f"verifier {operation}")
+
+        machine.lose_power()
+        assert machine.broker.erasing.journal.breaks == [], operation
+        evidence(machine, erasure_id, verifier=f"verifier {operation}")
+
+        numbers = [each["number"] for each in supplements_of(machine, erasure_id)]
+        last = machine.page("GET", f"erasures/{erasure_id}/supplements/{numbers[-1]}").body
+        assert numbers == list(range(1, operation + 2))
+        assert verify_supplement(last.encode(), receipt_bytes(machine, erasure_id)).ok
+    assert MAX_UNNAMED >= operations >= 4
 
 
 def test_residue_found_after_the_receipt_is_said_and_can_be_made_good() -> None:
