@@ -59,6 +59,18 @@ RESIDUE_FOUND: Final = "residue found"
 KEYS_PER_REQUEST: Final = 200
 BYTES_PER_REQUEST: Final = 1 << 20
 
+VerifierOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A downstream verifier to wait for; may be repeated. Default: installed"),
+]
+OutputsWaitOption = Annotated[
+    str | None,
+    typer.Option(
+        help="How long the receipt waits for outputs, as in 7d; then it names them as not "
+        "verified. Default: verifiers for ever, pipelines that missed the tombstone a day"
+    ),
+]
+
 
 def erase(
     topic: TopicArgument,
@@ -73,17 +85,8 @@ def erase(
     by_user: Annotated[
         str | None, typer.Option("--by-user", help="Who asks; the user of this system.")
     ] = None,
-    verifier: Annotated[
-        list[str] | None,
-        typer.Option(help="A downstream verifier to wait for; may be repeated. Default: installed"),
-    ] = None,
-    outputs_wait: Annotated[
-        str | None,
-        typer.Option(
-            help="How long the receipt waits for outputs, as in 7d; then it names them as not "
-            "verified. Default: verifiers for ever, pipelines that missed the tombstone a day"
-        ),
-    ] = None,
+    verifier: VerifierOption = None,
+    outputs_wait: OutputsWaitOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages until it is done.")] = False,
     receipt: Annotated[
         Path | None,
@@ -343,33 +346,6 @@ def unverified(erasure: dict[str, Any]) -> str:
     if not count:
         return ""
     return f"; {count} {'output' if count == 1 else 'outputs'} not verified"
-
-
-def write_supplements(api: AdminApi, erasure_id: str, receipt: Path) -> list[dict[str, Any]]:
-    """Each beside the receipt, under the name that `verify-receipt` looks for."""
-    contents = supplements_of(api, erasure_id)
-    for content in contents:
-        path = receipt.with_name(supplement_name(receipt, content["number"]))
-        try:
-            path.write_bytes(canonical(content))
-        except OSError as error:
-            raise AdminCallFailed(f"the supplement cannot be written: {error}") from error
-    return contents
-
-
-def supplements_of(api: AdminApi, erasure_id: str) -> list[dict[str, Any]]:
-    try:
-        found: list[dict[str, Any]] = api.get(f"erasures/{erasure_id}/supplements")["supplements"]
-    except AdminCallFailed as error:
-        if "404" in str(error):
-            # An older broker has none.
-            return []
-        raise
-    return found
-
-
-def supplement_name(receipt: Path, number: object) -> str:
-    return f"{receipt.stem}.supplement-{number}.json"
 
 
 def write_receipt(api: AdminApi, erasure_id: str, path: Path) -> dict[str, Any]:

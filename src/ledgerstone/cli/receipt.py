@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 
 from ledgerstone.cli.admin_http import apis_of
-from ledgerstone.cli.erase import supplements_of, write_receipt, write_supplements
+from ledgerstone.cli.erase import write_receipt
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, connect
 from ledgerstone.cli.output import flush, printable, write_line
 from ledgerstone.cli.receipt_keys import pin
+from ledgerstone.cli.supplements import supplements_of, write_supplements
 from ledgerstone.erasure.receipt import canonical
 from ledgerstone.erasure.receipt_text import render
 from ledgerstone.erasure.supplement import together

@@ -24,6 +24,7 @@ from ledgerstone.cli.key_options import (
 from ledgerstone.cli.options import JsonOption, connect
 from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.receipt_keys import keys_path, pinned
+from ledgerstone.cli.supplements import supplements_beside
 from ledgerstone.erasure.outputs import Status
 from ledgerstone.erasure.receipt import Verdict, parse, verify
 from ledgerstone.erasure.receipt_text import render
@@ -110,25 +111,13 @@ def verify_receipt(
     trusted = list(_given(public_key, broker, secrets))
     salt = None if secrets is None else secrets.salt
     found, signer = check(data, trusted, key=wanted, salt=salt)
-    paths = supplements or _beside(file)
+    paths = supplements or supplements_beside(file)
     added: list[bytes] = []
     if found.ok:
         added = [_read(path, "SUPPLEMENT") for path in paths]
         found = with_supplements(found, data, added, [path.name for path in paths])
     if as_json:
-        write_json(
-            {
-                "ok": found.ok and found.is_trusted,
-                "intact": found.ok,
-                "trusted": found.is_trusted,
-                "public_key": None if signer is None else signer.hex(),
-                "fingerprint": None if signer is None else fingerprint_of(signer),
-                "reasons": found.reasons or (() if found.is_trusted else (_UNPROVEN,)),
-                "notes": found.notes,
-                "supplements": len(added) if found.ok else 0,
-                "not_verified": _open_outputs(data, added) if found.ok else None,
-            }
-        )
+        write_json(_json(data, added, found, signer))
     else:
         _show(data, added, found, signer)
     flush()
@@ -136,6 +125,22 @@ def verify_receipt(
         raise typer.Exit(1)
     if not found.is_trusted:
         raise typer.Exit(UNPROVEN_EXIT)
+
+
+def _json(
+    data: bytes, added: list[bytes], found: Verdict, signer: bytes | None
+) -> dict[str, object]:
+    return {
+        "ok": found.ok and found.is_trusted,
+        "intact": found.ok,
+        "trusted": found.is_trusted,
+        "public_key": None if signer is None else signer.hex(),
+        "fingerprint": None if signer is None else fingerprint_of(signer),
+        "reasons": found.reasons or (() if found.is_trusted else (_UNPROVEN,)),
+        "notes": found.notes,
+        "supplements": len(added) if found.ok else 0,
+        "not_verified": _open_outputs(data, added) if found.ok else None,
+    }
 
 
 def check(
@@ -215,16 +220,6 @@ def _open_outputs(receipt: bytes, supplements: list[bytes]) -> list[str]:
         for each in standing(parse(receipt), contents)
         if each.status == Status.NOT_VERIFIED.value
     ]
-
-
-def _beside(receipt: Path) -> list[Path]:
-    """What `receipt --out` has written, in the order of their numbers."""
-    form = re.compile(re.escape(receipt.stem) + r"\.supplement-([0-9]{1,6})\.json")
-    try:
-        found = [(form.fullmatch(path.name), path) for path in receipt.parent.iterdir()]
-    except OSError:
-        return []
-    return [path for match, path in sorted((int(m[1]), path) for m, path in found if m)]
 
 
 # -- whom to trust --------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from ledgerstone.erasure.facts import Facts, SearchOutcome
 from ledgerstone.erasure.forecast import Forecast, forecast, why_not_in_time
 from ledgerstone.erasure.key_print import journal_key_of
 from ledgerstone.erasure.life import next_step
-from ledgerstone.erasure.outputs import GroupReading
 from ledgerstone.erasure.readings import observed
 from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.secrets_file import SECRETS_FILE, Secrets, load, load_or_create
@@ -30,7 +29,7 @@ from ledgerstone.server.cleaning.parts import Ticket
 from ledgerstone.server.effects import AskVerifier, Effect
 from ledgerstone.server.erasing import steps
 from ledgerstone.server.erasing.facts import Look, TombstoneSights
-from ledgerstone.server.erasing.groups import GroupNames, GroupsSeen, groups_seen
+from ledgerstone.server.erasing.groups import GroupWatch
 from ledgerstone.server.erasing.journal import JOURNAL, ErasureJournal
 from ledgerstone.server.erasing.scans import Scans, SearchTickets, missing_partition
 from ledgerstone.server.movable_clock import MovableClock
@@ -101,9 +100,7 @@ class Erasing:
     verifier_rests: dict[tuple[str, str], int] = field(default_factory=dict)  # until, wall time
     to_ask: list[AskVerifier] = field(default_factory=list)
     refusals: dict[tuple[str, str], str] = field(default_factory=dict)  # by erasure and verifier
-    # What looks have noted of groups since the last record: readings, and groups not listed.
-    _readings: dict[str, tuple[tuple[GroupReading, ...], int]] = field(default_factory=dict)
-    _group_names: GroupNames = field(default_factory=GroupNames)
+    watch: GroupWatch = field(default_factory=GroupWatch)
     _sights: TombstoneSights = field(default_factory=TombstoneSights)
     _alarmed: dict[str, str] = field(default_factory=dict)
     _due_ms: int | None = None
@@ -353,8 +350,7 @@ class Erasing:
     ) -> tuple[Erasure, Step]:
         erasure = self.journal.get(erasure_id)
         facts = self._facts(broker, look, erasure)
-        erasure = observed(self.remembered(erasure), facts)
-        self._readings[erasure.id] = (erasure.readings, erasure.unlisted_groups)
+        erasure = self.watch.noted(observed(self.watch.remembered(erasure), facts))
         step = next_step(erasure, facts, now_ms=now_ms)
         expected = forecast(erasure, facts, now_ms=now_ms)
         if expected.blocked_by is None:
@@ -364,13 +360,6 @@ class Erasing:
         outlook = self.outlooks[erasure.id] = Outlook(*steps.what_for(step), expected)
         self._alarm(erasure, outlook)
         return erasure, step
-
-    def remembered(self, erasure: Erasure) -> Erasure:
-        """With what looks have noted of its groups since it was written down."""
-        known = self._readings.get(erasure.id)
-        if known is None or erasure.is_over:
-            return erasure
-        return replace(erasure, readings=known[0], unlisted_groups=known[1])
 
     def _take_shared(self, broker: "Broker", made: Round) -> None:
         """Searches, passes and scans are for all that wait for one."""
@@ -416,7 +405,8 @@ class Erasing:
             sealed, hindrance = steps.sealed_copies(self, look, erasure)
             in_flight = in_flight or hindrance
         scan = self.replica_scans.get(erasure.id)
-        seen = self._groups_seen(look, erasure, topic_exists=exists)
+        salt = None if self.secrets is None else self.secrets.salt
+        seen = self.watch.seen(look, erasure, salt, topic_exists=exists)
         return Facts(
             topic_exists=exists,
             partitions=partitions,
@@ -437,17 +427,6 @@ class Erasing:
             file_delete_delay_ms=delay_ms,
         )
 
-    def _groups_seen(self, look: Look, erasure: Erasure, *, topic_exists: bool) -> GroupsSeen:
-        """Of a topic that came back under its name nothing is said: those are other offsets."""
-        broker = look.broker
-        if self.secrets is None or not broker.groups.are_loaded(broker):
-            return GroupsSeen(are_known=False)
-        if not topic_exists or not erasure.tombstones:
-            return GroupsSeen(are_known=True)
-        committed = look.committed_on(erasure.topic)
-        names, salt = self._group_names, self.secrets.salt
-        return groups_seen(broker, self.remembered(erasure), committed, names, salt)
-
     def _in_flight(self, erasure: Erasure) -> str | None:
         """One search of a topic at a time, and one scan: what comes meanwhile is in the next."""
         if erasure.id in self.in_flight:
@@ -463,7 +442,7 @@ class Erasing:
         """Writes successors down; from then on they are true."""
         if not erasures:
             return
-        erasures = [self.on_this_clock(broker, self.remembered(each)) for each in erasures]
+        erasures = [self.on_this_clock(broker, self.watch.remembered(each)) for each in erasures]
         self.journal.append(broker, erasures)
         self.look_now()
         for each in erasures:
@@ -483,8 +462,7 @@ class Erasing:
         for name in erasure.awaited_verifiers:
             self.verifier_rests.pop((erasure.id, name), None)
             self.refusals.pop((erasure.id, name), None)
-        self._readings.pop(erasure.id, None)
-        self._group_names.forget(erasure.id)
+        self.watch.forget(erasure.id)
         self.searches.pop(erasure.id, None)
         self.replica_scans.pop(erasure.id, None)
         self.in_flight.pop(erasure.id, None)

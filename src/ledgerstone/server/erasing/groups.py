@@ -6,7 +6,7 @@ erasure, and what that takes is remembered. Contract: erasure/README.md, "Known 
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,10 +15,12 @@ from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.erasure.changes import group_name
 from ledgerstone.erasure.erasure import Erasure
 from ledgerstone.erasure.facts import GroupFacts
+from ledgerstone.erasure.outputs import GroupReading
 from ledgerstone.types import TopicPartition
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
+    from ledgerstone.server.erasing.facts import Look
 
 # Whoever can connect can make groups; those that are known already and pipelines come first.
 MAX_LOOKED_AT: Final = 1024
@@ -37,23 +39,58 @@ class GroupsSeen(NamedTuple):
 
 
 @dataclass(slots=True)
-class GroupNames:
-    """Names of groups as each erasure shows them."""
+class GroupWatch:
+    """What looks have noted of groups since each erasure was last written down."""
 
-    _shown: dict[str, dict[str, str]] = field(default_factory=dict)  # by erasure and group
+    _readings: dict[str, tuple[tuple[GroupReading, ...], int]] = field(default_factory=dict)
+    # By erasure and group: the name without the erasure's key.
+    _names: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def of(self, group_id: str, erasure: Erasure, salt: bytes) -> str:
-        known = self._shown.setdefault(erasure.id, {})
-        if group_id not in known:
-            known[group_id] = group_name(group_id, erasure, salt)
-        return known[group_id]
+    def seen(
+        self, look: "Look", erasure: Erasure, salt: bytes | None, *, topic_exists: bool
+    ) -> GroupsSeen:
+        """Of a topic that came back under its name nothing is said: those are other offsets."""
+        broker = look.broker
+        if salt is None or not broker.groups.are_loaded(broker):
+            return GroupsSeen(are_known=False)
+        if not topic_exists or not erasure.tombstones:
+            return GroupsSeen(are_known=True)
+        names = Names(erasure, salt, self._names.setdefault(erasure.id, {}))
+        return groups_seen(
+            broker, self.remembered(erasure), look.committed_on(erasure.topic), names
+        )
+
+    def noted(self, erasure: Erasure) -> Erasure:
+        self._readings[erasure.id] = (erasure.readings, erasure.unlisted_groups)
+        return erasure
+
+    def remembered(self, erasure: Erasure) -> Erasure:
+        """With what was noted of its groups since it was written down."""
+        known = self._readings.get(erasure.id)
+        if known is None or erasure.is_over:
+            return erasure
+        return replace(erasure, readings=known[0], unlisted_groups=known[1])
 
     def forget(self, erasure_id: str) -> None:
-        self._shown.pop(erasure_id, None)
+        self._readings.pop(erasure_id, None)
+        self._names.pop(erasure_id, None)
+
+
+class Names(NamedTuple):
+    """How one erasure shows names of groups."""
+
+    erasure: Erasure
+    salt: bytes
+    known: dict[str, str]
+
+    def of(self, group_id: str) -> str:
+        if group_id not in self.known:
+            self.known[group_id] = group_name(group_id, self.erasure, self.salt)
+        return self.known[group_id]
 
 
 def groups_seen(
-    broker: "Broker", erasure: Erasure, committed: Committed, names: GroupNames, salt: bytes
+    broker: "Broker", erasure: Erasure, committed: Committed, names: Names
 ) -> GroupsSeen:
     """`committed` is what groups have committed on the erasure's topic, under its own id."""
     known = dict.fromkeys(each.group for each in erasure.readings)
@@ -74,7 +111,7 @@ def groups_seen(
         for group_id in looked_at:
             at = committed[group_id].get(number)
             if at is not None:
-                name = names.of(group_id, erasure, salt)
+                name = names.of(group_id)
                 answers, at_ms = is_pipeline(at.metadata), at.commit_timestamp_ms
                 found.append(GroupFacts(name, number, at.offset, answers, at_ms))
         partition = broker.partitions.find(tp)
@@ -82,7 +119,7 @@ def groups_seen(
             continue
         ledger = broker.cleaning.files.ledger(partition.log)
         for group_id, offset in _missed(ledger, tombstone.offset):
-            missed[names.of(group_id, erasure, salt), number] = offset
+            missed[names.of(group_id), number] = offset
         if ledger.removed_at_ms is not None:
             removed_ms[number] = ledger.removed_at_ms
         if len(ledger.missed) >= MAX_MISSED:

@@ -393,7 +393,7 @@ def issue_receipts(erasing: "Erasing", broker: "Broker", ids: Sequence[str]) -> 
     now_ms = broker.clock.now_ms()
     made = []
     for erasure_id in ids:
-        known = erasing.remembered(erasing.journal.get(erasure_id))
+        known = erasing.watch.remembered(erasing.journal.get(erasure_id))
         erasure = erasing.on_this_clock(broker, known)
         outputs = known_outputs(erasure, _refusals(erasing, erasure))
         receipt = _signed(erasing, broker, erasure, outputs)

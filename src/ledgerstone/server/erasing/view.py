@@ -91,7 +91,7 @@ def _outputs(broker: Broker, erasure: Erasure) -> tuple[KnownOutput, ...]:
     """As receipt and supplements have them; before, as they stand by now."""
     if erasure.receipt is not None:
         return standing_outputs(erasure)
-    return known_outputs(broker.erasing.remembered(erasure))
+    return known_outputs(broker.erasing.watch.remembered(erasure))
 
 
 def _output_json(output: KnownOutput) -> dict[str, Any]:
