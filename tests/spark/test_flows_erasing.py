@@ -79,17 +79,22 @@ def test_pipeline_that_missed_the_tombstone_adds_a_supplement_to_the_receipt(
     erasure_id = call(broker, f"topics/{topic}/erasures", asked)["erasures"][0]["id"]
     receipt = await_receipt(broker, erasure_id)
     named = call(broker, f"erasures/{erasure_id}")["outputs"]
+    at = ("--bootstrap", broker.bootstrap)
+    listed = ledgerstone("erasures", "--all", *at).stdout
+    one = ledgerstone("erasures", "show", erasure_id, *at).stdout
     command = ["erase", str(definition), "--key", KEY, "--erasure", erasure_id]
 
     sent = CliRunner().invoke(app, command)
     again = CliRunner().invoke(app, command)
     paper = tmp_path / "receipt.json"
-    shown = ledgerstone("receipt", erasure_id, "--out", str(paper), "--bootstrap", broker.bootstrap)
+    shown = ledgerstone("receipt", erasure_id, "--out", str(paper), *at)
     checked = ledgerstone("verify-receipt", str(paper), "--broker", broker.http)
 
     assert [(each["name"], each["status"], each["reason"]) for each in named] == [
         ("ledgerstone-pipeline-people", "not_verified", "missed_tombstone")
     ]
+    assert "receipted; 1 output not verified" in listed
+    assert "output   group ledgerstone-pipeline-people: NOT VERIFIED, it had committed" in one
     assert (sent.exit_code, again.exit_code) == (0, 0), sent.output + again.output
     assert "supplement 1 holds this evidence" in sent.output
     assert "supplement 1 holds this evidence" in again.output

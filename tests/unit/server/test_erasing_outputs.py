@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.erasure.erasure import Stage
+from ledgerstone.erasure.erasure import Outcome, Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.standing import GROUPS_WAIT_MS
 from ledgerstone.erasure.supplement import verify_supplement
 from ledgerstone.erasure.supplement_issue import MAX_PER_OUTPUT, MAX_UNNAMED
+from ledgerstone.erasure.verifiers import Word, question_about
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -18,6 +19,7 @@ from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from ledgerstone.server.effects import AskVerifier
 from ledgerstone.sim.filesystem import SimulatedCrash
 from tests.unit.server.asks import create_topic, delete_topic
 from tests.unit.server.erasing_kit import HOUR_MS, KEY, TOPIC, ErasingMachine, machine_with
@@ -304,6 +306,20 @@ def test_evidence_after_the_receipt_becomes_a_signed_supplement() -> None:
         {"kind": "group", "name": PIPELINE}, {"kind": "verifier", "name": "pipelines"}
     ]  # fmt: skip
     assert machine.page("GET", f"erasures/{erasure_id}/supplements/2").status == 404
+
+
+def test_verifier_that_answers_after_the_receipt_gives_a_supplement() -> None:
+    machine = machine_with_key()
+    erasure_id = machine.erase(verifiers=["lake"], outputs_wait_ms=0)
+    erasure = machine.run(erasure_id)
+    asked = AskVerifier("lake", question_about(erasure))
+
+    machine.perform(machine.broker.verifier_spoke(asked, "it failed with OSError"))
+    machine.perform(machine.broker.verifier_spoke(asked, [Word("t", Outcome.CLEAN, "0 rows")]))
+
+    (content,) = supplements_of(machine, erasure_id)
+    assert content["covers"] == [{"kind": "verifier", "name": "lake"}]
+    assert machine.call("GET", f"erasures/{erasure_id}")["outputs_not_verified"] == 0
 
 
 def test_same_evidence_twice_gives_one_supplement_also_after_a_crash() -> None:

@@ -85,7 +85,9 @@ class Names(NamedTuple):
 
     def of(self, group_id: str) -> str:
         if group_id not in self.known:
-            self.known[group_id] = group_name(group_id, self.erasure, self.salt)
+            shown = group_name(group_id, self.erasure, self.salt)
+            # Most names are as they were, and there may be many erasures.
+            self.known[group_id] = group_id if shown == group_id else shown
         return self.known[group_id]
 
 

@@ -63,6 +63,8 @@ _LOG: Final = logging.getLogger(__name__)
 _DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
 # A verifier that failed is not asked again before that.
 VERIFIER_REST_MS: Final = 60_000
+# Of what a verifier that failed has said, in a receipt.
+_MAX_REFUSAL: Final = 200
 
 
 def what_for(step: Step) -> tuple[str | None, int | None]:
@@ -404,7 +406,7 @@ def issue_receipts(erasing: "Erasing", broker: "Broker", ids: Sequence[str]) -> 
 def _refusals(erasing: "Erasing", erasure: Erasure) -> dict[str, str]:
     names = erasure.awaited_verifiers
     found = {name: erasing.refusals.get((erasure.id, name)) for name in names}
-    return {name: text for name, text in found.items() if text is not None}
+    return {name: text[:_MAX_REFUSAL] for name, text in found.items() if text is not None}
 
 
 def supplement(
