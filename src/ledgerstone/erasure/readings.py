@@ -32,15 +32,21 @@ def observed(erasure: Erasure, facts: Facts) -> Erasure:
     names, unlisted = _admitted(erasure.readings, facts.groups)
     found = []
     for tombstone in erasure.tombstones:
+        is_there = not is_removed(tombstone, facts)
         for name in names:
             place = (name, tombstone.partition)
-            if place in known or place in now or place in facts.missed:
-                found.append(_read(tombstone, name, known.get(place), now.get(place), facts))
-    return replace(
-        erasure,
-        readings=tuple(sorted(found, key=lambda each: (each.group, each.partition))),
-        unlisted_groups=max(erasure.unlisted_groups, unlisted + facts.more_groups),
-    )
+            before = known.get(place)
+            if before is not None and before.reading is Reading.READ and before.can_answer:
+                # Nothing can change it; most looks find most groups so.
+                found.append(before)
+            elif before is not None or place in now or place in facts.missed:
+                one = now.get(place)
+                found.append(_read(tombstone, name, before, one, facts, is_there=is_there))
+    readings = tuple(sorted(found, key=lambda each: (each.group, each.partition)))
+    unlisted = max(erasure.unlisted_groups, unlisted + facts.more_groups)
+    if readings == erasure.readings and unlisted == erasure.unlisted_groups:
+        return erasure
+    return replace(erasure, readings=readings, unlisted_groups=unlisted)
 
 
 def _admitted(
@@ -73,12 +79,14 @@ def _read(
     before: GroupReading | None,
     now: GroupFacts | None,
     facts: Facts,
+    *,
+    is_there: bool,
 ) -> GroupReading:
     can_answer = bool((before and before.can_answer) or (now and now.can_answer))
     committed = None if now is None else now.committed_offset
     if before is not None and before.reading is Reading.READ:
         return before._replace(can_answer=can_answer)
-    if not is_removed(tombstone, facts):
+    if is_there:
         if committed is None:
             reading, committed = Reading.GONE, before.committed_offset if before else None
         else:

@@ -5,7 +5,7 @@ erasure, and what that takes is remembered. Contract: erasure/README.md, "Known 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -56,24 +56,28 @@ class GroupWatch:
         if not topic_exists or not erasure.tombstones:
             return GroupsSeen(are_known=True)
         names = Names(erasure, salt, self._names.setdefault(erasure.id, {}))
-        return groups_seen(
-            broker, self.remembered(erasure), look.committed_on(erasure.topic), names
-        )
+        listed = self._readings.get(erasure.id, (erasure.readings, 0))[0]
+        committed = look.committed_on(erasure.topic)
+        return groups_seen(broker, erasure, committed, names, {each.group for each in listed})
 
     def noted(self, erasure: Erasure) -> Erasure:
-        self._readings[erasure.id] = (erasure.readings, erasure.unlisted_groups)
+        self._readings[erasure.id] = _readings_of(erasure)
         return erasure
 
     def remembered(self, erasure: Erasure) -> Erasure:
         """With what was noted of its groups since it was written down."""
         known = self._readings.get(erasure.id)
-        if known is None or erasure.is_over:
+        if known is None or erasure.is_over or known == _readings_of(erasure):
             return erasure
         return replace(erasure, readings=known[0], unlisted_groups=known[1])
 
     def forget(self, erasure_id: str) -> None:
         self._readings.pop(erasure_id, None)
         self._names.pop(erasure_id, None)
+
+
+def _readings_of(erasure: Erasure) -> tuple[tuple[GroupReading, ...], int]:
+    return erasure.readings, erasure.unlisted_groups
 
 
 class Names(NamedTuple):
@@ -92,10 +96,10 @@ class Names(NamedTuple):
 
 
 def groups_seen(
-    broker: "Broker", erasure: Erasure, committed: Committed, names: Names
+    broker: "Broker", erasure: Erasure, committed: Committed, names: Names, known: Collection[str]
 ) -> GroupsSeen:
-    """`committed` is what groups have committed on the erasure's topic, under its own id."""
-    known = dict.fromkeys(each.group for each in erasure.readings)
+    """`committed` is what groups have committed on the erasure's topic, under its own id; `known`
+    are those that looks before have listed."""
     numbers = [each.partition for each in erasure.tombstones]
     readers = [
         group_id
