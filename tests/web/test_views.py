@@ -5,11 +5,12 @@ import re
 import pytest
 
 from ledgerstone.erasure.erasure import Stage
+from ledgerstone.erasure.outputs import Status
 from ledgerstone.server.http.server import BadRequest, HttpRequest, Page, Stream
 from ledgerstone.web.site import HEADERS
 from ledgerstone.web.views import FRAGMENTS, ROUTES
 from tests.kit.in_process import InProcess
-from tests.unit.server.asks import TOPIC, create_topic, join
+from tests.unit.server.asks import TOPIC, commit_offset, create_topic, join
 from tests.unit.server.erasing_kit import ErasingMachine
 from tests.web.kit import COMPACTED, PLAIN, Parsed, Visitor, append, full_machine, header
 
@@ -21,7 +22,8 @@ def paths(machine: InProcess) -> list[str]:
     erasure = next((each.id for each in machine.broker.erasing.journal.book), "ER-0")
     found = []
     for route in ROUTES:
-        if route.method == "GET" and "receipt" not in route.pattern:
+        is_paper = "receipt" in route.pattern or "supplements" in route.pattern
+        if route.method == "GET" and not is_paper:
             found.append(route.pattern.format(**NAMES, erasure=erasure))
     return found
 
@@ -211,6 +213,31 @@ def test_group_that_missed_deletes_is_told_and_may_say_it_was_dealt_with(
     assert "Tombstones went that this group had not read" in told
     assert answer.status == 303
     assert "Tombstones went" not in visitor.shown("/groups/billing")
+
+
+def test_receipt_with_open_outputs_and_its_supplements_are_shown(
+    visitor: Visitor, machine: ErasingMachine
+) -> None:
+    append(machine, COMPACTED, b"dave", b"1")
+    assert commit_offset(machine.connect(), "nightly<b>", 1, COMPACTED) == 0
+    erasure_id = machine.erase(b"dave", COMPACTED)
+    erasure = machine.run(erasure_id)
+    open_ones = Parsed(visitor.shown("/erasures")).text
+    one = Parsed(visitor.shown(f"/erasures/{erasure_id}")).text
+    body = {"verifier": "lake", "output": "t", "verdict": "clean", "evidence": "0 rows"}
+    for each in (each for each in erasure.outputs if each.status is Status.NOT_VERIFIED):
+        machine.call("POST", f"erasures/{erasure_id}/evidence", group=each.name, **body)
+
+    later = Parsed(visitor.shown("/erasures")).text
+    paper = visitor.get(f"/erasures/{erasure_id}/supplements/1")
+    text = visitor.get(f"/erasures/{erasure_id}/receipt.txt")
+
+    assert "not verified" in open_ones
+    assert "group nightly<b>: NOT VERIFIED, it had committed offset 1" in one
+    assert "not verified" not in later
+    assert paper.body == machine.erasure(erasure_id).supplements[0].document
+    assert "Supplement 1" in text.body
+    assert visitor.get(f"/erasures/{erasure_id}/supplements/99").status == 404
 
 
 def test_erasure_shows_its_course_and_gives_its_receipt(

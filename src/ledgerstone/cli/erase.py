@@ -59,6 +59,18 @@ RESIDUE_FOUND: Final = "residue found"
 KEYS_PER_REQUEST: Final = 200
 BYTES_PER_REQUEST: Final = 1 << 20
 
+VerifierOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A downstream verifier to wait for; may be repeated. Default: installed"),
+]
+OutputsWaitOption = Annotated[
+    str | None,
+    typer.Option(
+        help="How long the receipt waits for outputs, as in 7d; then it names them as not "
+        "verified. Default: verifiers for ever, pipelines that missed the tombstone a day"
+    ),
+]
+
 
 def erase(
     topic: TopicArgument,
@@ -73,10 +85,8 @@ def erase(
     by_user: Annotated[
         str | None, typer.Option("--by-user", help="Who asks; the user of this system.")
     ] = None,
-    verifier: Annotated[
-        list[str] | None,
-        typer.Option(help="A downstream verifier to wait for; may be repeated. Default: installed"),
-    ] = None,
+    verifier: VerifierOption = None,
+    outputs_wait: OutputsWaitOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages until it is done.")] = False,
     receipt: Annotated[
         Path | None,
@@ -117,6 +127,7 @@ def erase(
         "after_ms": 0 if after is None else parse_duration(after),
         "within_ms": None if by is None else parse_duration(by),
         "verifiers": verifier,
+        "outputs_wait_ms": None if outputs_wait is None else parse_duration(outputs_wait),
     }
     with connect(bootstrap) as client:
         client.topic(topic)
@@ -323,10 +334,18 @@ def verdict(erasure: dict[str, Any]) -> str:
             f"; the key was written again since, {later} records are not covered" if later else ""
         )
         missed = "" if erasure["met_deadline"] is not False else "; the deadline was MISSED"
-        return f"erased, receipt issued{missed}{more}"
+        return f"erased, receipt issued{missed}{more}{unverified(erasure)}"
     if erasure["note"]:
         return f"{erasure['stage']}: {erasure['note']}"
     return f"{erasure['status']}: {erasure['waits_for'] or 'it goes on'}"
+
+
+def unverified(erasure: dict[str, Any]) -> str:
+    """How many outputs stand as not verified; older brokers do not tell."""
+    count = erasure.get("outputs_not_verified", 0)
+    if not count:
+        return ""
+    return f"; {count} {'output' if count == 1 else 'outputs'} not verified"
 
 
 def write_receipt(api: AdminApi, erasure_id: str, path: Path) -> dict[str, Any]:

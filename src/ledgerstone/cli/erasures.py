@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import typer
 
 from ledgerstone.cli.admin_http import AdminApi, TokenOption, apis_of
-from ledgerstone.cli.erase import NOT_DONE_EXIT, verdict
+from ledgerstone.cli.erase import NOT_DONE_EXIT, unverified, verdict
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, JsonOption, connect
 from ledgerstone.cli.output import (
     flush,
@@ -21,6 +21,7 @@ from ledgerstone.cli.output import (
     write_line,
     write_rows,
 )
+from ledgerstone.erasure.receipt_text import output_line
 
 app = typer.Typer(
     help="List erasures; cancel one that is scheduled; help one that cannot end.",
@@ -91,7 +92,7 @@ def _row(erasure: dict[str, Any]) -> list[str | int | None]:
     return [
         erasure["id"],
         erasure["topic"],
-        erasure["status"],
+        f"{erasure['status']}{unverified(erasure)}",
         _time(erasure["deadline_ms"]),
         _time(erasure["expected_done_ms"]),
         alarm,
@@ -117,7 +118,7 @@ def show(
     else:
         for each in erasure["stages"]:
             write_line(f"{show_time(each['at_ms'])}  {each['stage']}")
-        for line in _found(erasure):
+        for line in (*_found(erasure), *_outputs(erasure)):
             write_line(printable(line))
         write_line(f"{erasure['id']} {printable(verdict(erasure))}")
     flush()
@@ -132,6 +133,14 @@ def _found(erasure: dict[str, Any]) -> Iterator[str]:
         yield f"trouble  {each['file']}: {each['why']}"
     for each in erasure["exceptions"]:
         yield f"accepted {each['file']}, by {each['by']}: {each['reason']}"
+
+
+def _outputs(erasure: dict[str, Any]) -> Iterator[str]:
+    for each in erasure.get("outputs", ()):
+        yield f"output   {output_line(each)}"
+    for each in erasure.get("supplements", ()):
+        of_group = f", group {each['group']}" if each["group"] else ""
+        yield f"supplement {each['number']}: {each['verifier']}{of_group}: {each['verdict']}"
 
 
 @app.command("accept")

@@ -26,6 +26,7 @@ from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.spark_session import ConfOption, spark_session
 
 if TYPE_CHECKING:
+    from ledgerstone.pipeline.erasing import Reported
     from ledgerstone.pipeline.erasing_files import Finding
 
 FAILED_EXIT: Final = 3
@@ -211,9 +212,23 @@ def erase(
     flush()
     if erasure is not None:
         address = api or _api_of(pipeline.source.bootstrap)
-        erasing.report(address, erasure, findings, verifier=VERIFIER_NAME)
+        group = pipeline.source.group
+        reported = erasing.report(address, erasure, findings, verifier=VERIFIER_NAME, group=group)
+        _say_reported(erasure, reported, as_json=as_json)
     if any(each.verdict.value != "clean" for each in findings):
         sys.exit(FAILED_EXIT)
+
+
+def _say_reported(erasure_id: str, reported: "Reported", *, as_json: bool) -> None:
+    if as_json:
+        write_json({"erasure": erasure_id, **asdict(reported)})
+    elif reported.has_receipt:
+        left = f"; {reported.not_verified} outputs not verified" if reported.not_verified else ""
+        said = "the receipt" if reported.supplement is None else f"supplement {reported.supplement}"
+        write_line(f"{erasure_id} has a receipt: {said} holds this evidence{left}")
+    else:
+        write_line(f"{erasure_id} has the evidence; it will be part of the receipt")
+    flush()
 
 
 def _api_of(bootstrap: str) -> str:

@@ -24,6 +24,8 @@ from ledgerstone.cli.key_options import (
 from ledgerstone.cli.options import JsonOption, connect
 from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.receipt_keys import keys_path, pinned
+from ledgerstone.cli.supplements import supplements_beside
+from ledgerstone.erasure.outputs import Status
 from ledgerstone.erasure.receipt import Verdict, parse, verify
 from ledgerstone.erasure.receipt_text import render
 from ledgerstone.erasure.sealing import (
@@ -33,6 +35,13 @@ from ledgerstone.erasure.sealing import (
     public_key_of,
 )
 from ledgerstone.erasure.secrets_file import Secrets, load
+from ledgerstone.erasure.supplement import (
+    missing_numbers,
+    parse_supplement,
+    standing,
+    together,
+    verify_supplement,
+)
 from ledgerstone.system import OsFilesystem
 
 UNPROVEN_EXIT: Final = 3
@@ -59,6 +68,13 @@ class Trusted(NamedTuple):
 
 def verify_receipt(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The receipt's JSON.")],
+    supplements: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SUPPLEMENT…]",
+            help="Its supplements; without any, those beside FILE that `receipt --out` wrote.",
+        ),
+    ] = None,
     public_key: Annotated[
         str | None,
         typer.Option(
@@ -95,25 +111,36 @@ def verify_receipt(
     trusted = list(_given(public_key, broker, secrets))
     salt = None if secrets is None else secrets.salt
     found, signer = check(data, trusted, key=wanted, salt=salt)
+    paths = supplements or supplements_beside(file)
+    added: list[bytes] = []
+    if found.ok:
+        added = [_read(path, "SUPPLEMENT") for path in paths]
+        found = with_supplements(found, data, added, [path.name for path in paths])
     if as_json:
-        write_json(
-            {
-                "ok": found.ok and found.is_trusted,
-                "intact": found.ok,
-                "trusted": found.is_trusted,
-                "public_key": None if signer is None else signer.hex(),
-                "fingerprint": None if signer is None else fingerprint_of(signer),
-                "reasons": found.reasons or (() if found.is_trusted else (_UNPROVEN,)),
-                "notes": found.notes,
-            }
-        )
+        write_json(_json(data, added, found, signer))
     else:
-        _show(data, found, signer)
+        _show(data, added, found, signer)
     flush()
     if not found.ok:
         raise typer.Exit(1)
     if not found.is_trusted:
         raise typer.Exit(UNPROVEN_EXIT)
+
+
+def _json(
+    data: bytes, added: list[bytes], found: Verdict, signer: bytes | None
+) -> dict[str, object]:
+    return {
+        "ok": found.ok and found.is_trusted,
+        "intact": found.ok,
+        "trusted": found.is_trusted,
+        "public_key": None if signer is None else signer.hex(),
+        "fingerprint": None if signer is None else fingerprint_of(signer),
+        "reasons": found.reasons or (() if found.is_trusted else (_UNPROVEN,)),
+        "notes": found.notes,
+        "supplements": len(added) if found.ok else 0,
+        "not_verified": _open_outputs(data, added) if found.ok else None,
+    }
 
 
 def check(
@@ -141,7 +168,7 @@ def check(
 _UNPROVEN: Final = "nobody says whose signature it is; anybody can sign a paper like this"
 
 
-def _show(data: bytes, found: Verdict, signer: bytes | None) -> None:
+def _show(data: bytes, added: list[bytes], found: Verdict, signer: bytes | None) -> None:
     if not found.ok:
         for reason in found.reasons:
             write_line(f"NOT GOOD: {printable(reason)}")
@@ -156,9 +183,43 @@ def _show(data: bytes, found: Verdict, signer: bytes | None) -> None:
         return
     for line in render(parse(data)).splitlines():
         write_line(printable(line))
+    for line in together(parse(data), [parse_supplement(each) for each in added]):
+        write_line(printable(line))
     write_line("")
     for note in found.notes:
         write_line(f"ok: {printable(note)}")
+
+
+# -- supplements ----------------------------------------------------------------------------------
+
+
+def with_supplements(
+    found: Verdict, receipt: bytes, supplements: list[bytes], names: list[str]
+) -> Verdict:
+    """One that does not hold spoils all of it: somebody wanted it to be believed."""
+    notes: list[str] = []
+    for data, name in zip(supplements, names, strict=True):
+        one = verify_supplement(data, receipt)
+        if not one.ok:
+            return Verdict(False, tuple(f"{name}: {reason}" for reason in one.reasons))
+        notes += one.notes
+    contents = [parse_supplement(each) for each in supplements]
+    numbers = [each["number"] for each in contents]
+    if len({*numbers}) != len(numbers):
+        return Verdict(False, ("two supplements have the same number",))
+    if missing := missing_numbers(contents):
+        listed = ", ".join(map(str, missing[:20]))
+        notes.append(f"supplements that are not here: {listed}; the broker has them")
+    return found._replace(notes=(*found.notes, *notes))
+
+
+def _open_outputs(receipt: bytes, supplements: list[bytes]) -> list[str]:
+    contents = [parse_supplement(each) for each in supplements]
+    return [
+        f"{each.kind} {each.name}"
+        for each in standing(parse(receipt), contents)
+        if each.status == Status.NOT_VERIFIED.value
+    ]
 
 
 # -- whom to trust --------------------------------------------------------------------------------

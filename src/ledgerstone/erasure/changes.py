@@ -24,6 +24,8 @@ from ledgerstone.erasure.erasure import (
     Tombstone,
 )
 from ledgerstone.erasure.key_print import hmac_of
+from ledgerstone.erasure.outputs import KnownOutput
+from ledgerstone.erasure.readings import shown_name
 from ledgerstone.errors import InvalidRequest, InvariantViolation
 
 MAX_EVIDENCE: Final = 256
@@ -32,6 +34,7 @@ MAX_EXCEPTIONS: Final = 100
 MAX_SPANS: Final = 1000
 MAX_EVIDENCE_BYTES: Final = 4096
 _MAX_TROUBLE: Final = 500
+_HIDDEN: Final = "…".encode()
 
 
 def due(erasure: Erasure, *, now_ms: int) -> Erasure:
@@ -149,8 +152,13 @@ def to_scan_again(erasure: Erasure, *, now_ms: int) -> Erasure:
     return _moved(replace(erasure, scans=()), Stage.UNLINKED, now_ms)
 
 
-def receipted(erasure: Erasure, receipt: str, *, now_ms: int) -> Erasure:
-    return _moved(replace(erasure, receipt=receipt), Stage.RECEIPTED, now_ms)
+def receipted(
+    erasure: Erasure, receipt: str, *, now_ms: int, outputs: Iterable[KnownOutput] = ()
+) -> Erasure:
+    """`outputs` are those that the receipt names."""
+    # How each group stood to each tombstone has been summed up in them.
+    signed = replace(erasure, receipt=receipt, outputs=tuple(outputs), readings=())
+    return _moved(signed, Stage.RECEIPTED, now_ms)
 
 
 # -- asked for by users -----------------------------------------------------------------------
@@ -220,16 +228,42 @@ def with_evidence(erasure: Erasure, evidence: Evidence, *, salt: bytes) -> Erasu
     """A verifier's newer word about an output replaces its older one."""
     if erasure.is_over:
         raise InvalidRequest(f"{erasure.id} is {erasure.stage.value} and takes no more evidence")
+    evidence = checked_evidence(erasure, evidence, salt=salt)
+    words = {(each.verifier, each.output, each.group): each for each in erasure.evidence}
+    words[evidence.verifier, evidence.output, evidence.group] = evidence
+    if len(words) > MAX_EVIDENCE:
+        raise InvalidRequest(f"{erasure.id} has {MAX_EVIDENCE} pieces of evidence, the most it may")
+    return replace(erasure, evidence=tuple(words[name] for name in sorted(words)))
+
+
+def checked_evidence(erasure: Erasure, evidence: Evidence, *, salt: bytes) -> Evidence:
+    """Its texts are short and do not give the key away; a group goes by the name it is listed
+    under, since nobody chose that name for the evidence."""
     check_text("verifier", evidence.verifier)
     check_text("output", evidence.output)
     check_text("evidence", evidence.evidence, max_bytes=MAX_EVIDENCE_BYTES)
     for what in ("verifier", "output", "evidence"):
         _check_keeps_secret(what, getattr(evidence, what), erasure, salt)
-    words = {(each.verifier, each.output): each for each in erasure.evidence}
-    words[evidence.verifier, evidence.output] = evidence
-    if len(words) > MAX_EVIDENCE:
-        raise InvalidRequest(f"{erasure.id} has {MAX_EVIDENCE} pieces of evidence, the most it may")
-    return replace(erasure, evidence=tuple(words[name] for name in sorted(words)))
+    return replace(evidence, group=group_name(evidence.group, erasure, salt))
+
+
+def group_name(group_id: str, erasure: Erasure, salt: bytes) -> str:
+    """As journal and receipt have it: cut where it is long, and without the key."""
+    data, length = shown_name(group_id).encode(), erasure.key_print.length
+    if length < MIN_TELLING_KEY_BYTES:
+        return data.decode()
+    start = 0
+    while start <= len(data) - length:
+        if _is_key(data[start : start + length], erasure, salt):
+            data = data[:start] + _HIDDEN + data[start + length :]
+            start += len(_HIDDEN)
+        else:
+            start += 1
+    return data.decode(errors="replace")
+
+
+def _is_key(data: bytes, erasure: Erasure, salt: bytes) -> bool:
+    return hmac_of(salt, erasure.topic, data) == erasure.key_print.hmac
 
 
 def _check_keeps_secret(what: str, text: str, erasure: Erasure, salt: bytes) -> None:
@@ -238,7 +272,7 @@ def _check_keeps_secret(what: str, text: str, erasure: Erasure, salt: bytes) -> 
     if length < MIN_TELLING_KEY_BYTES:
         return
     for start in range(len(data) - length + 1):
-        if hmac_of(salt, erasure.topic, data[start : start + length]) == erasure.key_print.hmac:
+        if _is_key(data[start : start + length], erasure, salt):
             raise InvalidRequest(
                 f"{erasure.id}: {what} contains the key, at byte {start}, and would be kept"
             )

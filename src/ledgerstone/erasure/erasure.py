@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
 from ledgerstone.erasure.key_print import KeyPrint
+from ledgerstone.erasure.outputs import GroupReading, KnownOutput, Supplement
 
 # Crockford's base32: no letter looks like a digit, none is left to spell words with.
 _ID_LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -173,6 +174,7 @@ class Evidence:
     outcome: Outcome
     evidence: str
     given_ms: int
+    group: str = ""  # the group whose output it is; "" where none was named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +215,8 @@ class Erasure:
     due_ms: int  # not before; the moment of the request where nothing was scheduled
     deadline_ms: int | None
     awaited_verifiers: tuple[str, ...] = ()  # no receipt before these have spoken
+    # How long after `verified` outputs hold the receipt; None: verifiers for ever, groups a day.
+    outputs_wait_ms: int | None = None
     stage: Stage
     stage_times: tuple[tuple[Stage, int], ...]
     searched_ends: tuple[PartitionEnd, ...] = ()
@@ -225,8 +229,12 @@ class Erasure:
     exceptions: tuple[Acceptance, ...] = ()
     searched: SearchedFiles | None = None  # kept of a search that found nothing
     on_virtual_clock: bool = False  # some of its times are those of a clock that was moved
+    readings: tuple[GroupReading, ...] = ()  # which groups have read its tombstones
+    unlisted_groups: int = 0  # groups that there was no room for
     note: str = ""  # why it ended without a receipt
     receipt: str | None = None
+    outputs: tuple[KnownOutput, ...] = ()  # as the receipt names them
+    supplements: tuple[Supplement, ...] = ()  # evidence that came after the receipt
 
     @property
     def is_over(self) -> bool:

@@ -57,6 +57,16 @@ class PartitionFacts:
     leftovers_go_at_ms: int | None = None
 
 
+class GroupFacts(NamedTuple):
+    """Where a group stands in a partition that got a tombstone."""
+
+    group: str  # as `readings.shown_name` has it, without the key
+    partition: int
+    committed_offset: int
+    can_answer: bool = False  # a pipeline of ours committed it
+    committed_ms: int = -1  # when; -1 where nobody knows
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     topic_exists: bool = True  # under the erasure's topic id
@@ -67,6 +77,15 @@ class Facts:
     in_flight: str | None = None  # a search, a write or a scan for this erasure is under way
     trouble: str | None = None  # why the broker cannot search, write or scan now
     blocked_since_ms: int | None = None  # since when it was seen to wait for what has no end
+    groups_are_known: bool = True  # committed offsets are loaded
+    groups: Sequence[GroupFacts] = ()  # of the erasure's topic, not of a later one of its name
+    # By group and partition: the offset it had committed when tombstones went that it had not read.
+    missed: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    removed_ms: Mapping[int, int] = field(
+        default_factory=dict
+    )  # by partition: the last time some went
+    full_ledgers: Sequence[int] = ()  # partitions that may have forgotten who missed something
+    more_groups: int = 0  # there were too many to look at
     sealed_copies_left: bool = False  # the journal still has records from before the tombstone
     delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000

@@ -6,7 +6,7 @@ table changes by replay alone, live and after a restart. Contract: README.md, "J
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
@@ -31,6 +31,14 @@ from ledgerstone.erasure.erasure import (
     is_id,
 )
 from ledgerstone.erasure.key_print import KeyPrint
+from ledgerstone.erasure.outputs import (
+    GroupReading,
+    KnownOutput,
+    Reading,
+    Reason,
+    Status,
+    Supplement,
+)
 from ledgerstone.erasure.shape import check_shape
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
@@ -42,7 +50,8 @@ SECRETS_KEY: Final = b"secrets"
 # Fields that would be made of the letters of a text as well.
 _LISTS: Final = (
     "awaited_verifiers", "stage_times", "searched_ends", "target_partitions", "tombstones",
-    "scans", "recreated", "elsewhere", "evidence", "exceptions",
+    "scans", "recreated", "elsewhere", "evidence", "exceptions", "readings", "outputs",
+    "supplements",
 )  # fmt: skip
 
 
@@ -102,6 +111,9 @@ def encode(erasure: Erasure) -> bytes:
         "stage": erasure.stage.value,
         "stage_times": [[stage.value, at_ms] for stage, at_ms in erasure.stage_times],
         "evidence": [{**asdict(each), "outcome": each.outcome.value} for each in erasure.evidence],
+        "readings": [[*each[:3], each.reading.value, *each[4:]] for each in erasure.readings],
+        "outputs": [_output_json(each) for each in erasure.outputs],
+        "supplements": [each._asdict() for each in erasure.supplements],
     }
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")
 
@@ -159,7 +171,26 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
         exceptions=tuple(Acceptance(**each) for each in content.get("exceptions", ())),
         searched=_searched_from(content.get("searched")),
         on_virtual_clock=content.get("on_virtual_clock", False),
+        outputs_wait_ms=content.get("outputs_wait_ms"),
+        readings=tuple(_reading_from(each) for each in content.get("readings", ())),
+        unlisted_groups=content.get("unlisted_groups", 0),
+        outputs=tuple(_output_from(each) for each in content.get("outputs", ())),
+        supplements=tuple(Supplement(**each) for each in content.get("supplements", ())),
     )
+
+
+def _reading_from(content: Sequence[Any]) -> GroupReading:
+    group, partition, offset, reading, *others = content
+    return GroupReading(group, partition, offset, Reading(reading), *others)
+
+
+def _output_json(output: KnownOutput) -> dict[str, Any]:
+    return {**output._asdict(), "status": output.status.value, "reason": output.reason.value}
+
+
+def _output_from(content: Mapping[str, Any]) -> KnownOutput:
+    words = {"status": Status(content["status"]), "reason": Reason(content["reason"])}
+    return KnownOutput(**{**content, **words})
 
 
 def _searched_from(content: Mapping[str, Any] | None) -> SearchedFiles | None:

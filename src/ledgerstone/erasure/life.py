@@ -19,6 +19,13 @@ from ledgerstone.erasure.facts import (
     sort_findings,
     with_counts,
 )
+from ledgerstone.erasure.outputs import Reason
+from ledgerstone.erasure.standing import (
+    groups_wait_until_ms,
+    missing_groups,
+    missing_verifiers,
+    verifiers_wait_until_ms,
+)
 from ledgerstone.erasure.steps import (
     Advance,
     Ask,
@@ -38,6 +45,13 @@ REST_MS: Final = 15_000
 RESCAN_REST_MS: Final = 60_000
 _RESCAN_SHARE: Final = 10
 _SHOWN: Final = 3
+_LOADING: Final = "committed offsets are being loaded: which groups read the topic is not known yet"
+_WHY_HELD: Final = {
+    Reason.MISSED_TOMBSTONE: "missed the tombstone",
+    Reason.OFFSETS_DELETED: "was deleted before it had read the tombstone",
+    Reason.FIRST_SEEN_LATER: "was first seen after the tombstone had been removed",
+    Reason.NOT_READ: "has not read the tombstone",
+}
 
 
 def next_step(erasure: Erasure, facts: Facts, *, now_ms: int) -> Step:
@@ -137,6 +151,8 @@ def _tombstoned(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
 
 def _stamped(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     left = [each for each in erasure.tombstones if not is_removed(each, facts)]
+    if not left and not facts.groups_are_known:
+        return Wait(None, _LOADING)
     if not left:
         return Advance(changes.removed(erasure, now_ms=now_ms))
     # A batch that lost its horizon, as by a truncation, needs its first pass again.
@@ -266,11 +282,22 @@ def _verified(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
         if each.outcome is Outcome.RESIDUE:
             text = f"verifier {each.verifier} found the key in {each.output}: {each.evidence}"
             return Wait(None, text)
-    heard = [each.verifier for each in erasure.evidence]
-    missing = tuple(name for name in erasure.awaited_verifiers if name not in heard)
-    if missing:
-        return _unless_hindered(facts, AskVerifiers(missing))
-    return _unless_hindered(facts, Issue())
+    if not facts.groups_are_known:
+        return Wait(None, _LOADING)
+    return _unless_hindered(facts, _hear_outputs(erasure, now_ms))
+
+
+def _hear_outputs(erasure: Erasure, now_ms: int) -> Step:
+    """Known outputs hold the receipt back as long as they may; then they stand in it by name."""
+    verifiers, until_ms = missing_verifiers(erasure), verifiers_wait_until_ms(erasure)
+    if verifiers and (until_ms is None or now_ms < until_ms):
+        return AskVerifiers(verifiers, until_ms)
+    groups, until_ms = missing_groups(erasure), groups_wait_until_ms(erasure)
+    if groups and now_ms < until_ms:
+        names = [f"group {each.name} {_WHY_HELD[each.reason]}" for each in groups]
+        text = f"{_listed(names)}; `ledgerstone pipeline erase` gives evidence, else the receipt"
+        return Wait(until_ms, f"{text} names them as not verified")
+    return Issue()
 
 
 def _unless_hindered(facts: Facts, step: Step) -> Step:

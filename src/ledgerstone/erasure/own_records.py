@@ -23,6 +23,15 @@ from ledgerstone.erasure.erasure import (
 )
 from ledgerstone.erasure.journal import SECRETS_KEY
 from ledgerstone.erasure.journal_breaks import BREAKS_KEY, Break
+from ledgerstone.erasure.outputs import (
+    GROUP,
+    VERIFIER,
+    KnownOutput,
+    Reading,
+    Reason,
+    Status,
+    Supplement,
+)
 from ledgerstone.erasure.own_files import json_fields
 from ledgerstone.erasure.receipt_words import OWN_TEXTS, RECEIPT_NAMES, TIME_NAMES
 
@@ -30,9 +39,13 @@ _KINDS: Final = (Erasure, ReplicaScan, Evidence, Acceptance, Break)
 _NAMES: Final = frozenset({
     "version", "length", "telling", "rolling", "sip", "hmac_sha256", "public_key", "breaks",
     *(each.name for kind in _KINDS for each in fields(kind)),
+    *KnownOutput._fields, *Supplement._fields,
 })  # fmt: skip
 _WORDS: Final = frozenset(
-    [*(each.value for each in Stage), *(each.value for each in Outcome), *OWN_TEXTS]
+    [
+        *(each.value for kind in (Stage, Outcome, Reading, Reason, Status) for each in kind),
+        *(GROUP, VERIFIER, *OWN_TEXTS),
+    ]
 )
 # Ids, digests and ciphers: nobody's words. A value of another form is told all the same.
 _MADE: Final = {
@@ -40,7 +53,7 @@ _MADE: Final = {
     "topic_id": re.compile(r"[A-Za-z0-9_-]{22}"),
     "sealed_key": re.compile(r"[A-Za-z0-9+/]*={0,2}"),
     **dict.fromkeys(
-        ("rolling", "sip", "hmac_sha256", "digest", "public_key", "signature"),
+        ("rolling", "sip", "hmac_sha256", "digest", "public_key", "signature", "receipt_sha256"),
         re.compile(r"[0-9a-f]*"),
     ),
     **dict.fromkeys(TIME_NAMES, re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z")),
@@ -57,11 +70,14 @@ def journal_texts(key: bytes, value: bytes | None) -> list[bytes] | None:
         content = json.loads(value)
         if not isinstance(content, dict) or not _is_as_written(content, value):
             return None
-        receipt = content.pop("receipt", None)
+        papers = [content.pop("receipt", None)]
+        for each in content.get("supplements", ()):
+            papers.append(each.pop("document"))
         texts = list(_texts(content, _NAMES))
-        if receipt is not None:
-            texts += _texts(json.loads(receipt), RECEIPT_NAMES)
-    except (ValueError, TypeError, RecursionError):
+        for paper in papers:
+            if paper is not None:
+                texts += _texts(json.loads(paper), RECEIPT_NAMES)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return texts
 

@@ -13,26 +13,35 @@ from typing import Any, Final, NamedTuple
 
 from ledgerstone.erasure.changes import MAX_SPANS
 from ledgerstone.erasure.key_print import hmac_of
+from ledgerstone.erasure.outputs import GROUP, VERIFIER, Reason, Status
 from ledgerstone.erasure.receipt_shape import odd_fields
 from ledgerstone.erasure.receipt_words import (
     FIELDS_1,
     FIELDS_2,
+    FIELDS_3,
     KIND_ERASURE,
     KIND_NOT_FOUND,
+    OUTPUT_FIELDS,
     REPLICA_FIELDS_2,
     SYSTEM_CLOCK,
     VIRTUAL_CLOCK,
 )
 from ledgerstone.erasure.sealing import is_signed_by
 
-VERSION: Final = 2
+VERSION: Final = 3
 MAX_BYTES: Final = 4 << 20
-_FIELDS: Final = {1: FIELDS_1, 2: FIELDS_2}
+_FIELDS: Final = {1: FIELDS_1, 2: FIELDS_2, 3: FIELDS_3}
 # What a receipt of the first version did not say, or said without having counted it.
 _VERSION_1: Final = (
     "version 1: its records: 0 was concluded and not counted, mentions in compressed batches may "
     "be missing, names of files and directories were not searched, and it does not say whether "
     "the clock was a virtual one"
+)
+_STATUSES: Final = tuple(each.value for each in Status)
+_REASONS: Final = tuple(each.value for each in Reason)
+_VERSION_2: Final = (
+    "version 2: it does not say which outputs of the topic were known, nor which of them had "
+    "missed the tombstone"
 )
 
 
@@ -66,7 +75,7 @@ def verify(
     """
     try:
         content = parse(data)
-        _check_signature(content, public_key)
+        check_signature(content, public_key)
         _check_kinds(content)
         _check_statements(content)
         note = _check_key(content, key, salt)
@@ -79,17 +88,7 @@ def verify(
 
 def parse(data: bytes) -> dict[str, Any]:
     """The fields of a receipt, if the bytes are exactly the canonical form of them."""
-    if len(data) > MAX_BYTES:
-        raise ReceiptRefused(f"{len(data)} bytes, a receipt has at most {MAX_BYTES}")
-    try:
-        content = json.loads(data)
-        if not isinstance(content, dict):
-            raise ReceiptRefused("not a JSON object")
-        is_canonical = canonical(content) == data
-    except (ValueError, RecursionError) as error:
-        raise ReceiptRefused(f"not JSON: {type(error).__name__}") from None
-    if not is_canonical:
-        raise ReceiptRefused("the bytes are not the canonical form: something was changed")
+    content = parse_canonical(data, max_bytes=MAX_BYTES, what="a receipt")
     version = content.get("version")
     if type(version) is not int or version not in _FIELDS:
         raise ReceiptRefused(f"version {str(version)[:20]!r}, only 1 to {VERSION} are known")
@@ -99,7 +98,23 @@ def parse(data: bytes) -> dict[str, Any]:
     return content
 
 
-def _check_signature(content: Mapping[str, Any], public_key: bytes | None) -> None:
+def parse_canonical(data: bytes, *, max_bytes: int, what: str) -> dict[str, Any]:
+    """A JSON object whose bytes are the canonical form of it."""
+    if len(data) > max_bytes:
+        raise ReceiptRefused(f"{len(data)} bytes, {what} has at most {max_bytes}")
+    try:
+        content = json.loads(data)
+        if not isinstance(content, dict):
+            raise ReceiptRefused("not a JSON object")
+        is_canonical = canonical(content) == data
+    except (ValueError, RecursionError) as error:
+        raise ReceiptRefused(f"not JSON: {type(error).__name__}") from None
+    if not is_canonical:
+        raise ReceiptRefused("the bytes are not the canonical form: something was changed")
+    return content
+
+
+def check_signature(content: Mapping[str, Any], public_key: bytes | None) -> None:
     inside, signature = _hex(content, "public_key"), _hex(content, "signature")
     if public_key is not None and public_key != inside:
         raise ReceiptRefused(f"signed by {inside.hex()}, not by {public_key.hex()}")
@@ -111,7 +126,10 @@ def _check_signature(content: Mapping[str, Any], public_key: bytes | None) -> No
 def _version_notes(content: Mapping[str, Any]) -> Iterator[str]:
     if content["version"] == 1:
         yield _VERSION_1
-    elif content["clock"] == VIRTUAL_CLOCK:
+        return
+    if content["version"] == 2:
+        yield _VERSION_2
+    if content["clock"] == VIRTUAL_CLOCK:
         yield "made on a virtual clock: its times were set by hand"
 
 
@@ -127,6 +145,28 @@ def _check_statements(content: Mapping[str, Any]) -> None:
         _check_erasure(content)
     else:
         raise ReceiptRefused("it is neither of an erasure nor of a key that was not found")
+    if content["version"] >= 3:
+        _check_outputs(content)
+
+
+def _check_outputs(content: Mapping[str, Any]) -> None:
+    """The counts are those of the list; what it counts and does not name is not verified."""
+    listed = content["outputs"]
+    for each in listed:
+        if {*each} != {*OUTPUT_FIELDS} or each["kind"] not in (VERIFIER, GROUP):
+            raise ReceiptRefused("an output with fields that are missing or unknown")
+        if each["status"] not in _STATUSES or each["reason"] not in _REASONS:
+            raise ReceiptRefused(f"an output that is {each['status'][:20]}: {each['reason'][:20]}")
+        is_open = each["status"] == Status.NOT_VERIFIED.value
+        if is_open != bool(each["reason"]):
+            raise ReceiptRefused("an output is not verified without a reason, or verified with one")
+    names = [(each["kind"], each["name"]) for each in listed]
+    if len({*names}) != len(names):
+        raise ReceiptRefused("an output is listed twice")
+    more = content["outputs_in_all"] - len(listed)
+    unverified = sum(each["status"] == Status.NOT_VERIFIED.value for each in listed)
+    if more < 0 or content["outputs_not_verified"] != unverified + more:
+        raise ReceiptRefused("the outputs that are not verified are not those that are listed")
 
 
 def _check_clean(replicas: object, names: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from ledgerstone.erasure.erasure import (
     ReplicaScan,
     Stage,
 )
+from ledgerstone.erasure.outputs import KnownOutput, Status
 from ledgerstone.erasure.receipt import VERSION, canonical
 from ledgerstone.erasure.receipt_words import (
     ACCEPTED,
@@ -30,8 +31,10 @@ from ledgerstone.erasure.receipt_words import (
     NO_VERIFIER,
     NOT_COVERED,
     NOT_SEARCHED,
+    NOT_VERIFIED,
     NUMBERS,
     OTHER_SYSTEMS,
+    OUTPUTS_ARE,
     RECORDS_ARE,
     RECREATED,
     STATEMENT,
@@ -53,13 +56,19 @@ def issue(
     signing_seed: bytes,
     now_ms: int,
     not_covered: Sequence[str] = (),
+    outputs: Sequence[KnownOutput] = (),
 ) -> bytes:
     """The receipt of a verified erasure, or of one whose key is nowhere.
 
-    The same facts give the same bytes."""
+    `outputs` are those of `standing.known_outputs`. The same facts give the same bytes."""
+    unverified = erasure.unlisted_groups + sum(
+        each.status is Status.NOT_VERIFIED for each in outputs
+    )
     if erasure.stage is Stage.VERIFIED:
         kind, statement = KIND_ERASURE, STATEMENT
         limits = [*NOT_COVERED, NUMBERS, *_not_covered(erasure), *not_covered]
+        if unverified:
+            limits.append(NOT_VERIFIED)
     elif erasure.stage is Stage.NOT_FOUND and erasure.searched is not None:
         kind, statement = KIND_NOT_FOUND, STATEMENT_NOT_FOUND
         limits = [*NOT_COVERED, NOT_SEARCHED, *_clock_limits(erasure), *not_covered]
@@ -83,6 +92,10 @@ def issue(
         "other_topics": [_span_json(each) for each in erasure.elsewhere],
         "exceptions": list(_exceptions(erasure)),
         "downstream": [_evidence_json(each) for each in erasure.evidence],
+        "outputs": [_output_json(each) for each in outputs],
+        "outputs_are": OUTPUTS_ARE,
+        "outputs_in_all": len(outputs) + erasure.unlisted_groups,
+        "outputs_not_verified": unverified,
         "not_covered": limits,
         "statement": statement,
         "public_key": public_key_of(signing_seed).hex(),
@@ -196,9 +209,14 @@ def _span_json(span: RecordSpan) -> dict[str, Any]:
     return span._asdict()
 
 
+def _output_json(output: KnownOutput) -> dict[str, Any]:
+    return {**output._asdict(), "status": output.status.value, "reason": output.reason.value}
+
+
 def _evidence_json(evidence: Evidence) -> dict[str, Any]:
     return {
         "verifier": evidence.verifier,
+        "group": evidence.group,
         "output": evidence.output,
         "verdict": evidence.outcome.value,
         "evidence": evidence.evidence,

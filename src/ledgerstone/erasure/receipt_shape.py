@@ -98,11 +98,68 @@ KINDS_2: Final[Mapping[str, Any]] = {
 }
 
 
+KINDS_3: Final[Mapping[str, Any]] = {
+    **KINDS_2,
+    "downstream": [
+        {
+            "verifier": str,
+            "group": str,
+            "output": str,
+            "verdict": str,
+            "evidence": str,
+            "at": str,
+        }
+    ],
+    "outputs": [
+        {
+            "kind": str,
+            "name": str,
+            "status": str,
+            "reason": str,
+            "detail": str,
+            "partition": (int, type(None)),
+            "tombstone_offset": (int, type(None)),
+            "committed_offset": (int, type(None)),
+        }
+    ],
+    "outputs_are": str,
+    "outputs_in_all": int,
+    "outputs_not_verified": int,
+}
+SUPPLEMENT_KINDS: Final[Mapping[str, Any]] = {
+    "version": int,
+    "kind": str,
+    "id": str,
+    "number": int,
+    "cluster_id": str,
+    "topic": str,
+    "topic_id": str,
+    "receipt_sha256": str,
+    "clock": str,
+    "verifier": str,
+    "group": str,
+    "covers": [{"kind": str, "name": str}],
+    "verdict": str,
+    "words": [{"output": str, "verdict": str, "evidence": str, "at": str}],
+    "issued_at": str,
+    "statement": str,
+    "public_key": str,
+    "signature": str,
+}
+_KINDS_BY_VERSION: Final = {1: KINDS, 2: KINDS_2, 3: KINDS_3}
+
+
+def odd_supplement_fields(content: Mapping[str, Any]) -> list[str]:
+    return [
+        text for name, kind in SUPPLEMENT_KINDS.items() for text in _odd(content[name], kind, name)
+    ]
+
+
 def odd_fields(content: Mapping[str, Any]) -> list[str]:
     """What is of another kind than it should be, each in words; empty where all is well."""
     return [
         text
-        for name, kind in (KINDS if content["version"] == 1 else KINDS_2).items()
+        for name, kind in _KINDS_BY_VERSION[content["version"]].items()
         if name in content
         for text in _odd(content[name], kind, name)
     ]

@@ -75,6 +75,57 @@ def _proof(content: Mapping[str, Any]) -> Iterator[str]:
     for each in content["downstream"]:
         word = f"{_line(each['verifier'])}, {_line(each['output'])}: {each['verdict']}"
         yield f"  {word} ({_line(each['evidence'])}), {each['at']}"
+    yield from _outputs(content)
+
+
+def _outputs(content: Mapping[str, Any]) -> Iterator[str]:
+    """What receipts tell since version 3."""
+    if not content.get("outputs_in_all"):
+        return
+    yield ""
+    yield (
+        f"Known outputs: {content['outputs_in_all']}, "
+        f"{content['outputs_not_verified']} of them not verified"
+    )
+    for each in content["outputs"]:
+        yield f"  {output_line(each)}"
+    more = content["outputs_in_all"] - len(content["outputs"])
+    if more > 0:
+        yield f"  and {more} more groups, not verified"
+
+
+def output_line(output: Mapping[str, Any]) -> str:
+    """One known output: its name, how it stands, and why."""
+    status = {"verified": "verified", "read": "read past the tombstone"}.get(output["status"])
+    name = f"{output['kind']} {_line(output['name'])}"
+    return f"{name}: {status or f'NOT VERIFIED, {why_not_verified(output)}'}"
+
+
+def why_not_verified(output: Mapping[str, Any]) -> str:
+    tombstone = (
+        f"tombstone in partition {output['partition']} at offset {output['tombstone_offset']}"
+    )
+    committed = output["committed_offset"]
+    at = "no offset" if committed is None else f"offset {committed}"
+    match output["reason"]:
+        case "never_answered":
+            return "it never answered"
+        case "refused":
+            return f"it was asked and gave no evidence: {_line(output['detail'])}"
+        case "could_not_tell" | "unknown":
+            return "it could not tell"
+        case "residue":
+            return "it found the key"
+        case "missed_tombstone":
+            return f"it had committed {at} when the {tombstone} was removed"
+        case "offsets_deleted":
+            return f"its offsets were deleted before it had read the {tombstone}"
+        case "first_seen_later" if output["partition"] is not None:
+            return f"it was first seen after the {tombstone} had been removed"
+        case "first_seen_later":
+            return "it was not known as a group of the topic"
+        case reason:
+            return str(reason).replace("_", " ")
 
 
 def _search(searched: Mapping[str, Any] | None) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Final
 
 KIND_ERASURE: Final = "erasure"
 KIND_NOT_FOUND: Final = "not_found"
+KIND_SUPPLEMENT: Final = "supplement"
 SYSTEM_CLOCK: Final = "system"
 VIRTUAL_CLOCK: Final = "virtual"
 
@@ -20,6 +21,10 @@ STATEMENT_NOT_FOUND: Final = (
     "At the times named here the records of every partition of the topic were searched, and none "
     "had the key. Nothing was written and nothing was deleted. It is not legal advice."
 )
+STATEMENT_SUPPLEMENT: Final = (
+    "This adds to the receipt named here what an output has said since. The broker signs that it "
+    "was told so, at the time named here; it has not looked at the output. It is not legal advice."
+)
 RECORDS_ARE: Final = (
     "records of the key up to its tombstone, counted as often as files hold them; those written "
     "later are counted under recreated_records, those of other topics under other_topic_records"
@@ -31,6 +36,11 @@ MENTIONS_ARE: Final = (
 NAMES_ARE: Final = (
     "places where the key's bytes occur in names that users gave, of topics and groups, or in ids; "
     "they were left as they are"
+)
+OUTPUTS_ARE: Final = (
+    "verifiers that were asked, and groups that had committed offsets where a tombstone lay; "
+    "verified: evidence says that the key is not in it; read: the group committed past every "
+    "tombstone, and nobody looked at what it wrote; not_verified: neither is known"
 )
 NOT_COVERED: Final = (
     "copies outside the log directories: backups, snapshots of disks, mirrors, exports",
@@ -54,6 +64,8 @@ ACCEPTED: Final = "what an operator accepted, listed under exceptions"
 NO_VERIFIER: Final = "downstream systems: no verifier gave evidence"
 OTHER_SYSTEMS: Final = "downstream systems other than those listed under downstream"
 
+NOT_VERIFIED: Final = "outputs that stand as not_verified under outputs"
+
 # As receipts of version 1 had it.
 STATEMENT_1: Final = (
     "This is evidence of technical deletion from the files named here at the times named here. "
@@ -67,6 +79,18 @@ FIELDS_1: Final = (
     "signature",
 )  # fmt: skip
 FIELDS_2: Final = (*FIELDS_1, "kind", "clock", "exceptions", "searched")
+FIELDS_3: Final = (
+    *FIELDS_2, "outputs", "outputs_are", "outputs_in_all", "outputs_not_verified",
+)  # fmt: skip
+OUTPUT_FIELDS: Final = (
+    "kind", "name", "status", "reason", "detail", "partition", "tombstone_offset",
+    "committed_offset",
+)  # fmt: skip
+SUPPLEMENT_FIELDS: Final = (
+    "version", "kind", "id", "number", "cluster_id", "topic", "topic_id", "receipt_sha256",
+    "clock", "verifier", "group", "covers", "verdict", "words", "issued_at", "statement",
+    "public_key", "signature",
+)  # fmt: skip
 REPLICA_FIELDS_2: Final = (
     "node_id", "scan_started_at", "scan_ended_at", "files", "bytes", "digest", "kinds",
     "partitions", "partitions_in_all", "records", "records_are", "recreated_records",
@@ -79,12 +103,13 @@ TIME_NAMES: Final = (
     "removed", "unlinked", "verified", "not_found",
 )  # fmt: skip
 RECEIPT_NAMES: Final = frozenset({
-    *FIELDS_2, *REPLICA_FIELDS_2, *TIME_NAMES, "hmac_sha256",
+    *FIELDS_3, *OUTPUT_FIELDS, *SUPPLEMENT_FIELDS, *REPLICA_FIELDS_2, *TIME_NAMES, "hmac_sha256",
     "partition", "offset", "kind", "what", "hits", "accepted_hits", "file", "trouble", "by",
     "first_offset", "last_offset", "tombstones", "verifier", "output", "verdict", "evidence",
 })  # fmt: skip
 OWN_TEXTS: Final = frozenset({
     STATEMENT, STATEMENT_NOT_FOUND, STATEMENT_1, RECORDS_ARE, MENTIONS_ARE, NAMES_ARE,
     *NOT_COVERED, NUMBERS, NOT_SEARCHED, VIRTUAL_TIMES, RECREATED, ELSEWHERE, ACCEPTED,
-    NO_VERIFIER, OTHER_SYSTEMS, KIND_ERASURE, KIND_NOT_FOUND, SYSTEM_CLOCK, VIRTUAL_CLOCK,
+    NO_VERIFIER, OTHER_SYSTEMS, NOT_VERIFIED, OUTPUTS_ARE, STATEMENT_SUPPLEMENT,
+    KIND_ERASURE, KIND_NOT_FOUND, KIND_SUPPLEMENT, SYSTEM_CLOCK, VIRTUAL_CLOCK,
 })  # fmt: skip

@@ -27,6 +27,7 @@ class ErasureRequest:
     after_ms: int = 0  # how long to wait; until then it can be cancelled
     deadline_ms: int | None = None
     awaited_verifiers: Sequence[str] = ()
+    outputs_wait_ms: int | None = None
 
 
 def new_erasure(
@@ -49,6 +50,7 @@ def new_erasure(
         due_ms=now_ms + request.after_ms,
         deadline_ms=request.deadline_ms,
         awaited_verifiers=tuple(sorted(dict.fromkeys(request.awaited_verifiers))),
+        outputs_wait_ms=request.outputs_wait_ms,
         stage=stage,
         stage_times=((stage, now_ms),),
     )
@@ -57,6 +59,9 @@ def new_erasure(
 def _check_times(request: ErasureRequest, now_ms: int) -> None:
     if request.after_ms < 0 or now_ms + request.after_ms > MAX_TIME_MS:
         raise InvalidRequest(f"after={request.after_ms} ms is not a time to wait")
+    wait_ms = request.outputs_wait_ms
+    if wait_ms is not None and not 0 <= wait_ms <= MAX_TIME_MS:
+        raise InvalidRequest(f"outputs_wait={wait_ms} ms is not a time to wait")
     if request.deadline_ms is None:
         return
     due_ms = now_ms + request.after_ms

@@ -54,9 +54,10 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class AskVerifiers:
-    """Have these give evidence; until all have, there is no receipt."""
+    """Have these give evidence; until all have, or the time is up, there is no receipt."""
 
     names: tuple[str, ...]
+    until_ms: int | None = None  # None: no bound was set
 
 
 @dataclass(frozen=True, slots=True)

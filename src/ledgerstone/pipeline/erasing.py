@@ -3,7 +3,8 @@
 `search` covers the table of a pipeline, its work directory (checkpoints, status, states of
 aggregates, notes of sources) and directories of snapshots. `purge` rewrites whatever still holds
 the key and searches again. `report` posts the result to the erasure, where it becomes part of the
-signed receipt. `verifying` is the plug-in that a broker calls by itself.
+signed receipt, or a signed supplement to a receipt that was issued before. `verifying` is the
+plug-in that a broker calls by itself.
 """
 
 import http.client
@@ -11,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import quote, urlsplit
@@ -24,6 +26,7 @@ from ledgerstone.pipeline.erasing_tables import output_name, purge_table, search
 from ledgerstone.pipeline.errors import PipelineError
 
 _TIMEOUT_S: Final = 30.0
+_MAX_ANSWER: Final = 16 << 20
 
 
 def search(pipeline: Pipeline, key: bytes, *, snapshots: Sequence[str] = ()) -> list[Finding]:
@@ -70,24 +73,49 @@ def _told(search_one: _Search, output: str) -> Finding:
         return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
 
 
-def report(api: str, erasure_id: str, findings: Sequence[Finding], *, verifier: str) -> None:
-    """`api` is the address of the broker's HTTP API: http://HOST:PORT."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """What became of the evidence."""
+
+    has_receipt: bool  # it had one before, so this is a supplement
+    supplement: int | None  # the number of the last one
+    not_verified: int | None  # outputs that stand so still; an older broker does not tell
+
+
+def report(
+    api: str, erasure_id: str, findings: Sequence[Finding], *, verifier: str, group: str
+) -> Reported:
+    """All findings at once, so that no receipt is signed between two of them. `api` is the address
+    of the broker's HTTP API: http://HOST:PORT; `group` is the one the pipeline reads as."""
     address = urlsplit(api if "://" in api else f"http://{api}")
     path = f"/api/v1/erasures/{quote(erasure_id, safe='')}/evidence"
-    for finding in findings:
-        body = {
-            "verifier": verifier,
-            "output": finding.output,
-            "verdict": finding.verdict.value,
-            "evidence": finding.evidence,
-        }
-        connection = http.client.HTTPConnection(
-            address.hostname or "", address.port or 80, timeout=_TIMEOUT_S
+    words = [
+        {"output": each.output, "verdict": each.verdict.value, "evidence": each.evidence}
+        for each in findings
+    ]
+    body = {"verifier": verifier, "group": group, "words": words}
+    connection = http.client.HTTPConnection(
+        address.hostname or "", address.port or 80, timeout=_TIMEOUT_S
+    )
+    with closing(connection):
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", path, json.dumps(body).encode(), headers)
+        answer = connection.getresponse()
+        text = answer.read(_MAX_ANSWER).decode("utf-8", "replace")
+    if answer.status != http.client.OK:
+        raise PipelineError(f"erasure {erasure_id}: {answer.status} {text.strip()[:200]}")
+    return _reported(text)
+
+
+def _reported(text: str) -> Reported:
+    try:
+        content = json.loads(text)
+        supplements = content.get("supplements", [])
+        return Reported(
+            has_receipt=content.get("has_receipt") is True,
+            supplement=int(supplements[-1]["number"]) if supplements else None,
+            not_verified=content.get("outputs_not_verified"),
         )
-        with closing(connection):
-            headers = {"Content-Type": "application/json"}
-            connection.request("POST", path, json.dumps(body).encode(), headers)
-            answer = connection.getresponse()
-            text = answer.read(1 << 16).decode("utf-8", "replace")
-            if answer.status != http.client.OK:
-                raise PipelineError(f"erasure {erasure_id}: {answer.status} {text.strip()[:200]}")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # It was taken; what else is said is only shown.
+        return Reported(has_receipt=False, supplement=None, not_verified=None)

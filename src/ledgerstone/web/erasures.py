@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.receipt import parse
-from ledgerstone.erasure.receipt_text import render
+from ledgerstone.erasure.receipt_text import output_line, render
+from ledgerstone.erasure.supplement import parse_supplement, together
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.view import erasure_json, is_overdue
 from ledgerstone.server.http.server import HttpRequest, Page
@@ -17,6 +18,7 @@ from ledgerstone.web.record_at import key_at, place_in
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 
 SHOWN: Final = 100
+_SHOWN_OUTPUTS: Final = 50
 # What the overview looks through, once a second while somebody looks.
 _LOOKED_AT: Final = 2_000
 # Only there can a scan have found what keeps the receipt away.
@@ -91,7 +93,12 @@ def erasure_fragment(broker: Broker, argument: str) -> Rendered:
 
 def _one(broker: Broker, erasure: Erasure) -> dict[str, Any]:
     shown = erasure_json(broker, erasure)
-    return {"erasure": shown, "course": course_of_erasure(shown), "alarm": alarm_of(shown)}
+    return {
+        "erasure": shown,
+        "course": course_of_erasure(shown),
+        "alarm": alarm_of(shown),
+        "outputs": [output_line(each) for each in shown["outputs"][:_SHOWN_OUTPUTS]],
+    }
 
 
 def receipt_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
@@ -102,8 +109,20 @@ def receipt_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
 
 def receipt_text(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
     erasure = _find(broker, parts)
-    text = render(parse(_receipt(erasure).encode()))
+    content = parse(_receipt(erasure).encode())
+    added = [parse_supplement(each.document.encode()) for each in erasure.supplements]
+    text = render(content) + "".join(f"{line}\n" for line in together(content, added))
     return _download(text, "text/plain; charset=utf-8", f"{erasure.id}.txt")
+
+
+def supplement_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
+    """The very bytes that were signed."""
+    erasure = _find(broker, parts)
+    for each in erasure.supplements:
+        if str(each.number) == parts["number"]:
+            name = f"{erasure.id}.supplement-{each.number}.json"
+            return _download(each.document, "application/json", name)
+    raise NotShown(404, f"{erasure.id} has no supplement {parts['number'][:20]}.")
 
 
 def _download(body: str, content_type: str, name: str) -> Page:

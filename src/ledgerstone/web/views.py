@@ -24,6 +24,7 @@ from ledgerstone.web.erasures import (
     erasures_view,
     receipt_json,
     receipt_text,
+    supplement_json,
 )
 from ledgerstone.web.groups import group_view, groups_fragment, groups_view
 from ledgerstone.web.key_history import key_history_view
@@ -61,6 +62,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/erasures/{erasure}/cancel", cancel_erasure),
     Route("GET", "/erasures/{erasure}/receipt.json", receipt_json),
     Route("GET", "/erasures/{erasure}/receipt.txt", receipt_text),
+    Route("GET", "/erasures/{erasure}/supplements/{number}", supplement_json),
     Route("GET", "/groups", groups_view),
     Route("GET", "/groups/{group}", group_view),
     Route("POST", "/groups/{group}/missed", acknowledge_missed),

@@ -12,6 +12,7 @@ from ledgerstone.erasure.receipt import canonical
 from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.sealing import fingerprint_of, public_key_of, sign
 from tests.kit.command_line import Done, ledgerstone
+from tests.unit.erasure import test_supplement as supplement_making
 from tests.unit.erasure.making import SEED, T0, at_stage
 
 KEY = public_key_of(SEED)
@@ -51,6 +52,55 @@ def test_without_a_trusted_key_nothing_is_ok(paper: Path) -> None:
     said = json.loads(as_json.stdout)
     assert (said["ok"], said["intact"], said["trusted"]) == (False, True, False)
     assert said["reasons"]
+
+
+def with_supplements(path: Path, *, seed: bytes = SEED) -> list[Path]:
+    """A receipt that names a group as not verified, and a supplement beside it."""
+    erasure = supplement_making.with_receipt()
+    added = supplement_making.supplemented(erasure, supplement_making.word(), seed=seed)
+    receipt, papers = supplement_making.papers(added)
+    path.write_bytes(receipt)
+    beside = path.with_name(f"{path.stem}.supplement-1.json")
+    beside.write_bytes(papers[0])
+    return [beside]
+
+
+def test_receipt_and_the_supplements_beside_it_are_checked_together(
+    paper: Path, tmp_path: Path
+) -> None:
+    (beside,) = with_supplements(paper)
+    elsewhere = tmp_path / "s.json"
+
+    both = check(paper, "--public-key", KEY.hex())
+    as_json = check(paper, "--public-key", KEY.hex(), "--json")
+    beside.rename(elsewhere)
+    alone = check(paper, "--public-key", KEY.hex())
+    named = check(paper, str(elsewhere), "--public-key", KEY.hex())
+
+    assert (both.code, alone.code, named.code) == (0, 0, 0), both
+    assert "ok: supplement 1 belongs to the receipt" in both.stdout
+    assert "Every output that was not verified is by now." in both.stdout
+    assert "NOT VERIFIED: group people" in alone.stdout
+    assert both.stdout == named.stdout
+    said = json.loads(as_json.stdout)
+    assert (said["ok"], said["supplements"], said["not_verified"]) == (True, 1, [])
+
+
+def test_supplement_that_is_altered_foreign_or_forged_is_refused(paper: Path) -> None:
+    (beside,) = with_supplements(paper, seed=FORGER)
+    forged = check(paper, "--public-key", KEY.hex())
+    with_supplements(paper)
+    content = beside.read_bytes()
+    beside.write_bytes(content.replace(b"0 rows", b"9 rows"))
+    altered = check(paper, "--public-key", KEY.hex(), "--json")
+    beside.write_bytes(content)
+    paper.write_bytes(made(SEED))
+    foreign = check(paper, "--public-key", KEY.hex())
+
+    assert (forged.code, altered.code, foreign.code) == (1, 1, 1)
+    assert "NOT GOOD: receipt.supplement-1.json: signed by" in forged.stdout
+    assert "the signature does not fit" in json.loads(altered.stdout)["reasons"][0]
+    assert "that of the receipt: it belongs to another" in foreign.stdout
 
 
 def test_key_in_a_file_in_hex_or_its_fingerprint_makes_it_ok(paper: Path, tmp_path: Path) -> None:

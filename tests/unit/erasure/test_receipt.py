@@ -207,7 +207,7 @@ def test_receipt_of_another_key_or_salt_is_refused(key: bytes, salt: bytes) -> N
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 3}, "version '3'"),
+        ({"version": 4}, "version '4'"),
         ({"version": True}, "version 'True'"),
         ({"replicas": []}, "no replica was scanned"),
         ({"replicas": [{**REPLICA, "records": 1}]}, "not clean"),
@@ -264,6 +264,66 @@ def test_receipt_of_version_1_verifies_and_says_what_it_did_not_count() -> None:
         changed = bytearray(old)
         changed[at] ^= 1
         assert not verify(bytes(changed)).ok, at
+
+
+def test_receipt_of_version_2_verifies_and_says_what_it_does_not_name() -> None:
+    old = Path(__file__).with_name("receipt_version_2.json").read_bytes()
+
+    found = verify(old, public_key=PUBLIC_KEY, key=KEY, salt=SALT)
+
+    assert found.ok
+    assert "which outputs of the topic were known" in found.notes[-1]
+    assert "12 files, 3456 bytes, 0 records" in render(parse(old))
+    for at in range(0, len(old), 7):
+        changed = bytearray(old)
+        changed[at] ^= 1
+        assert not verify(bytes(changed)).ok, at
+
+
+OUTPUT = {
+    "kind": "group", "name": "people", "status": "not_verified", "reason": "missed_tombstone",
+    "detail": "", "partition": 0, "tombstone_offset": 9, "committed_offset": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outputs", "in_all", "open_ones", "reason"),
+    [
+        ([OUTPUT], 1, 0, "not those that are listed"),
+        ([OUTPUT], 2, 1, "not those that are listed"),
+        ([OUTPUT], 0, 1, "not those that are listed"),
+        ([OUTPUT, OUTPUT], 2, 2, "listed twice"),
+        ([{**OUTPUT, "reason": ""}], 1, 1, "without a reason"),
+        ([{**OUTPUT, "status": "verified"}], 1, 0, "verified with one"),
+        ([{**OUTPUT, "status": "fine"}], 1, 1, "an output that is fine"),
+        ([{**OUTPUT, "kind": "sink"}], 1, 1, "missing or unknown"),
+        ([{**OUTPUT, "name": 5}], 1, 1, "name is a whole number"),
+    ],
+)
+def test_counts_of_outputs_are_those_of_the_list(
+    outputs: list[Any], in_all: int, open_ones: int, reason: str
+) -> None:
+    fields = {"outputs": outputs, "outputs_in_all": in_all, "outputs_not_verified": open_ones}
+
+    found = verify(signed(**fields))
+
+    assert not found.ok
+    assert reason in found.reasons[0]
+
+
+def test_known_outputs_read_as_sentences() -> None:
+    fields = {"outputs": [OUTPUT], "outputs_in_all": 3, "outputs_not_verified": 3}
+    made = signed(**fields)
+
+    text = render(parse(made))
+
+    assert verify(made).ok
+    assert "Known outputs: 3, 3 of them not verified" in text
+    assert (
+        "group people: NOT VERIFIED, it had committed offset 4 when the tombstone in partition 0 "
+        "at offset 9 was removed"
+    ) in text
+    assert "and 2 more groups, not verified" in text
 
 
 def test_receipt_signs_the_counts_of_its_scan() -> None:

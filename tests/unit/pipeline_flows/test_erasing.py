@@ -298,7 +298,7 @@ def test_what_a_broker_loads_to_ask_needs_neither_arrow_nor_spark() -> None:
 @dataclass(slots=True)
 class Api:
     address: str
-    posted: list[tuple[str, dict[str, str]]]
+    posted: list[tuple[str, dict[str, object]]]
     status: int = 200
 
 
@@ -328,10 +328,12 @@ def api() -> Iterator[Api]:
 def test_findings_become_evidence_of_the_erasure(api: Api) -> None:
     finding = Finding(output="sqlite:users.db", verdict=Verdict.CLEAN, evidence="0 rows")
 
-    report(api.address, "ER/1", [finding], verifier="pipelines")
+    told = report(api.address, "ER/1", [finding], verifier="pipelines", group="people")
 
-    body = {"verifier": "pipelines", "output": "sqlite:users.db", "verdict": "clean"}
-    assert api.posted == [("/api/v1/erasures/ER%2F1/evidence", {**body, "evidence": "0 rows"})]
+    word = {"output": "sqlite:users.db", "verdict": "clean", "evidence": "0 rows"}
+    body = {"verifier": "pipelines", "group": "people", "words": [word]}
+    assert api.posted == [("/api/v1/erasures/ER%2F1/evidence", body)]
+    assert not told.has_receipt
 
 
 def test_a_refused_report_is_an_error(api: Api) -> None:
@@ -339,4 +341,4 @@ def test_a_refused_report_is_an_error(api: Api) -> None:
     finding = Finding(output="o", verdict=Verdict.CLEAN, evidence="e")
 
     with pytest.raises(PipelineError, match="ER-1: 404"):
-        report(api.address, "ER-1", [finding], verifier="pipelines")
+        report(api.address, "ER-1", [finding], verifier="pipelines", group="people")

@@ -18,6 +18,7 @@ from ledgerstone.erasure.facts import Facts, SearchOutcome
 from ledgerstone.erasure.forecast import Forecast, forecast, why_not_in_time
 from ledgerstone.erasure.key_print import journal_key_of
 from ledgerstone.erasure.life import next_step
+from ledgerstone.erasure.readings import observed
 from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.secrets_file import SECRETS_FILE, Secrets, load, load_or_create
 from ledgerstone.erasure.steps import Step
@@ -28,6 +29,7 @@ from ledgerstone.server.cleaning.parts import Ticket
 from ledgerstone.server.effects import AskVerifier, Effect
 from ledgerstone.server.erasing import steps
 from ledgerstone.server.erasing.facts import Look, TombstoneSights
+from ledgerstone.server.erasing.groups import GroupWatch
 from ledgerstone.server.erasing.journal import JOURNAL, ErasureJournal
 from ledgerstone.server.erasing.scans import Scans, SearchTickets, missing_partition
 from ledgerstone.server.movable_clock import MovableClock
@@ -97,6 +99,8 @@ class Erasing:
     asked: dict[TopicPartition, tuple[int, Ticket]] = field(default_factory=dict)
     verifier_rests: dict[tuple[str, str], int] = field(default_factory=dict)  # until, wall time
     to_ask: list[AskVerifier] = field(default_factory=list)
+    refusals: dict[tuple[str, str], str] = field(default_factory=dict)  # by erasure and verifier
+    watch: GroupWatch = field(default_factory=GroupWatch)
     _sights: TombstoneSights = field(default_factory=TombstoneSights)
     _alarmed: dict[str, str] = field(default_factory=dict)
     _due_ms: int | None = None
@@ -216,12 +220,18 @@ class Erasing:
         self.keep(broker, [successor])
         return successor
 
-    def give_evidence(self, broker: "Broker", erasure: Erasure, evidence: Evidence) -> Erasure:
+    def give_evidence(
+        self, broker: "Broker", erasure: Erasure, evidence: Sequence[Evidence]
+    ) -> Erasure:
+        """All of it or nothing. After the receipt it becomes a signed supplement."""
         self._check_works()
+        if erasure.stage is Stage.RECEIPTED:
+            return steps.supplement(self, broker, erasure, evidence)
         salt = self._secrets(broker).salt
-        successor = changes.with_evidence(erasure, evidence, salt=salt)
-        self.keep(broker, [successor])
-        return successor
+        for each in evidence:
+            erasure = changes.with_evidence(erasure, each, salt=salt)
+        self.keep(broker, [erasure])
+        return erasure
 
     def acknowledge_breaks(self, broker: "Broker", by: str) -> None:
         self._check_works()
@@ -349,6 +359,7 @@ class Erasing:
     ) -> tuple[Erasure, Step]:
         erasure = self.journal.get(erasure_id)
         facts = self._facts(broker, look, erasure)
+        erasure = self.watch.noted(observed(self.watch.remembered(erasure), facts))
         step = next_step(erasure, facts, now_ms=now_ms)
         expected = forecast(erasure, facts, now_ms=now_ms)
         if expected.blocked_by is None:
@@ -403,6 +414,8 @@ class Erasing:
             sealed, hindrance = steps.sealed_copies(self, look, erasure)
             in_flight = in_flight or hindrance
         scan = self.replica_scans.get(erasure.id)
+        salt = None if self.secrets is None else self.secrets.salt
+        seen = self.watch.seen(look, erasure, salt, topic_exists=exists)
         return Facts(
             topic_exists=exists,
             partitions=partitions,
@@ -412,6 +425,12 @@ class Erasing:
             in_flight=in_flight,
             trouble=trouble,
             blocked_since_ms=self.blocked_since.get(erasure.id),
+            groups_are_known=seen.are_known,
+            groups=seen.groups,
+            missed=seen.missed,
+            removed_ms=seen.removed_ms,
+            full_ledgers=seen.full_ledgers,
+            more_groups=seen.more,
             sealed_copies_left=sealed,
             delete_retention_ms=retention_ms,
             file_delete_delay_ms=delay_ms,
@@ -432,7 +451,7 @@ class Erasing:
         """Writes successors down; from then on they are true."""
         if not erasures:
             return
-        erasures = [self.on_this_clock(broker, each) for each in erasures]
+        erasures = [self.on_this_clock(broker, self.watch.remembered(each)) for each in erasures]
         self.journal.append(broker, erasures)
         self.look_now()
         for each in erasures:
@@ -451,6 +470,8 @@ class Erasing:
     def _forget(self, erasure: Erasure) -> None:
         for name in erasure.awaited_verifiers:
             self.verifier_rests.pop((erasure.id, name), None)
+            self.refusals.pop((erasure.id, name), None)
+        self.watch.forget(erasure.id)
         self.searches.pop(erasure.id, None)
         self.replica_scans.pop(erasure.id, None)
         self.in_flight.pop(erasure.id, None)

@@ -16,6 +16,7 @@ from ledgerstone.records.batch import read_header
 from ledgerstone.records.record import iter_records
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import Appraisal, Ticket
+from ledgerstone.server.erasing.groups import Committed
 from ledgerstone.storage.filenames import (
     CLEANED,
     DELETED,
@@ -101,9 +102,16 @@ class Look:
     asked: dict[TopicPartition, tuple[int, Ticket]]
     _appraisals: dict[TopicPartition, Appraisal] = field(default_factory=dict)
     _leftovers: dict[TopicPartition, list[Leftover]] = field(default_factory=dict)
+    _committed: dict[str, Committed] = field(default_factory=dict)
+
+    def committed_on(self, topic: str) -> Committed:
+        if topic not in self._committed:
+            self._committed[topic] = self.broker.groups.committed_on(topic)
+        return self._committed[topic]
 
     def forget(self) -> None:
         """Something was written since."""
+        self._committed.clear()
         self._appraisals.clear()
         self._leftovers.clear()
 

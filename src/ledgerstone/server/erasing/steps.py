@@ -13,6 +13,7 @@ from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import ID_HEADER, headers_of
 from ledgerstone.erasure.erasure import (
     Erasure,
+    Evidence,
     PartitionEnd,
     ReplicaScan,
     SearchedFiles,
@@ -20,6 +21,7 @@ from ledgerstone.erasure.erasure import (
     Tombstone,
 )
 from ledgerstone.erasure.facts import SearchOutcome
+from ledgerstone.erasure.outputs import KnownOutput
 from ledgerstone.erasure.scan_plan import (
     DEFAULT_MAX_PLACES,
     KeyPrints,
@@ -28,6 +30,7 @@ from ledgerstone.erasure.scan_plan import (
     SearchPlan,
     SearchReport,
 )
+from ledgerstone.erasure.standing import known_outputs
 from ledgerstone.erasure.steps import (
     Advance,
     Ask,
@@ -60,6 +63,8 @@ _LOG: Final = logging.getLogger(__name__)
 _DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
 # A verifier that failed is not asked again before that.
 VERIFIER_REST_MS: Final = 60_000
+# Of what a verifier that failed has said, in a receipt.
+_MAX_REFUSAL: Final = 200
 
 
 def what_for(step: Step) -> tuple[str | None, int | None]:
@@ -68,7 +73,7 @@ def what_for(step: Step) -> tuple[str | None, int | None]:
         case Wait():
             return step.because, step.until_ms
         case AskVerifiers():
-            return f"evidence of {', '.join(step.names)} is awaited", None
+            return f"evidence of {', '.join(step.names)} is awaited", step.until_ms
         case Ask():
             return "a pass is asked for", None
         case Search() | WriteTombstones() | Scan() | Issue() | Advance() | Nothing():
@@ -369,14 +374,17 @@ def verifier_spoke(
 ) -> None:
     """`words`, or why there are none."""
     erasure = erasing.journal.book.get(asked.question.erasure_id)
-    if erasure is None or erasure.is_over:
+    # One that had to be waited for too long speaks after the receipt: that is a supplement.
+    if erasure is None or (erasure.is_over and erasure.stage is not Stage.RECEIPTED):
         return
     if isinstance(words, str):
         _LOG.warning("verifier failed id=%s verifier=%s reason=%s", erasure.id, asked.name, words)
+        if not erasure.is_over:
+            erasing.refusals[erasure.id, asked.name] = words
         return
     try:
-        for each in evidence_from(asked.name, words, now_ms=broker.clock.now_ms()):
-            erasure = erasing.give_evidence(broker, erasure, each)
+        given = evidence_from(asked.name, words, now_ms=broker.clock.now_ms())
+        erasing.give_evidence(broker, erasure, given)
     except _DISK_REFUSED as error:
         _LOG.warning("evidence refused id=%s verifier=%s reason=%s", erasure.id, asked.name, error)
 
@@ -387,10 +395,43 @@ def issue_receipts(erasing: "Erasing", broker: "Broker", ids: Sequence[str]) -> 
     now_ms = broker.clock.now_ms()
     made = []
     for erasure_id in ids:
-        erasure = erasing.on_this_clock(broker, erasing.journal.get(erasure_id))
-        receipt = _signed(erasing, broker, erasure)
-        made.append(changes.receipted(erasure, receipt, now_ms=now_ms))
+        known = erasing.watch.remembered(erasing.journal.get(erasure_id))
+        erasure = erasing.on_this_clock(broker, known)
+        outputs = known_outputs(erasure, _refusals(erasing, erasure))
+        receipt = _signed(erasing, broker, erasure, outputs)
+        made.append(changes.receipted(erasure, receipt, now_ms=now_ms, outputs=outputs))
     erasing.keep(broker, made)
+
+
+def _refusals(erasing: "Erasing", erasure: Erasure) -> dict[str, str]:
+    names = erasure.awaited_verifiers
+    found = {name: erasing.refusals.get((erasure.id, name)) for name in names}
+    return {name: text[:_MAX_REFUSAL] for name, text in found.items() if text is not None}
+
+
+def supplement(
+    erasing: "Erasing", broker: "Broker", erasure: Erasure, evidence: Sequence[Evidence]
+) -> Erasure:
+    """Signed and written down before anybody sees it; a crash in between leaves nothing."""
+    from ledgerstone.erasure.supplement_issue import new_words, with_supplement
+
+    assert erasing.secrets is not None, "erasures without secrets"
+    words = new_words(erasure, evidence, salt=erasing.secrets.salt)
+    if not words:
+        return erasure
+    successor = with_supplement(
+        erasing.on_this_clock(broker, erasure),
+        words,
+        cluster_id=broker.log_dir.meta.cluster_id or "",
+        signing_seed=erasing.secrets.signing_seed,
+        now_ms=broker.clock.now_ms(),
+    )
+    erasing.keep(broker, [successor])
+    made = successor.supplements[-1]
+    _LOG.info(
+        "erasure supplemented id=%s number=%d verdict=%s", erasure.id, made.number, made.verdict
+    )
+    return successor
 
 
 def with_statements(
@@ -407,7 +448,9 @@ def with_statements(
     return told
 
 
-def _signed(erasing: "Erasing", broker: "Broker", erasure: Erasure) -> str:
+def _signed(
+    erasing: "Erasing", broker: "Broker", erasure: Erasure, outputs: Sequence[KnownOutput] = ()
+) -> str:
     from ledgerstone.erasure.receipt_issue import issue
 
     assert erasing.secrets is not None, "erasures without secrets"
@@ -416,5 +459,6 @@ def _signed(erasing: "Erasing", broker: "Broker", erasure: Erasure) -> str:
         cluster_id=broker.log_dir.meta.cluster_id or "",
         signing_seed=erasing.secrets.signing_seed,
         now_ms=broker.clock.now_ms(),
+        outputs=outputs,
     )
     return receipt.decode("ascii")

@@ -12,6 +12,8 @@ from ledgerstone.erasure.changes import accepted_hits
 from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, Outcome, ReplicaScan, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings
 from ledgerstone.erasure.journal import ERASURES_TOPIC
+from ledgerstone.erasure.outputs import KnownOutput
+from ledgerstone.erasure.standing import known_outputs, not_verified, standing_outputs
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.metrics import Sample
 
@@ -62,8 +64,19 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
         "elsewhere": [each._asdict() for each in erasure.elsewhere],
         "awaited_verifiers": list(erasure.awaited_verifiers),
         "evidence": [
-            {"verifier": each.verifier, "output": each.output, "verdict": each.outcome.value}
+            {
+                "verifier": each.verifier,
+                "group": each.group,
+                "output": each.output,
+                "verdict": each.outcome.value,
+            }
             for each in erasure.evidence
+        ],
+        "outputs": [_output_json(each) for each in _outputs(broker, erasure)],
+        "outputs_not_verified": not_verified(erasure),
+        "supplements": [
+            {name: value for name, value in each._asdict().items() if name != "document"}
+            for each in erasure.supplements
         ],
         "found": _found_json(broker.erasing.replica_scans.get(erasure.id)),
         "exceptions": [asdict(each) for each in erasure.exceptions],
@@ -72,6 +85,17 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
         "has_receipt": erasure.receipt is not None,
         "is_cancellable": stopped is None and Stage.CANCELLED in TRANSITIONS[erasure.stage],
     }
+
+
+def _outputs(broker: Broker, erasure: Erasure) -> tuple[KnownOutput, ...]:
+    """As receipt and supplements have them; before, as they stand by now."""
+    if erasure.receipt is not None:
+        return standing_outputs(erasure)
+    return known_outputs(broker.erasing.watch.remembered(erasure))
+
+
+def _output_json(output: KnownOutput) -> dict[str, Any]:
+    return {**output._asdict(), "status": output.status.value, "reason": output.reason.value}
 
 
 def _found_json(scan: ReplicaScan | None) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
     POST /api/v1/topics/T/where {"key": …}       begins a search, answers with a ticket
     GET  /api/v1/searches/N                      what it found
     POST /api/v1/topics/T/erasures {"key": … or "keys": […], "reason", "requested_by",
-         "within_ms" or "deadline_ms", "after_ms", "verifiers"}
+         "within_ms" or "deadline_ms", "after_ms", "verifiers", "outputs_wait_ms"}
     GET  /api/v1/erasures[?overdue][?open][?topic=T][?stage=S][?after=ID][?limit=N]
          the newest first, at most 1000; `next` is what to ask `after` for the rest
     GET  /api/v1/erasures/ID
@@ -11,7 +11,10 @@
     POST /api/v1/erasures/ID/abandon {"by", "reason"}     where it can no longer be cancelled
     POST /api/v1/erasures/ID/accept {"file", "by", "reason"}   what a scan found may stay
     GET  /api/v1/erasures/ID/receipt             the very bytes that were signed
-    POST /api/v1/erasures/ID/evidence {"verifier", "output", "verdict", "evidence"}
+    GET  /api/v1/erasures/ID/supplements         evidence since the receipt, as it was signed
+    GET  /api/v1/erasures/ID/supplements/N       the very bytes of one
+    POST /api/v1/erasures/ID/evidence {"verifier", "group", and either "output", "verdict",
+         "evidence" or "words": [{"output", "verdict", "evidence"}, …]}
     GET  /api/v1/erasures-public-key             what receipts of this broker are signed with
     GET  /api/v1/erasures-journal                how far the journal is, and its breaks
     POST /api/v1/erasures-journal/acknowledge {"by": …}   the breaks are known
@@ -19,6 +22,7 @@
 Keys come in base64 and in bodies alone, since paths are logged; no answer repeats one.
 """
 
+import json
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
@@ -38,6 +42,7 @@ from ledgerstone.types import TopicPartition
 
 MAX_KEYS: Final = 1_000
 MAX_LISTED: Final = 1_000
+MAX_WORDS: Final = 64
 Calls = Mapping[str, Callable[[], object]]
 T = TypeVar("T")
 
@@ -69,6 +74,10 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
             return {"POST": lambda: _accept(broker, erasure_id, request)}
         case ["erasures", erasure_id, "receipt"]:
             return {"GET": lambda: _receipt(broker, erasure_id)}
+        case ["erasures", erasure_id, "supplements"]:
+            return {"GET": lambda: _supplements(broker, erasure_id)}
+        case ["erasures", erasure_id, "supplements", number]:
+            return {"GET": lambda: _supplement(broker, erasure_id, number)}
         case ["erasures", erasure_id, "evidence"]:
             return {"POST": lambda: _evidence(broker, erasure_id, request)}
         case _:
@@ -133,6 +142,7 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
             after_ms=_whole(body, "after_ms") or 0,
             deadline_ms=deadline_ms,
             awaited_verifiers=verifiers,
+            outputs_wait_ms=_whole(body, "outputs_wait_ms"),
         )
         for key in keys
     ]
@@ -235,18 +245,38 @@ def _receipt(broker: Broker, erasure_id: str) -> object:
 
 def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     erasure, body = _find(broker, erasure_id), body_of(request)
-    verdicts = [each.value for each in Outcome]
-    if body.get("verdict") not in verdicts:
-        raise Refused(400, f"verdict must be one of {', '.join(verdicts)}")
-    evidence = Evidence(
-        verifier=_text(body, "verifier"),
-        output=_text(body, "output"),
-        outcome=Outcome(body["verdict"]),
-        evidence=_text(body, "evidence"),
-        given_ms=broker.clock.now_ms(),
-    )
+    words = body.get("words", [body])
+    if not isinstance(words, list) or not 0 < len(words) <= MAX_WORDS:
+        raise Refused(400, f"words must be a list of at most {MAX_WORDS}")
+    evidence = [_word(broker, body, each) for each in words]
     taken = _answering(lambda: broker.erasing.give_evidence(broker, erasure, evidence))
     return erasure_json(broker, taken)
+
+
+def _word(broker: Broker, body: Mapping[str, Any], word: object) -> Evidence:
+    verdicts = [each.value for each in Outcome]
+    if not isinstance(word, dict) or word.get("verdict") not in verdicts:
+        raise Refused(400, f"verdict must be one of {', '.join(verdicts)}")
+    return Evidence(
+        verifier=_text(body, "verifier"),
+        output=_text(word, "output"),
+        outcome=Outcome(word["verdict"]),
+        evidence=_text(word, "evidence"),
+        given_ms=broker.clock.now_ms(),
+        group=_text(body, "group"),
+    )
+
+
+def _supplements(broker: Broker, erasure_id: str) -> object:
+    erasure = _find(broker, erasure_id)
+    return {"supplements": [json.loads(each.document) for each in erasure.supplements]}
+
+
+def _supplement(broker: Broker, erasure_id: str, number: str) -> object:
+    for each in _find(broker, erasure_id).supplements:
+        if str(each.number) == number:
+            return Page(200, each.document, "application/json")
+    raise Refused(404, f"{erasure_id} has no supplement {number[:20]}")
 
 
 def _acknowledge(broker: Broker, request: HttpRequest) -> object:
