@@ -1,11 +1,11 @@
 """Files under a `.deleted` name, waiting for file.delete.delay.ms to pass. Grade D.
 
-A reader may still hold a slice of them; the delay lets it finish where an unlinked file cannot be
-opened again. Crash here: the loader unlinks every `.deleted` file it meets.
+A reader may still hold a slice of one; the delay lets it finish, since an unlinked file cannot be
+reopened. Crash here: the loader unlinks every `.deleted` file it finds.
 
-To unlink a large file takes long, so it is done by a plan that may be performed in a thread. What
-is in a plan goes on waiting until it is really gone. Until then its name is taken: a file that came
-to bear it meanwhile would be unlinked before its time, or forgotten and never unlinked.
+Unlinking a large file takes long, so a plan does it, which may run in a thread. A file in a plan
+counts as waiting until it is gone. Until then its name is taken: another file renamed to it would
+be unlinked too early, or forgotten and never unlinked.
 """
 
 from collections.abc import Iterable
@@ -16,17 +16,17 @@ from ledgerstone.fs import Filesystem, join
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlinkPlan:
-    """What may go. `perform` touches nothing but the disk and `gone`."""
+    """Files to unlink. `perform` touches nothing but the disk and `gone`."""
 
     fs: Filesystem
     files: tuple[str, ...]
     directories: tuple[str, ...] = ()
-    # More than this was due.
+    # More files were due than fit.
     is_part: bool = False
     gone: list[str] = field(default_factory=list)
 
     def perform(self) -> None:
-        """What the disk refuses keeps nothing else from going; the first refusal is raised."""
+        """Unlinks as many files as it can, then raises the first error."""
         refusals: list[OSError] = []
         for paths, remove in ((self.files, self._unlink), (self.directories, self._remove_dir)):
             for path in paths:
@@ -43,7 +43,7 @@ class UnlinkPlan:
         try:
             self.fs.unlink(path)
         except FileNotFoundError:
-            # Its directory was renamed meanwhile, as its topic is deleted: it goes with that.
+            # Its directory was renamed because the topic was deleted; it goes with the directory.
             return
 
     def _remove_dir(self, directory: str) -> None:
@@ -57,18 +57,18 @@ class DeletedFiles:
 
     def __init__(self, fs: Filesystem) -> None:
         self._fs = fs
-        # When each path may go.
+        # When each path may be unlinked.
         self._waiting: dict[str, int] = {}
 
     def add(self, paths: Iterable[str], *, due_ms: int) -> None:
         self._waiting.update((path, due_ms) for path in paths)
 
     def is_taken(self, path: str) -> bool:
-        """Also by what is set aside already and not yet added."""
+        """Includes files already renamed but not yet added."""
         return path in self._waiting or self._fs.exists(path)
 
     def hasten(self, paths: Iterable[str], *, now_ms: int) -> None:
-        """Newer ones like them wait too: of what passes replace again and again one is enough."""
+        """Unlinks these early. When pass after pass replaces a file, one waiting copy is enough."""
         for path in paths:
             if path in self._waiting:
                 self._waiting[path] = min(self._waiting[path], now_ms)
@@ -82,7 +82,7 @@ class DeletedFiles:
             self._waiting.pop(path, None)
 
     def unlink_due(self, now_ms: int) -> int:
-        """Unlinks what is due, at once; returns how many files went."""
+        """Unlinks due files at once; returns their number."""
         plan = UnlinkPlan(fs=self._fs, files=tuple(self.due(now_ms)))
         try:
             plan.perform()
@@ -91,7 +91,7 @@ class DeletedFiles:
         return len(plan.gone)
 
     def waiting(self) -> list[tuple[str, int]]:
-        """Each path, and when it may go."""
+        """Each path, and when it may be unlinked."""
         return list(self._waiting.items())
 
     def __len__(self) -> int:

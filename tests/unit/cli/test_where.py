@@ -53,4 +53,4 @@ def test_key_that_is_nowhere_is_said_so(capsys: pytest.CaptureFixture[str]) -> N
 
     output = capsys.readouterr()
     assert output.out == 'no record of customers has the key "alice"\n'
-    assert "not all could be searched" in output.err
+    assert "the search is incomplete" in output.err
