@@ -126,7 +126,7 @@ def _dump_partition(
             if isinstance(fact, LogTotals) and is_live:
                 if totals and fact.base_offset < totals[-1].next_offset:
                     reason = f"base offset {fact.base_offset} is below {totals[-1].next_offset},"
-                    reason = f"{reason} the end of the segment before it"
+                    reason = f"{reason} where the segment before it ends"
                     yield Problem(path=fact.path, position=0, reason=reason)
                 totals.append(fact)
     if not options.filters:

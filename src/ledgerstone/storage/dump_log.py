@@ -166,7 +166,7 @@ class _LogWalk:
                 self._next_offset = max(self._next_offset, header.next_offset)
                 self._end = position + header.size
         except KafkaError:
-            # The scan counts positions from its window; the tail is read again to find the position.
+            # The scan counts positions from its window; the tail is read again to say where.
             pass
         yield from self._dump_tail()
 

@@ -56,7 +56,7 @@ class LogConfig:
         "ledgerstone.tombstone.hold.groups"
     ]
     ledgerstone_tombstone_hold_max_ms: int = _DEFAULT["ledgerstone.tombstone.hold.max.ms"]
-    # Derived once, because every append asks for them.
+    # Derived once, because every append reads them.
     append_rules: AppendRules = field(init=False, repr=False, compare=False)
     # The age that rolls a segment; a compacted topic must also keep its compaction lag.
     max_segment_ms: int = field(init=False, repr=False, compare=False)

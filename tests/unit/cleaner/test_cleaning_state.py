@@ -22,7 +22,7 @@ def test_grabbed_partition_is_in_progress_and_free_when_done() -> None:
 
 
 def test_pass_that_was_aborted_leaves_its_partition_paused_and_does_not_count() -> None:
-    """Scenario 61."""
+    """A pass ends in each of the states it can find."""
     states = CleaningStates()
     states.grab(TP)
 
@@ -35,7 +35,7 @@ def test_pass_that_was_aborted_leaves_its_partition_paused_and_does_not_count() 
 
 
 def test_as_many_resumes_as_pauses_make_a_partition_free() -> None:
-    """Scenario 60."""
+    """Pauses and aborts nest; each needs its own resume."""
     states = CleaningStates()
     states.abort_and_pause(TP)
     states.abort_and_pause(TP)
@@ -49,7 +49,7 @@ def test_as_many_resumes_as_pauses_make_a_partition_free() -> None:
 
 
 def test_topic_deleted_during_a_pass_is_free_once_the_worker_has_noticed() -> None:
-    """Scenario 60: aborted and resumed, without anybody waiting for the worker."""
+    """Aborted and resumed, and no caller waits for the worker."""
     states = CleaningStates()
     states.grab(TP)
 
@@ -90,7 +90,7 @@ def test_partition_in_progress_cannot_be_grabbed_twice() -> None:
 
 
 def test_done_is_illegal_for_a_partition_nobody_cleans() -> None:
-    """Scenario 61: in state none, and in state paused."""
+    """In state none, and in state paused."""
     states = CleaningStates()
     with pytest.raises(InvariantViolation, match="done while free"):
         states.done(TP)

@@ -149,7 +149,7 @@ def test_settings_have_the_declared_defaults() -> None:
 
 
 def test_tiny_io_buffer_is_raised_to_one_that_works() -> None:
-    """Scenario 66: with one byte Kafka does not clean."""
+    """With one byte Kafka does not clean."""
     settings = CleanerSettings.from_values({"log.cleaner.io.buffer.size": "1"})
 
     assert settings.window_bytes == 1 << 16

@@ -12,7 +12,7 @@ from ledgerstone.erasure.scan_plan import SHOWN_PLACES, ScanAborted
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
-from tests.kit.scanned import LOG, LOG_DIR, PARTITION, disk_with, put, scanned
+from tests.kit.planted_keys import LOG, LOG_DIR, PARTITION, disk_with, put, scanned
 
 KEY = b"alice@example.org"
 UUID = "0123456789abcdef0123456789abcdef"

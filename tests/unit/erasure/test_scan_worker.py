@@ -30,7 +30,7 @@ from ledgerstone.erasure.scan_plan import (
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.server.erasing.process import ScanFailed, ScanProcess, ScanResult
-from tests.kit.scanned import LOG, PARTITION, TP, disk_with, keys_of, scanned, searched
+from tests.kit.planted_keys import LOG, PARTITION, TP, disk_with, keys_of, scanned, searched
 
 KEY = b"alice@example.org"
 LOG_BYTES = bytes(build_batch([(1, KEY, b"v", ()), (2, b"bob", KEY, ())]))

@@ -9,6 +9,7 @@ from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.scan_messages import decode, encode, report_of
 from ledgerstone.erasure.verifiers import Word
 from ledgerstone.erasure.worker import work
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
@@ -196,7 +197,7 @@ def alter_topic(machine: ErasingMachine, name: str, value: str) -> None:
     )
     request = IncrementalAlterConfigsRequest(resources=[resource])
     answer = machine.connect().ask(request, IncrementalAlterConfigsResponse)
-    assert [each.error_code for each in answer.responses] == [0]
+    assert [each.error_code for each in answer.responses] == [ErrorCode.NONE]
 
 
 def base64(key: bytes) -> str:

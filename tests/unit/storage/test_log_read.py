@@ -203,7 +203,6 @@ def test_read_does_not_cross_into_the_next_segment() -> None:
 
 
 def test_read_in_a_gap_continues_with_the_next_segment_that_has_something() -> None:
-    """Scenario 83."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 10)
@@ -277,7 +276,6 @@ def test_slice_stays_readable_after_retention_took_its_segment() -> None:
 
 
 def test_read_committed_lists_the_aborted_transactions_of_its_range() -> None:
-    """Scenario 91."""
     log = World().open(LogConfig(index_interval_bytes=0))
     append_txn(log, 1, 0)
     end_txn(log, 1, commit=False)
@@ -297,7 +295,6 @@ def test_read_committed_lists_the_aborted_transactions_of_its_range() -> None:
 
 
 def test_marker_in_a_later_segment_still_tells_about_the_records_before() -> None:
-    """Scenario 91."""
     log = World().open(SMALL)
     append_txn(log, 1, 0)
     append_ones(log, 8)
@@ -314,7 +311,6 @@ def test_marker_in_a_later_segment_still_tells_about_the_records_before() -> Non
 
 
 def test_interleaved_transactions_are_listed_by_the_order_of_their_markers() -> None:
-    """Scenario 91."""
     log = World().open(SMALL)
     append_txn(log, 1, 0)
     append_txn(log, 2, 0)
@@ -341,7 +337,6 @@ def timed(*timestamps: int | None, config: LogConfig = SMALL) -> PartitionLog:
 
 
 def test_search_by_time_crosses_segments() -> None:
-    """Scenario 85."""
     log = timed(*[T0 + 10 * n for n in range(10)])
 
     assert offset_for_timestamp(log, T0 - 5) == (T0, 0)

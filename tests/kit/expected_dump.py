@@ -1,8 +1,8 @@
-"""What was written to a log, kept beside it in the words of Kafka's dump tool.
+"""A model of a log that predicts what Kafka's dump tool must show for its files.
 
-The model is told what was asked for and follows the rules of storage/README.md on its own: where
-segments begin, which batches get index entries, what a snapshot holds. It never looks into files;
-only the size and CRC of a batch are handed in, because a codec decides about them.
+It gets the same calls as the log and follows the rules of storage/README.md on its own: where
+segments begin, which batches get index entries, what a snapshot holds. It never reads files; only
+the size and CRC of a batch are passed in, because they depend on the codec.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
