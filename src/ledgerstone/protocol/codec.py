@@ -87,9 +87,9 @@ encoder_of: Final[Callable[[type, int], Encoder]] = cache(_make_encoder)
 @cache
 def api_class(api_key: int, side: str) -> type[ApiMessage]:
     """The class of an API's "Request" or "Response"; its module is imported on first use."""
-    if api_key not in APIS:
-        raise UnsupportedVersion(f"api key {api_key} is not known")
-    api = APIS[api_key]
+    api = APIS.get(api_key)
+    if api is None or api.module is None:
+        raise UnsupportedVersion(f"api key {api_key} is not supported")
     module = import_module(f"ledgerstone.protocol.messages.{api.module}")
     found: type[ApiMessage] = getattr(module, api.name + side)
     return found

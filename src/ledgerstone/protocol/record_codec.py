@@ -55,7 +55,7 @@ def encode_record_key(key: Message, version: int) -> bytes:
 
 
 def decode_record_key(family: ModuleType, data: Buffer) -> Message:
-    """The key, as one of the key classes of `family`: group_records, txn_records, share_records."""
+    """The key, as one of the key classes of `family`: group_records or txn_records."""
     version = _prefix_of(data, "record key")
     key_class = _key_classes(family.__name__).get(version)
     if key_class is None:
