@@ -67,8 +67,8 @@ def test_live_key_has_its_value_and_what_it_supersedes(
 
     assert "The key is live" in page.text
     assert "One earlier record is still on disk" in page.text
-    assert "it is the key's latest value and stays" in page.text
-    assert "a later record has its key" in page.text
+    assert "it is the key's latest value, which stays" in page.text
+    assert "superseded by a later record of its key" in page.text
 
 
 def test_deleted_key_has_its_tombstone_and_when_that_may_go(

@@ -1,7 +1,7 @@
 """How plans and reports travel between a broker and its cleaning worker. Pure.
 
-Frames of four bytes of length and JSON. Both ends are the same program, so there is one version;
-no object of the other side is ever revived from bytes. The conversation is in `worker`.
+A frame is a length of four bytes, then JSON. Both ends are the same program, so there is only one
+version. Nothing is unpickled. The conversation is in `worker`.
 """
 
 import json
@@ -22,7 +22,7 @@ from ledgerstone.cleaner.plan import (
 from ledgerstone.types import TopicPartition
 
 LENGTH_BYTES: Final = 4
-# A plan names every segment and every live producer; none comes near this.
+# A plan names every segment and every live producer; none comes close to this.
 MAX_FRAME_BYTES: Final = 256 << 20
 
 Message = dict[str, Any]
@@ -34,17 +34,17 @@ def encode(message: Message) -> bytes:
 
 
 def body_size(prefix: bytes) -> int:
-    """Raises ValueError for a length that no message of ours has."""
+    """Raises ValueError for a length that none of our messages has."""
     size = int.from_bytes(prefix, "big")
     if size > MAX_FRAME_BYTES:
-        raise ValueError(f"a frame of {size} bytes, at most {MAX_FRAME_BYTES} are believed")
+        raise ValueError(f"a frame of {size} bytes, at most {MAX_FRAME_BYTES} are accepted")
     return size
 
 
 def decode(body: bytes) -> Message:
     message = json.loads(body)
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-        raise ValueError(f"{body[:80]!r} is no message")
+        raise ValueError(f"{body[:80]!r} is not a message")
     return message
 
 
@@ -57,7 +57,7 @@ def plan_of(message: Message) -> CleaningPlan:
     content["topic_partition"] = TopicPartition(*content["topic_partition"])
     content["segments"] = tuple(SourceSegment(**each) for each in content["segments"])
     content["producers"] = {
-        # JSON has no numbers for keys.
+        # JSON keys cannot be numbers.
         int(producer_id): LastBatch(**last)
         for producer_id, last in content["producers"].items()
     }

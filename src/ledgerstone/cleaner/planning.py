@@ -124,7 +124,7 @@ def make_plan(
     now_ms: int,
     holds: Holds = NO_HOLDS,
 ) -> CleaningPlan | None:
-    """None where there is no sealed segment to rewrite."""
+    """None if there is no sealed segment to rewrite."""
     sources = [
         segment
         for segment in log.segments

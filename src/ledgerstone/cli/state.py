@@ -27,7 +27,7 @@ from ledgerstone.state.points import AtOffset, AtOffsets, AtTime, PointInTime
 from ledgerstone.state.rebuild import pieces_at, pieces_of, rebuild, resume
 from ledgerstone.state.rows import Row, row_at, rows
 from ledgerstone.state.snapshot import Snapshot, write_snapshot
-from ledgerstone.state.topic_state import Isolation, StateError, TopicState
+from ledgerstone.state.topic_state import IsolationLevel, StateError, TopicState
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
 # Exit code of a state that may be incomplete; it is still shown.
@@ -88,8 +88,8 @@ def state(
         ),
     ] = None,
     isolation: Annotated[
-        Isolation, typer.Option("--isolation", help="Which records to read.")
-    ] = Isolation.READ_COMMITTED,
+        IsolationLevel, typer.Option("--isolation", help="Which records to read.")
+    ] = IsolationLevel.READ_COMMITTED,
     full: Annotated[
         bool, typer.Option("--full", help="Show long keys and values in full.")
     ] = False,
@@ -138,7 +138,7 @@ def parse_point(text: str, now_ms: int) -> PointInTime:
 class _Run(NamedTuple):
     topic: str
     at: PointInTime | None
-    isolation: Isolation
+    isolation: IsolationLevel
     snapshot: str | None
     again: bool
     forget_before_ms: int | None

@@ -1,7 +1,7 @@
 """What every generated message class has in common. Pure.
 
 Every field has a default, so a handler sets only what matters; a field that a version does not
-have is left out when encoding and has its default after decoding.
+have is omitted when encoding and has its default after decoding.
 """
 
 from typing import ClassVar, Final

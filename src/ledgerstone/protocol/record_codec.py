@@ -27,7 +27,7 @@ V = TypeVar("V", bound=Message)
 
 
 class UnknownRecord(LedgerstoneError):
-    """A record only a newer release can have written. Whoever reads the log decides what to do."""
+    """A record that only a newer release can have written. The reader decides what to do."""
 
 
 def encode_metadata_record(record: MetadataRecord, version: int) -> bytes:

@@ -49,7 +49,7 @@ class BinaryLayout(Enum):
     VIEWS = "binary_view"  # zero-copy: the array keeps the walked buffer and the arena alive
 
 
-class _Window:
+class _ArrowRows:
     """The rows that go out, and the two byte sources their spans lie in."""
 
     def __init__(self, columns: Columns) -> None:
@@ -81,13 +81,13 @@ def to_arrow(
 
     `headers` is null for a record without any, as in Spark's Kafka source.
     """
-    window = _Window(columns)
+    window = _ArrowRows(columns)
     arrays = [_column(window, name, topic, partition, layout) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
 def _column(
-    window: _Window, name: str, topic: str | None, partition: int | None, layout: BinaryLayout
+    window: _ArrowRows, name: str, topic: str | None, partition: int | None, layout: BinaryLayout
 ) -> pa.Array:
     columns = window.columns
     match name:
@@ -111,7 +111,7 @@ def _column(
     raise ValueError(f"column {name!r} is not one of {', '.join(ALL_COLUMNS)}")
 
 
-def _timestamps(window: _Window) -> pa.Array:
+def _timestamps(window: _ArrowRows) -> pa.Array:
     milliseconds = window.take_wide(window.columns.timestamp)
     bad = (milliseconds > _MAX_MILLISECONDS) | (milliseconds < -_MAX_MILLISECONDS)
     if bad.any():
@@ -123,7 +123,7 @@ def _timestamps(window: _Window) -> pa.Array:
     return pa.array(milliseconds * _MICROSECONDS).view(TIMESTAMP_TYPE)
 
 
-def _binary(window: _Window, start: Int64s, length: Int32s, layout: BinaryLayout) -> pa.Array:
+def _binary(window: _ArrowRows, start: Int64s, length: Int32s, layout: BinaryLayout) -> pa.Array:
     starts, lengths = window.take_wide(start), window.take_narrow(length)
     if layout is BinaryLayout.VIEWS:
         return _viewed(window.columns, starts, lengths)
@@ -156,7 +156,7 @@ def _validity(built: Gathered | Views) -> pa.Buffer | None:
     return pa.py_buffer(built.validity) if built.null_count else None
 
 
-def _headers(window: _Window) -> pa.Array:
+def _headers(window: _ArrowRows) -> pa.Array:
     columns = window.columns
     counts = window.take_narrow(columns.header_count)
     spans = span_headers(

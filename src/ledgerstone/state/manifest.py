@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ledgerstone.state.content import checksum_text
 from ledgerstone.state.fold import FoldCounts
-from ledgerstone.state.topic_state import Isolation, PartitionState, TopicState
+from ledgerstone.state.topic_state import IsolationLevel, PartitionState, TopicState
 from ledgerstone.types import INT32_MAX, INT64_MAX
 from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
 
@@ -29,9 +29,9 @@ class PartitionManifest:
     checksum: str
     counts: FoldCounts
 
-    def is_at_end(self, isolation: Isolation) -> bool:
+    def is_at_end(self, isolation: IsolationLevel) -> bool:
         """Whether it held all there was to read when it was made."""
-        committed = isolation is Isolation.READ_COMMITTED
+        committed = isolation is IsolationLevel.READ_COMMITTED
         return self.next_offset >= (self.last_stable_offset if committed else self.high_watermark)
 
 
@@ -40,7 +40,7 @@ class Manifest:
     topic: str
     topic_id: bytes
     cluster_id: str | None
-    isolation: Isolation
+    isolation: IsolationLevel
     created_ms: int
     because: str | None
     partitions: tuple[PartitionManifest, ...]
@@ -105,7 +105,7 @@ def from_json(data: bytes) -> Manifest:
         raise BadManifest("the partitions are not in order")
     try:
         topic_id = uuid_from_text(_get(content, "topic_id", str))
-        isolation = Isolation(_get(content, "isolation", str))
+        isolation = IsolationLevel(_get(content, "isolation", str))
     except ValueError as error:
         raise BadManifest(str(error)) from error
     return Manifest(

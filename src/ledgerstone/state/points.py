@@ -7,7 +7,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import offsets_at
 from ledgerstone.errors import UnknownTopicOrPartition
 from ledgerstone.state.reading import LogBounds
-from ledgerstone.state.topic_state import Isolation, StateError
+from ledgerstone.state.topic_state import IsolationLevel, StateError
 from ledgerstone.types import TopicPartition
 
 
@@ -33,7 +33,7 @@ PointInTime = AtTime | AtOffset | AtOffsets
 
 
 def end_offsets(
-    client: Client, bounds: list[LogBounds], at: PointInTime | None, isolation: Isolation
+    client: Client, bounds: list[LogBounds], at: PointInTime | None, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
     """Where to stop reading each partition."""
     ends = {each.partition: each.end_offset(isolation) for each in bounds}

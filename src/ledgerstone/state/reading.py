@@ -11,7 +11,7 @@ from ledgerstone.client.ahead import one_ahead
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
-from ledgerstone.state.topic_state import Isolation
+from ledgerstone.state.topic_state import IsolationLevel
 from ledgerstone.types import TopicPartition
 
 FETCH_BYTES: Final = 8 << 20
@@ -32,8 +32,8 @@ class LogBounds:
     high_watermark: int
     last_stable_offset: int
 
-    def end_offset(self, isolation: Isolation) -> int:
-        committed = isolation is Isolation.READ_COMMITTED
+    def end_offset(self, isolation: IsolationLevel) -> int:
+        committed = isolation is IsolationLevel.READ_COMMITTED
         return self.last_stable_offset if committed else self.high_watermark
 
 
@@ -41,7 +41,7 @@ def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[Log
     wanted = list(partitions)
     starts = list_offsets(client, dict.fromkeys(wanted, EARLIEST))
     latest = dict.fromkeys(wanted, LATEST)
-    ends = [list_offsets(client, latest, isolation_level=each.level) for each in Isolation]
+    ends = [list_offsets(client, latest, isolation_level=each.level) for each in IsolationLevel]
     committed, uncommitted = ends
     return [
         LogBounds(
@@ -55,7 +55,7 @@ def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[Log
 
 
 def read_ranges(
-    client: Client, ranges: Iterable[OffsetRange], isolation: Isolation
+    client: Client, ranges: Iterable[OffsetRange], isolation: IsolationLevel
 ) -> Iterator[Fetched]:
     """Everything in these ranges, one after the other, and the rest of the batches at their ends.
 

@@ -18,7 +18,7 @@ from ledgerstone.state.reading import LogBounds, OffsetRange, log_bounds, read_r
 from ledgerstone.state.rows import Piece
 from ledgerstone.state.snapshot import Snapshot
 from ledgerstone.state.topic_state import (
-    Isolation,
+    IsolationLevel,
     PartitionState,
     StateError,
     TopicState,
@@ -41,7 +41,7 @@ def rebuild(
     topic: str,
     *,
     at: PointInTime | None = None,
-    isolation: Isolation = Isolation.READ_COMMITTED,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
     progress: OnProgress | None = None,
 ) -> TopicState:
     """Reads the whole topic up to the ends it has now, or up to a point in its past."""
@@ -137,7 +137,7 @@ def _read(
     received = 0
     for fetched in read_ranges(client, ranges, state.isolation):
         each = state.partition(fetched.partition.partition)
-        aborted = fetched.aborted if state.isolation is Isolation.READ_COMMITTED else ()
+        aborted = fetched.aborted if state.isolation is IsolationLevel.READ_COMMITTED else ()
         try:
             each.fold.feed(fetched.records, end_offset=each.end_offset, aborted=aborted)
         except KafkaError as error:

@@ -18,14 +18,14 @@ class StaleSnapshot(StateError):
     """What happened since the snapshot cannot be read in full any more; rebuild."""
 
 
-class Isolation(Enum):
+class IsolationLevel(Enum):
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
 
     @property
     def level(self) -> int:
         """As the wire has it."""
-        return int(self is Isolation.READ_COMMITTED)
+        return int(self is IsolationLevel.READ_COMMITTED)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class TopicState:
     topic: str
     topic_id: bytes
     cluster_id: str | None
-    isolation: Isolation
+    isolation: IsolationLevel
     created_ms: int
     partitions: list[PartitionState]
     because: str | None = None  # why it may be incomplete

@@ -18,7 +18,7 @@ from ledgerstone.storage.segment_reader import TimestampOffset
 from ledgerstone.types import NO_TIMESTAMP, AbortedTxn
 
 
-class Isolation(enum.Enum):
+class FetchIsolation(enum.Enum):
     """How far a reader may see."""
 
     LOG_END = "a follower: everything"
@@ -41,7 +41,7 @@ def read(
     offset: int,
     *,
     max_bytes: int,
-    isolation: Isolation = Isolation.LOG_END,
+    isolation: FetchIsolation = FetchIsolation.LOG_END,
     min_one_batch: bool = True,
 ) -> ReadResult:
     """Whole batches from the one that holds `offset`, or the next one if it was removed.
@@ -60,7 +60,7 @@ def read(
         mend(log, error)
         found = mending(log, lambda: _find_slice(log, offset, limit, max_bytes, min_one_batch))
     aborted: tuple[AbortedTxn, ...] = ()
-    if found is not None and isolation is Isolation.TXN_COMMITTED:
+    if found is not None and isolation is FetchIsolation.TXN_COMMITTED:
         segment, piece = found
         aborted = collect_aborted(log, offset, _upper_bound(log, segment, piece))
     return ReadResult(
@@ -72,13 +72,13 @@ def read(
     )
 
 
-def visible_end(log: PartitionLog, isolation: Isolation) -> int:
+def visible_end(log: PartitionLog, isolation: FetchIsolation) -> int:
     match isolation:
-        case Isolation.LOG_END:
+        case FetchIsolation.LOG_END:
             return log.log_end_offset
-        case Isolation.HIGH_WATERMARK:
+        case FetchIsolation.HIGH_WATERMARK:
             return log.high_watermark
-        case Isolation.TXN_COMMITTED:
+        case FetchIsolation.TXN_COMMITTED:
             return log.last_stable_offset
         case _:
             assert_never(isolation)

@@ -17,7 +17,7 @@ from ledgerstone.server.http.server import HttpRequest, Job
 from ledgerstone.state.content import bytes_of
 from ledgerstone.state.fold import Fold
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.types import INT64_MAX, AbortedTxn
 from ledgerstone.web.forms import whole_number
 from ledgerstone.web.hosting import partition_of, topic_facts, topic_of
@@ -111,7 +111,7 @@ def _folded(log: PartitionLog, fold: Fold) -> Generator[Job | None, Any, list[Fi
     end_offset = log.last_stable_offset
     while fold.next_offset < end_offset:
         result = read(
-            log, fold.next_offset, max_bytes=SLICE_BYTES, isolation=Isolation.TXN_COMMITTED
+            log, fold.next_offset, max_bytes=SLICE_BYTES, isolation=FetchIsolation.TXN_COMMITTED
         )
         if result.slice is None:
             break

@@ -16,7 +16,7 @@ from ledgerstone.records.control import read_control_record
 from ledgerstone.records.record import Headers, Record, iter_payload, records_payload
 from ledgerstone.server.http.server import Job
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.web.router import NotShown
 
 PAGE_RECORDS: Final = 50
@@ -128,7 +128,7 @@ def _rows(log: PartitionLog, start_offset: int, end_offset: int, *, at_most: int
 
 
 def _piece_at(log: PartitionLog, offset: int) -> FileSlice | None:
-    piece = read(log, offset, max_bytes=READ_BYTES, isolation=Isolation.HIGH_WATERMARK).slice
+    piece = read(log, offset, max_bytes=READ_BYTES, isolation=FetchIsolation.HIGH_WATERMARK).slice
     if piece is not None and piece.size > LARGEST_PAYLOAD:
         raise NotShown(413, f"The batch at offset {offset} has {piece.size} bytes.")
     return piece

@@ -189,7 +189,7 @@ def test_plan_group_and_report_survive_the_way_to_the_worker_and_back() -> None:
 
 
 def test_frame_that_is_no_message_is_refused() -> None:
-    with pytest.raises(ValueError, match="is no message"):
+    with pytest.raises(ValueError, match="is not a message"):
         decode(b"[]")
     with pytest.raises(ValueError, match="at most"):
         body_size(b"\xff\xff\xff\xff")

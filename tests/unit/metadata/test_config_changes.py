@@ -245,7 +245,7 @@ def test_tiered_storage_is_refused_with_the_reason() -> None:
 
     answer = cluster.carry_out(cluster.controller.incremental_alter_configs(request)).responses[0]
 
-    assert "no tiered storage" in (answer.error_message or "")
+    assert "tiered storage is not supported" in (answer.error_message or "")
 
 
 # -- groups --------------------------------------------------------------------------------------

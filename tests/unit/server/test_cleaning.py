@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.cleaner.cleaning_state import State
+from ledgerstone.cleaner.cleaning_state import CleaningState
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.cleaner.selection import Reason
 from ledgerstone.cleaner.worker import clean
@@ -490,7 +490,7 @@ def test_pass_is_called_off_when_its_topic_is_no_longer_compacted(
     state = machine.broker.cleaning.states.of(TP).state
     machine.clean(late)
 
-    assert state is State.ABORTED
+    assert state is CleaningState.ABORTED
     assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
     assert checkpoint(machine) == {}
     assert machine.broker.cleaning.states.is_free(TP)

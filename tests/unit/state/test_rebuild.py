@@ -27,7 +27,7 @@ from ledgerstone.state.points import AtOffset, AtOffsets, AtTime, PointInTime
 from ledgerstone.state.rebuild import Progress, pieces_at, pieces_of, rebuild, resume
 from ledgerstone.state.rows import Row, row_at, rows
 from ledgerstone.state.snapshot import Snapshot, write_snapshot
-from ledgerstone.state.topic_state import Isolation, StaleSnapshot, StateError, TopicState
+from ledgerstone.state.topic_state import IsolationLevel, StaleSnapshot, StateError, TopicState
 from ledgerstone.types import TopicPartition
 from tests.unit.client.fake_cluster import FakeCluster, FakeLog
 from tests.unit.state.model import (
@@ -100,9 +100,11 @@ def all_rows(client: Client, state: TopicState, old: Snapshot | None = None) -> 
 
 
 @settings(max_examples=30, deadline=None)
-@given(models(small_values), models(small_values), st.sampled_from(Isolation))
-def test_state_is_that_of_all_partitions(first: Model, second: Model, isolation: Isolation) -> None:
-    committed = isolation is Isolation.READ_COMMITTED
+@given(models(small_values), models(small_values), st.sampled_from(IsolationLevel))
+def test_state_is_that_of_all_partitions(
+    first: Model, second: Model, isolation: IsolationLevel
+) -> None:
+    committed = isolation is IsolationLevel.READ_COMMITTED
     tables = [model.state(committed=committed)[0] for model in (first, second)]
     live = [{k: v for k, (_, v) in table.items() if v is not None} for table in tables]
 
