@@ -172,7 +172,7 @@ def test_passes_are_asked_for(visitor: Visitor, machine: ErasingMachine) -> None
     one = visitor.post(f"/topics/{COMPACTED}/compact", {"partition": "1", "back": "cleaner"})
 
     assert path == f"/topics/{COMPACTED}/anatomy"
-    assert query["notice"] == ["2 passes were asked for."]
+    assert query["notice"] == ["2 passes were requested."]
     assert led_to(one)[0] == "/cleaner"
     assert len(machine.broker.cleaning.asked) == 2
     assert visitor.woken == 2

@@ -84,7 +84,7 @@ def test_deleted_key_has_its_tombstone_and_when_that_may_go(
     assert "The key is deleted" in fresh.text
     assert "No pass has seen that tombstone yet." in fresh.text
     assert "It stays readable until" in stamped.text
-    assert "met the latest record: took every record of the key before it" in stamped.text
+    assert "reached the latest record: removed every earlier record of the key" in stamped.text
 
 
 def test_key_that_is_gone_says_which_pass_may_have_taken_it(

@@ -60,7 +60,7 @@ def dial_tcp(endpoint: Endpoint, timeout_s: float) -> socket.socket:
 
 
 class BlockingConnection:
-    """One socket and its protocol state. Unusable after any exception but an unsupported version."""
+    """One socket and its protocol state. Unusable after any exception but UnsupportedVersion."""
 
     def __init__(self, sock: Wire, client_id: str) -> None:
         self._sock = sock
@@ -240,7 +240,7 @@ class Client:
         *,
         timeout_ms: int | None = None,
     ) -> Answers[A]:
-        """Asks the leader of each partition; `build` gets the partitions of one leader at a time."""
+        """Asks the leader of each partition; `build` gets one leader's partitions at a time."""
         rounds: Rounds[W, A] = Rounds(
             self.session,
             api_name,

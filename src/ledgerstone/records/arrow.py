@@ -1,8 +1,8 @@
 """Record columns to Arrow, with the column names and types of Kafka connectors. Pure.
 
 The only importer of pyarrow in records/; it is an optional dependency (extra `arrow`). No Python
-object is made per record: kernels copy the bytes of the asked-for columns, once. Control records
-are left out, they are not for applications.
+object is made per record: kernels copy the bytes of the requested columns, once. Control records
+are left out, as they are not for applications.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class BinaryLayout(Enum):
 
 
 class _ArrowRows:
-    """The rows that go out, and the two byte sources their spans lie in."""
+    """The rows of the result, and the two byte sources of their spans."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
@@ -77,7 +77,7 @@ def to_arrow(
     partition: int | None = None,
     layout: BinaryLayout = BinaryLayout.COPIED,
 ) -> pa.RecordBatch:
-    """The columns in `names`, in that order. What is not asked for is not copied.
+    """The columns in `names`, in that order. Other columns are not copied.
 
     `headers` is null for a record without any, as in Spark's Kafka source.
     """

@@ -1,6 +1,6 @@
-"""What a snapshot says about itself: JSON to and from values. Pure; fields in README.md.
+"""The manifest of a snapshot: JSON to and from values. Pure; fields in README.md.
 
-A manifest comes from a file, so nothing in it is believed before its type and its range are right.
+A manifest comes from a file, so every type and range is checked before use.
 """
 
 import json
@@ -13,7 +13,7 @@ from ledgerstone.state.topic_state import IsolationLevel, PartitionState, TopicS
 from ledgerstone.types import INT32_MAX, INT64_MAX
 from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
 
-# More partitions than a topic has; it keeps a hostile manifest from making folds without end.
+# More partitions than a topic has; limits the folds a hostile manifest can cause.
 MAX_PARTITIONS: Final = 100_000
 
 
@@ -30,7 +30,7 @@ class PartitionManifest:
     counts: FoldCounts
 
     def is_at_end(self, isolation: IsolationLevel) -> bool:
-        """Whether it held all there was to read when it was made."""
+        """Whether it held everything readable when it was made."""
         committed = isolation is IsolationLevel.READ_COMMITTED
         return self.next_offset >= (self.last_stable_offset if committed else self.high_watermark)
 
@@ -47,7 +47,7 @@ class Manifest:
 
 
 class BadManifest(ValueError):
-    """Not what a manifest has to be."""
+    """Not a valid manifest."""
 
 
 def manifest_of(state: TopicState) -> Manifest:

@@ -12,13 +12,13 @@ from ledgerstone.types import TopicPartition
 
 
 class AtTime(NamedTuple):
-    """Records before the first one that is as young as this."""
+    """Records before the first one at or after this time."""
 
     timestamp_ms: int
 
 
 class AtOffset(NamedTuple):
-    """Records below this offset in every partition, or below the end of one that is shorter."""
+    """Records below this offset in every partition, or below its end if that is lower."""
 
     offset: int
 
@@ -60,5 +60,5 @@ def _named_ends(
         offset_asked = offsets.get(each.partition)
         if offset_asked is None or not 0 <= offset_asked <= end:
             said = "no offset" if offset_asked is None else f"offset {offset_asked}"
-            raise StateError(f"{said} is given for {each}, it can be read up to {end}")
+            raise StateError(f"{said} is given for {each}, which can be read up to {end}")
     return {each: offsets[each.partition] for each in ends}

@@ -1,6 +1,6 @@
-"""A topic read from its brokers for a state: what there is to read, and the reading. Shell.
+"""Reads a topic from its brokers for a state. Shell.
 
-The next answer is fetched while the present one is folded: kernels let go of the interpreter.
+The next response is fetched while the current one is folded: kernels release the interpreter lock.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBounds:
-    """One partition's log as it was when the reading began."""
+    """One partition's log when reading began."""
 
     partition: TopicPartition
     log_start_offset: int
@@ -57,9 +57,9 @@ def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[Log
 def read_ranges(
     client: Client, ranges: Iterable[OffsetRange], isolation: IsolationLevel
 ) -> Iterator[Fetched]:
-    """Everything in these ranges, one after the other, and the rest of the batches at their ends.
+    """Everything in these ranges, one after the other, including the whole batches at their ends.
 
-    Nobody else may use the client until this has ended or is closed."""
+    The client must not be used otherwise until this has ended or is closed."""
     config = FetchConfig(
         max_bytes=FETCH_BYTES, partition_max_bytes=FETCH_BYTES, isolation_level=isolation.level
     )

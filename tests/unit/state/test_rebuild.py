@@ -227,7 +227,7 @@ def test_point_in_time(at: PointInTime, keys: int) -> None:
     [
         ({0: 1, 7: 1}, UnknownTopicOrPartition, "no partition 7"),
         ({}, StateError, "no offset is given for t-0"),
-        ({0: 9}, StateError, "offset 9 is given for t-0, it can be read up to 1"),
+        ({0: 9}, StateError, "offset 9 is given for t-0, which can be read up to 1"),
         ({0: -1}, StateError, "offset -1 is given"),
     ],
 )
@@ -384,7 +384,7 @@ def test_past_before_the_snapshot_is_refused() -> None:
     model = model_of(put((b"a", b"1"), (b"b", b"2")))
     client, snapshot = stale(cluster_with(model), new_disk(), model)
 
-    with client, pytest.raises(StateError, match="up to offset 2, and the state asked for ends at"):
+    with client, pytest.raises(StateError, match="up to offset 2, but the state asked for ends at"):
         resume(client, snapshot, at=AtOffset(1))
 
 

@@ -223,7 +223,7 @@ def test_other_version_is_refused_by_its_number() -> None:
     content = bytearray(written(*SAMPLE))
     content[9] = 2
 
-    with pytest.raises(CorruptFile, match="is of version 2, this reads 1"):
+    with pytest.raises(CorruptFile, match="has version 2, expected 1"):
         read(bytes(content))
 
 
