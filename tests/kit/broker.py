@@ -77,11 +77,11 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None, "the broker does not run"
+        assert self._process is not None, "the broker is not running"
         return self._process.pid
 
     def start(self) -> None:
-        assert self._process is None, "the broker runs already"
+        assert self._process is None, "the broker is already running"
         ready_file = self.directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(self.data)]
@@ -108,7 +108,7 @@ class BrokerProcess:
     def stop(self) -> None:
         """As an operator stops it: asked, and expected to end well."""
         process, self._process = self._process, None
-        assert process is not None, "the broker does not run"
+        assert process is not None, "the broker is not running"
         process.send_signal(signal.SIGTERM)
         try:
             code = process.wait(STOP_TIMEOUT_S)
@@ -122,7 +122,7 @@ class BrokerProcess:
 
     def kill(self) -> None:
         process, self._process = self._process, None
-        assert process is not None, "the broker does not run"
+        assert process is not None, "the broker is not running"
         process.kill()
         process.wait()
 

@@ -224,9 +224,9 @@ def test_passes_are_told_by_where_the_latest_record_lay() -> None:
     rows = pass_rows(0, runs, 15)
 
     assert [row.meaning.partition(":")[0] for row in rows] == [
-        "began behind the latest record",
-        "met the latest record",
-        "before the latest record",
+        "began after the latest record",
+        "reached the latest record",
+        "ended before the latest record",
     ]
 
 

@@ -1,6 +1,6 @@
-"""A broker of our own, as a process that ends with us. Shell.
+"""The demo's own broker, as a process that ends with the demo. Shell.
 
-On a virtual clock and free ports. What it logs goes to a file, whose end is shown if it does not
+It has a virtual clock and free ports. Its log goes to a file, whose end is shown if it does not
 start or ends early.
 """
 
@@ -28,18 +28,18 @@ class RunningBroker(NamedTuple):
     data: Path
     bootstrap: str
     http: str  # http://HOST:PORT
-    page: str  # with the token that lets the page change something
+    page: str  # with the token that allows changes
 
 
 @contextlib.contextmanager
 def starting_broker(directory: Path) -> Iterator["StartingBroker"]:
-    """A broker that starts while others do something else; ends with the context."""
+    """Starts a broker without waiting for it; stops it with the context."""
     log_path = directory / "broker.log"
     ready = directory / "ready.json"
     command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(directory / "data")]
     command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--clock", "virtual"]
     with log_path.open("ab") as log:
-        # In a session of its own: Ctrl-C is for us, and we end the broker in order.
+        # In its own session: Ctrl-C is for us, and we stop the broker in order.
         process = subprocess.Popen(
             [*command, "--ready-file", str(ready)],
             stdin=subprocess.DEVNULL,
@@ -86,7 +86,7 @@ class StartingBroker:
 
 
 def own_environment() -> dict[str, str]:
-    """KAFKA_* variables of the machine would be settings of the broker."""
+    """The environment without KAFKA_* variables, which would configure the broker."""
     return {name: text for name, text in os.environ.items() if not name.startswith("KAFKA_")}
 
 
@@ -100,12 +100,12 @@ def end_of(log: Path) -> str:
 
 
 def end_process(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Asks, waits, and takes the whole session of the process away."""
+    """Sends SIGTERM, waits, then kills the process's whole session."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience_s)
-    # Its children too, where it could not see to them itself any more.
+    # Also its children, in case it could not end them itself.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

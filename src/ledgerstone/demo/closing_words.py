@@ -19,7 +19,7 @@ class Closing:
     sizes: Sequence[Sizes]
     truth_name: str
     seconds: float
-    broker: RunningBroker | None  # None: it does not stay
+    broker: RunningBroker | None  # None: it does not keep running
     kept: Path | None
 
 
@@ -65,14 +65,14 @@ def _commands(broker: RunningBroker | None, kept: Path | None) -> list[str]:
             f"{program} up --data {kept}/data",
         ]
     return [
-        f"{program} demo                  the same, and the broker and its page stay",
+        f"{program} demo                  the same, but the broker and its page keep running",
         f"{program} demo --keep DIR       look at the files afterwards",
         f"{program} up --data DIR         a broker of your own",
     ]
 
 
 def program_name() -> str:
-    """How this program was called, so that what is shown can be typed again."""
+    """How this program was called, so that the commands shown can be typed as they are."""
     called = sys.argv[0]
     if Path(called).name != "ledgerstone":
         return f"{sys.executable} -m ledgerstone"

@@ -1,7 +1,7 @@
-"""A person is forgotten: an erasure, the table that follows it, a receipt, and no trace. Shell.
+"""Erases a person: an erasure, the table that follows it, a receipt, and no trace left. Shell.
 
-The broker does the work; here the clock is moved to each due moment, the table is brought up to
-date once the tombstone is there, and its word goes into the receipt before that is signed.
+The broker does the work. This module advances the clock to each due moment, updates the table once
+the tombstone is written, and reports the table's result before the receipt is signed.
 """
 
 from base64 import b64encode
@@ -42,10 +42,10 @@ class Forgetting:
         self._author = author
 
     def run(self, downstream: Callable[[], list[Finding]] | None) -> Forgotten:
-        """`downstream` lets the tables follow, and says what is left of the key in them."""
+        """`downstream` updates the tables, and returns what is left of the key in them."""
         before = len(self._files_with_the_key())
         if not before:
-            raise DemoFailed(f"no file holds {self._author.key!r}, and one should")
+            raise DemoFailed(f"no file holds {self._author.key!r}, but one should")
         asked = self._ask(has_tables=downstream is not None)
         erasure_id: str = asked["id"]
         if downstream is not None:
@@ -107,7 +107,7 @@ class Forgetting:
         return erasure
 
     def _keep_receipt(self, erasure_id: str) -> Path:
-        """Writes it down and checks it: not a byte changed, signed by this broker, for this key."""
+        """Saves and verifies it: unchanged, signed by this broker, for this key."""
         path = self._directory / "receipt.json"
         path.write_bytes(canonical(self._api.get(f"erasures/{erasure_id}/receipt")))
         secrets = load(OsFilesystem(), str(self._data / "erasure.keys"))
@@ -120,13 +120,13 @@ class Forgetting:
             salt=secrets.salt,
         )
         if not found.ok:
-            raise DemoFailed(f"the receipt does not hold: {'; '.join(found.reasons)}")
+            raise DemoFailed(f"the receipt does not verify: {'; '.join(found.reasons)}")
         return path
 
-    # -- with our own eyes -----------------------------------------------------------------------
+    # -- searching the files ourselves ----------------------------------------------------------
 
     def _files(self) -> Iterator[Path]:
-        """All that the demonstration wrote: logs, tables, checkpoints, the receipt."""
+        """Everything the demo wrote: logs, tables, checkpoints, the receipt."""
         return (path for path in sorted(self._directory.rglob("*")) if path.is_file())
 
     def _files_with_the_key(self) -> list[Path]:
@@ -142,6 +142,6 @@ def _holds(path: Path, key: bytes) -> bool:
                     return True
                 tail = data[-len(key) :]
     except FileNotFoundError:
-        # Files come and go while we look.
+        # Files come and go during the search.
         return False
     return False

@@ -1,7 +1,7 @@
 """Git as a program: one call, or a stream of its output. Shell.
 
-Only plumbing is called: what it prints does not depend on anybody's settings. Nothing is written to
-the repository, nothing is fetched, nobody is asked for a password.
+Only plumbing is called, whose output does not depend on the user's settings. Nothing is written to
+the repository, nothing is fetched, and git never asks for a password.
 """
 
 import os
@@ -16,7 +16,7 @@ from ledgerstone.demo.errors import DemoFailed, NoRepository
 
 _READ_BYTES: Final = 1 << 16
 _SHOWN_BYTES: Final = 300
-# A hook, or a shell inside one, would lead every call to another repository.
+# Set inside a git hook, these would point every call to another repository.
 _ELSEWHERE: Final = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
     "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX",
@@ -38,7 +38,7 @@ class Git:
         self._environment = {**kept, **_QUIETLY}
 
     def check(self) -> None:
-        """Raises NoRepository where there is none that has a commit."""
+        """Raises NoRepository if there is none with a commit."""
         try:
             self.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         except FileNotFoundError as error:
@@ -47,17 +47,17 @@ class Git:
             raise NoRepository(what) from error
         except (DemoFailed, NotADirectoryError) as error:
             raise NoRepository(
-                f"{self.directory} is in no git repository that has a commit ({error})"
+                f"{self.directory} is not in a git repository with a commit ({error})"
             ) from error
 
     def ask(self, *words: str, lines: Iterable[str] = ()) -> bytes:
-        """All that the call prints; `lines` are its standard input."""
+        """The output of the call; `lines` are its standard input."""
         with self.stream(*words, lines=lines) as chunks:
             return b"".join(chunks)
 
     @contextmanager
     def stream(self, *words: str, lines: Iterable[str] = ()) -> Iterator[Iterator[bytes]]:
-        """Its output as it comes. Who has seen enough leaves, and git is ended."""
+        """The output as it arrives. Leaving the context early ends git."""
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
             given.writelines(line.encode() + b"\n" for line in lines)
             given.seek(0)

@@ -1,4 +1,4 @@
-"""Compaction, and the days after it: asked of the broker over its HTTP API. Shell."""
+"""Compaction, and the days after it, over the broker's HTTP API. Shell."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ PAST_THE_DELAY_MS: Final = 2 * 60_000
 
 
 class OnDisk(NamedTuple):
-    """A topic's log files, without those that only wait for their end."""
+    """A topic's log files, without those waiting to be unlinked."""
 
     segments: int
     bytes: int
@@ -37,7 +37,7 @@ class Compacted(NamedTuple):
     before: OnDisk
     after: OnDisk
     superseded: int
-    stamped: int  # tombstones that know now when they may go
+    stamped: int  # tombstones that got their horizon
 
 
 def on_disk(data: Path, topic: str) -> OnDisk:
@@ -46,7 +46,7 @@ def on_disk(data: Path, topic: str) -> OnDisk:
         try:
             size_bytes += path.stat().st_size
         except FileNotFoundError:
-            # A swap in between; whoever counts does so when no pass is under way.
+            # A swap happened in between; counts are taken while no pass runs.
             continue
         segments += 1
     return OnDisk(segments, size_bytes)
@@ -87,7 +87,7 @@ def advance(api: AdminApi, ms: int) -> None:
 
 
 def wait_for_tombstones(api: AdminApi, topic: str) -> None:
-    """Nobody asks for a pass: the broker starts it when the horizon has come."""
+    """Waits for the pass that the broker starts by itself at the horizon."""
 
     def are_gone() -> bool:
         partitions = api.get(topic_path(topic, "cleaning"))["partitions"]
@@ -96,7 +96,7 @@ def wait_for_tombstones(api: AdminApi, topic: str) -> None:
             for each in partitions
         )
 
-    wait_until(are_gone, f"the passes that take the tombstones of {topic}")
+    wait_until(are_gone, f"the passes that remove the tombstones of {topic}")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

@@ -1,6 +1,6 @@
-"""Starts what the demonstration needs, tells the story, and ends everything again. Shell.
+"""Starts what the demo needs, runs the story, and stops everything again. Shell.
 
-All processes end with us and all files lie in one directory, whichever way it ends.
+However it ends, all processes end with it, and all files are in one directory.
 """
 
 import shutil
@@ -31,14 +31,14 @@ from ledgerstone.demo.telling import Teller
 from ledgerstone.records.kernels import load as load_kernels
 from ledgerstone.system import SystemClock
 
-_NO_SPARK: Final = "there is no table: {} missing, `pip install '.[spark]'` brings Spark"
+_NO_SPARK: Final = "no table: {} missing; `pip install '.[spark]'` installs Spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the viewer asked for."""
+    """The options of the command."""
 
-    repository: Path | None = None  # None: where we stand, or the sample
+    repository: Path | None = None  # None: the current one, or the sample
     keep: Path | None = None
     limits: Limits = field(default_factory=Limits)
     wait: bool = True
@@ -48,10 +48,10 @@ def run_demo(wishes: Wishes, console: Console) -> None:
     """Raises DemoFailed, or what broker and pipeline raise, at the first step that fails."""
     started_s = time.monotonic()
     if wishes.repository is not None:
-        # Before anything is started: what somebody typed may be wrong.
+        # Before anything is started: the arguments may be wrong.
         Git(wishes.repository).check()
     with _signals_end_us(), ExitStack() as stack:
-        # Here rather than in the broker, whose words go to a file: it may have to compile them.
+        # Here rather than in the broker, whose output goes to a file: they may have to be compiled.
         load_kernels(lambda line: console.print(line, markup=False, highlight=False))
         directory = stack.enter_context(_directory(wishes.keep))
         missing = table_side.missing_for_spark()
@@ -59,7 +59,7 @@ def run_demo(wishes: Wishes, console: Console) -> None:
         starting = stack.enter_context(starting_broker(directory))
         teller = Teller(console)
         history = _choose(wishes, teller)
-        with teller.step("a broker starts, on a virtual clock") as step:
+        with teller.step("a broker starts on a virtual clock") as step:
             broker = starting.wait()
             step.say(f"Kafka's protocol at {broker.bootstrap}, HTTP at {broker.http}")
         client = stack.enter_context(connect(broker.bootstrap))
@@ -68,7 +68,7 @@ def run_demo(wishes: Wishes, console: Console) -> None:
             teller.line(f"    {_NO_SPARK.format(', '.join(missing))}")
         story.tell(tables)
         if tables is not None and not wishes.wait:
-            # The first session on a machine keeps its classes for the next ones as it ends.
+            # The first session on a machine saves its classes for later ones when it ends.
             with teller.step("Spark ends"):
                 tables.close()
         closing = Closing(
@@ -85,17 +85,17 @@ def run_demo(wishes: Wishes, console: Console) -> None:
 
 
 def _choose(wishes: Wishes, teller: Teller) -> History:
-    with teller.step("a history is read") as step:
+    with teller.step("reading a history") as step:
         now_ms = SystemClock().now_ms()
         try:
             place = Path.cwd() if wishes.repository is None else wishes.repository
             history = read_git_history(place, wishes.limits, now_ms=now_ms)
         except NoRepository as error:
             history = sample_history()
-            step.say(f"{error}: the sample stands in")
+            step.say(f"{error}: using the sample instead")
         except TooLittleHistory as error:
             history = sample_history()
-            step.say(f"{error}, too little to show: the sample stands in")
+            step.say(f"{error}, too little to show: using the sample instead")
         counts = history.counts
         step.say(
             f"{history.origin}: {len(history.commits)} commits, {counts.adds} adds, "
@@ -107,7 +107,7 @@ def _choose(wishes: Wishes, teller: Teller) -> History:
 
 
 def _stay(teller: Teller, broker: RunningBroker) -> None:
-    """Until somebody ends it, or the broker ends by itself."""
+    """Until Ctrl-C, or until the broker ends by itself."""
     teller.line()
     teller.heading(f"The page is at {broker.page} until Ctrl-C.")
     try:
@@ -130,7 +130,7 @@ def _directory(keep: Path | None) -> Iterator[Path]:
     try:
         keep.mkdir(parents=True, exist_ok=True)
         if any(keep.iterdir()):
-            raise DemoFailed(f"{keep} is not empty; --keep takes a directory that is, or none")
+            raise DemoFailed(f"{keep} is not empty; --keep needs an empty or new directory")
     except OSError as error:
         raise DemoFailed(f"{keep} cannot be used: {error}") from error
     yield keep.absolute()
@@ -138,7 +138,7 @@ def _directory(keep: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _signals_end_us() -> Iterator[None]:
-    """A closed terminal and a plain kill end what we started, as Ctrl-C does."""
+    """A closed terminal and SIGTERM end what we started, as Ctrl-C does."""
 
     def end(number: int, _: object) -> None:
         for each in before:

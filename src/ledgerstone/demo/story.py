@@ -1,6 +1,6 @@
-"""The steps of the demonstration, in their order, and what is checked after each. Shell.
+"""The steps of the demo, in order, and the checks after each. Shell.
 
-A step that does not do what it says raises; the rules are in README.md.
+A step that fails raises; the rules are in README.md.
 """
 
 import time
@@ -23,7 +23,7 @@ SHOWN_ROWS: Final = 3
 
 
 class Story:
-    """The steps, in the order in which they are told."""
+    """The steps, in order."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Story:
     # -- into the log ----------------------------------------------------------------------------
 
     def _stream(self) -> streaming.Streamed:
-        with self._teller.step("the history goes into a compacted topic") as step:
+        with self._teller.step("writing the history to a compacted topic") as step:
             started_s = time.monotonic()
             streaming.create_topics(self._client, self._history)
 
@@ -78,7 +78,7 @@ class Story:
         return done
 
     def _look_back(self, streamed: streaming.Streamed) -> None:
-        with self._teller.step("the log is folded: now, and as it was") as step:
+        with self._teller.step("folding the log: now, and at an earlier point") as step:
             state = self._check_state("the topic, folded")
             self._note("written", state)
             commit = self._history.commits[self._history.middle() - 1]
@@ -109,14 +109,14 @@ class Story:
     # -- into a table ----------------------------------------------------------------------------
 
     def _fill_tables(self, tables: SparkTables) -> None:
-        with self._teller.step("Spark has started meanwhile"):
+        with self._teller.step("waiting for Spark, started meanwhile"):
             tables.wait()
-        with self._teller.step("Spark makes tables of the topics") as step:
+        with self._teller.step("Spark builds tables from the topics") as step:
             status = tables.run(self._definitions[FILES])
             step.progress("the authors")
             tables.run(self._definitions[AUTHORS])
             self._check("the SQLite table", listing(table_side.tree_rows(tables.database)))
-            step.say(f"{status['upserts']} rows, exactly the files that are left; the largest:")
+            step.say(f"{status['upserts']} rows, exactly the remaining files; the largest:")
             for path, size_bytes, author, commit in table_side.largest_files(
                 tables.database, SHOWN_ROWS
             ):
@@ -137,7 +137,7 @@ class Story:
             state = self._check_state("the topic, compacted")
             self._note("compacted", state)
             step.say(
-                f"{done.superseded} superseded records are gone, {done.stamped} tombstones may go "
+                f"{done.superseded} superseded records are gone, {done.stamped} tombstones are due "
                 "in a day"
             )
 
@@ -148,9 +148,9 @@ class Story:
             passing_time.advance(self._api, passing_time.PAST_THE_DELAY_MS)
             state = self._check_state("the topic, a day later")
             if state.deleted_keys:
-                raise DemoFailed(f"{state.deleted_keys} tombstones are left after their horizon")
+                raise DemoFailed(f"{state.deleted_keys} tombstones are left past their horizon")
             self._note("a day later", state)
-            step.say("nobody asked: the broker took the tombstones when their time had come")
+            step.say("unprompted: the broker removed the tombstones when they were due")
 
     # -- a person is forgotten -------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Story:
 
             def downstream() -> list[forgetting.Finding]:
                 assert tables is not None
-                step.progress("the table follows")
+                step.progress("updating the table")
                 definition = self._definitions[AUTHORS]
                 tables.run(definition)
                 if table_side.count_author(tables.database, author.key):
@@ -181,5 +181,5 @@ class Story:
 
 
 def _least_known(streamed: streaming.Streamed) -> Author:
-    """Whoever has done the least, and of those the last to come."""
+    """The author with the fewest commits; of several, the latest."""
     return min(streamed.encoder.authors.values(), key=lambda each: (each.commits, -each.number))

@@ -1,4 +1,4 @@
-"""The history into the log, and the state that the log folds to. Shell over a `Client`."""
+"""Writes the history to the log, and folds the log to its state. Shell over a `Client`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -17,12 +17,12 @@ from ledgerstone.state.rows import rows
 
 PARTITIONS: Final = 3
 RECORDS_PER_SEND: Final = 2_000
-# Some segments for each partition, whatever the size of the history; a batch has to fit into one.
+# A few segments per partition, whatever the size of the history; a batch must fit into one.
 WANTED_SEGMENTS: Final = 6
 SMALLEST_SEGMENT_BYTES: Final = 16 * 1024
 LARGEST_SEGMENT_BYTES: Final = 64 << 20
 BATCH_BYTES: Final = 8 * 1024
-# About what a record costs besides its key.
+# Approximate overhead of a record besides its key.
 _VALUE_BYTES: Final = 180
 _CENTURY_MS: Final = 100 * 366 * 86_400_000
 
@@ -49,7 +49,7 @@ def create_topics(client: Client, history: History) -> None:
         "segment.bytes": str(segment_bytes),
         # Records carry the times of commits; years would pass within one segment.
         "segment.ms": str(_CENTURY_MS),
-        # The cleaner waits until the story asks for it.
+        # The cleaner waits until the story requests a pass.
         "min.cleanable.dirty.ratio": "1.0",
     }
     create_topic(client, NewTopic(name=FILES, partitions=PARTITIONS, configs=settings))
@@ -103,7 +103,7 @@ def paths_of(commits: Sequence[Commit]) -> Mapping[bytes, None]:
 
 
 class FoldedState(NamedTuple):
-    """What `ledgerstone state` says; its checksum is that of docs/state.md."""
+    """What `ledgerstone state` reports; its checksum is that of docs/state.md."""
 
     listing: bytes
     live_keys: int

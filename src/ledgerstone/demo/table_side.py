@@ -1,4 +1,4 @@
-"""Our side of the Spark process, and what its tables hold. Shell."""
+"""The demo's side of the Spark process, and the contents of its tables. Shell."""
 
 import contextlib
 import importlib.util
@@ -16,10 +16,10 @@ from ledgerstone.demo.broker_process import end_of, end_process, own_environment
 from ledgerstone.demo.encoding import TreeRow
 from ledgerstone.demo.errors import DemoFailed
 
-# A first start on a busy machine; the archive of classes is made when the first session ends.
+# For a first start on a busy machine; the class archive is made when the first session ends.
 ANSWER_TIMEOUT_S: Final = 300.0
 STOP_TIMEOUT_S: Final = 120.0
-# What the extra brings along that nothing else does.
+# Packages that only this extra installs.
 _NEEDED: Final = ("pyspark", "pyarrow", "yaml")
 
 
@@ -29,9 +29,9 @@ def missing_for_spark() -> list[str]:
 
 @contextlib.contextmanager
 def spark_tables(directory: Path) -> Iterator["SparkTables"]:
-    """Starts it, without waiting; ends with the context, and everything it started with it."""
+    """Starts it without waiting; the context's end stops it and everything it started."""
     log = directory / "spark.log"
-    # Where a process that is killed leaves things: all of it goes with the directory.
+    # Temporary files of a killed process are removed with the directory.
     temporary = directory / "spark"
     temporary.mkdir()
     with log.open("ab") as errors:
@@ -54,7 +54,7 @@ def spark_tables(directory: Path) -> Iterator["SparkTables"]:
 
 
 class SparkTables:
-    """Questions and answers, one at a time."""
+    """Requests and responses, one at a time."""
 
     def __init__(self, process: subprocess.Popen[bytes], directory: Path, log: Path) -> None:
         self._process = process
@@ -75,13 +75,13 @@ class SparkTables:
         return [(output, verdict, evidence) for output, verdict, evidence in found]
 
     def no_more(self) -> None:
-        """It may end while others go on."""
+        """No more requests: it may end in the background."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 
     def close(self, patience_s: float = STOP_TIMEOUT_S) -> None:
-        """Once: a process that has ended may have given its number to another."""
+        """Once: after a process has ended, its id may belong to another."""
         assert self._process.stdout is not None
         if self._process.stdout.closed:
             return
@@ -111,7 +111,7 @@ class SparkTables:
         return answer
 
     def _line(self, what: str) -> bytes:
-        """One line, or what there is of it when the process ends."""
+        """One line, or a part of it if the process ends."""
         output = self._process.stdout
         assert output is not None
         deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
@@ -126,7 +126,7 @@ class SparkTables:
 
 
 def tree_rows(database: Path) -> list[TreeRow]:
-    """The columns as the pipeline decoded them; the path's bytes, since it need not be text."""
+    """The columns as the pipeline decoded them; the path as bytes, since it may not be text."""
     with contextlib.closing(sqlite3.connect(database)) as db:
         found = db.execute("SELECT _key, mode, blob, size FROM files")
         return [TreeRow(*row) for row in found]

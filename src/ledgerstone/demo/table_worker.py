@@ -1,8 +1,8 @@
-"""Spark in a process of its own: does what standard input asks, line by line. Shell.
+"""Spark in its own process: performs requests from standard input, line by line. Shell.
 
-`python -m ledgerstone.demo.table_worker DIRECTORY` starts a session at once, so that it is there
-when it is needed, and answers each line of JSON with one. It ends when its input does. What Spark
-and its JVM print goes to standard error alone.
+`python -m ledgerstone.demo.table_worker DIRECTORY` starts a session at once, so that it is ready
+when needed, and answers each line of JSON with one. It ends with its input. Output of Spark and its
+JVM goes only to standard error.
 
     {"do": "run", "definition": {…}}                  a pipeline up to the end of its topic
     {"do": "verify", "definition": {…}}               the table against the topic
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _answers() -> TextIO:
-    """What is standard output now; from here on everybody else's prints are errors."""
+    """The current standard output; from here on other output goes to standard error."""
     kept = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(kept, "w", encoding="utf-8")
@@ -65,11 +65,11 @@ def _session(directory: Path) -> "SparkSession":
         "spark.sql.warehouse.dir": str(directory / "spark" / "warehouse"),
     }
     session = ledgerstone.spark.session("demo", master=MASTER, short_lived=True, conf=conf)
-    # Spark starts a Python process for each kind of work. Two kinds at a time, while nobody waits.
+    # Spark starts a Python process for each kind of work. Start two kinds now, in the background.
     finding = threading.Thread(target=_find_source, args=(session,), daemon=True)
     finding.start()
     with contextlib.suppress(Exception):
-        # A busy machine may be too slow for Spark's patience; the run itself tries again.
+        # A busy machine may be too slow for Spark's timeouts; the run itself retries.
         _call_python(session)
     finding.join()
     return session
@@ -82,7 +82,7 @@ def _call_python(session: "SparkSession") -> None:
     def same(ids: pa.Array) -> pa.Array:
         return ids
 
-    # Spark takes the kind of function from its hints, and its own types do not know that.
+    # Spark derives the kind of function from type hints, which its own types do not reflect.
     function = arrow_udf(same, "long")  # type: ignore[call-overload]
     session.range(2).select(function("id")).collect()
 
@@ -111,7 +111,7 @@ def _do(session: "SparkSession", asked: dict[str, Any], directory: Path) -> dict
                 "findings": [(each.output, each.verdict.value, each.evidence) for each in found]
             }
         case other:
-            raise LedgerstoneError(f"{other!r} is nothing that can be done")
+            raise LedgerstoneError(f"{other!r} is not a known request")
 
 
 def _verify(session: "SparkSession", pipeline: "Pipeline") -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What a viewer sees: each step while it runs, and what came of it. Shell.
+"""Shows each step while it runs, and its result. Shell.
 
-At a terminal a step turns while it runs and becomes a line when it is done; elsewhere it is that
-line alone. Text from outside, paths and names, is shown as text and never obeyed.
+On a terminal a step has a spinner while it runs and becomes a line when done; elsewhere only the
+line is printed. Paths and names from outside are shown as text and never interpreted.
 """
 
 import time
@@ -21,7 +21,7 @@ _PLAIN_SPINNER: Final = "line"
 
 
 class Step:
-    """A step that runs; `said` is told when it has ended."""
+    """A running step; `said` is printed when it has ended."""
 
     def __init__(self, title: str, status: Status | None) -> None:
         self._title = title
@@ -82,7 +82,7 @@ class Teller:
 
 
 def _one_line(text: str) -> Text:
-    """A status that wraps would leave its other lines behind."""
+    """A wrapped status would leave its other lines on the screen."""
     return Text(printable(text), no_wrap=True, overflow="ellipsis")
 
 

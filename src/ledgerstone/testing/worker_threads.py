@@ -1,8 +1,8 @@
-"""Cleaning passes and scans in threads of this process instead of processes of their own. Shell.
+"""Cleaning passes and scans in threads of this process instead of worker processes. Shell.
 
-A worker process costs a third of a second of CPU before it does anything, and every test would pay
-that anew; a pass over what a test wrote takes a few milliseconds. The code is the workers' own. A
-broker that is to serve others has no such runtime: there a pass must not share the interpreter.
+Starting a worker process costs a third of a second of CPU for every test, while a pass over a
+test's data takes a few milliseconds. The code is that of the workers. A real broker does not use
+this: there a pass must not share the interpreter.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _STOPPING: Final = "the broker stops"
 
 
 class _PassAtWork:
-    """One pass. `words` are what the owner says after each group: go on, or not."""
+    """One pass. `words` are the owner's answers after each group: continue or stop."""
 
     def __init__(self) -> None:
         self.words: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -93,7 +93,7 @@ class CleaningThreads(CleanerProcesses):
 
 
 class ScanningThread(ScanProcess):
-    """One scan at a time, as the process has it."""
+    """One scan at a time, as in the process."""
 
     _is_unwanted = False
 
