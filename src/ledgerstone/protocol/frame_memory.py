@@ -42,7 +42,7 @@ class FrameMemory:
         self.reserved_bytes = 0
         # Memory, or the place in front, has become free; the reader of this flag resets it.
         self.has_given_back = False
-        # Connections in the middle of a frame, the one that began first in front.
+        # Connections in the middle of a frame, oldest first.
         self.collecting: dict[int, None] = {}
         self._spares: list[bytearray] = []
 
@@ -90,12 +90,12 @@ class FrameMemory:
         self.has_given_back = True
 
     def take_back(self, buffer: bytearray) -> None:
-        """Nobody looks at the buffer any more; where somebody does, it is not used again."""
+        """Takes back an unused buffer. If views of it still exist, it is not reused."""
         self.release(len(buffer))
         if len(buffer) != POOLED_BYTES or len(self._spares) >= self._max_spares:
             return
         try:
-            # Python refuses to resize a buffer as long as there is a view of it.
+            # Python refuses to resize a buffer while a view of it exists.
             buffer.append(buffer.pop())
         except BufferError:
             return

@@ -334,7 +334,7 @@ def test_topic_created_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     client, snapshot = stale(cluster, new_disk(), model)
     monkeypatch.setattr("tests.unit.client.fake_cluster.topic_id_of", lambda _: bytes(range(16)))
 
-    with client, pytest.raises(StaleSnapshot, match="deleted and created again"):
+    with client, pytest.raises(StaleSnapshot, match="deleted and recreated"):
         resume(client, snapshot)
 
 

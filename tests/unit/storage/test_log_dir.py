@@ -362,7 +362,7 @@ def test_partition_is_opened_once() -> None:
     log_dir = Machine().start()
     log_dir.create(A, SMALL)
 
-    with pytest.raises(StorageError, match="a-0 is open already"):
+    with pytest.raises(StorageError, match="a-0 is already open"):
         log_dir.create(A, SMALL)
 
 
