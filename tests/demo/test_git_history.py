@@ -224,7 +224,7 @@ def test_directory_without_a_repository_is_refused(tmp_path: Path) -> None:
 def test_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
     Repository(tmp_path)
 
-    with pytest.raises(NoRepository, match="that has a commit"):
+    with pytest.raises(NoRepository, match="with a commit"):
         read(tmp_path)
 
 

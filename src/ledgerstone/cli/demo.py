@@ -24,7 +24,7 @@ def demo(
     ] = None,
     max_commits: Annotated[
         int | None,
-        typer.Option(help="Replay the newest COMMITS; the first as a whole tree.", min=3),
+        typer.Option(help="How many of the newest commits to replay.", min=3),
     ] = None,
 ) -> None:
     """Show everything at work: a git history goes into a compacted topic and a Spark table,

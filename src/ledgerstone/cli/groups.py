@@ -189,9 +189,11 @@ def delete(
 def reset_offsets(
     group: GroupArgument,
     topic: Annotated[str, typer.Option("--topic", "-t")],
-    to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the log start.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the log end.")] = False,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", min=0, help="To this offset.")
+    ] = None,
     shift_by: Annotated[
         int | None,
         typer.Option("--shift-by", help="Relative to its current offset; negative moves back."),

@@ -25,12 +25,8 @@ COMMANDS: Final = {
     "topics": CommandPlace("topics", "app", "List, create, describe, alter and delete topics."),
     "produce": CommandPlace("produce", "produce", "Write records and tombstones."),
     "consume": CommandPlace("consume", "consume", "Read records."),
-    "state": CommandPlace(
-        "state", "state", "Fold a topic to its keys: counts, checksum, values, snapshots."
-    ),
-    "pipeline": CommandPlace(
-        "pipeline", "app", "Keep tables in step with topics; snapshot, restore, verify."
-    ),
+    "state": CommandPlace("state", "state", "Show a topic's keys: counts, checksum, values."),
+    "pipeline": CommandPlace("pipeline", "app", "Keep tables in step with topics; snapshots."),
     "groups": CommandPlace("groups", "app", "List and describe groups, move their offsets."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
     "compact": CommandPlace(

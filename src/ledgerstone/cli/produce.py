@@ -56,13 +56,16 @@ def produce(
         int | None, typer.Option("--partition", "-p", min=0, help="Overrides the key's partition.")
     ] = None,
     timestamp: Annotated[
-        str | None, typer.Option("--timestamp", metavar="TIME", help="ISO 8601, ms, or 2h (ago).")
+        str | None,
+        typer.Option("--timestamp", metavar="TIME", help="Record time: ISO 8601, ms, or 2h (ago)."),
     ] = None,
     acks: Annotated[str, typer.Option("--acks", metavar="all|1|0")] = "all",
     compression: Annotated[
         str, typer.Option("--compression", metavar="none|gzip|snappy|lz4|zstd")
     ] = "none",
-    idempotent: Annotated[bool, typer.Option("--idempotent", help="No duplicates.")] = False,
+    idempotent: Annotated[
+        bool, typer.Option("--idempotent", help="Retries create no duplicates.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the count.")] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,

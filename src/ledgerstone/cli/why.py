@@ -46,7 +46,9 @@ _READ_UNCOMMITTED = 0
 
 def why(
     topic: TopicArgument,
-    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Hex after 0x.")] = None,
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="Text, or hex after 0x.")
+    ] = None,
     partition: Annotated[
         int | None,
         typer.Option("--partition", "-p", min=0, help="The key's partition, if not by its hash."),

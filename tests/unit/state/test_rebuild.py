@@ -255,7 +255,7 @@ def test_past_of_a_compacted_log_may_be_incomplete() -> None:
 
     assert before_the_gap.because is None
     assert behind_the_gap.because is not None
-    assert behind_the_gap.because.startswith("1 offsets of partition 0 below 3 have no record")
+    assert behind_the_gap.because.startswith("1 offsets of partition 0 below 3 no longer have a record")
     assert now.because is None
 
 
@@ -349,7 +349,7 @@ def test_delete_that_may_have_been_missed_is_refused_once_tombstones_may_be_gone
     with client:
         fresh = resume(client, snapshot)
         cluster.clock.advance(ms=DAY_MS)
-        with pytest.raises(StaleSnapshot, match="1 offsets of partition 0 since 1 have no record"):
+        with pytest.raises(StaleSnapshot, match="1 offsets of partition 0 since 1 no longer have a record"):
             resume(client, snapshot)
 
     assert fresh.totals().live_keys == 2
