@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 30.0) -> T:
-    """The first true answer of `condition`; AssertionError when there is none in time."""
+    """The first true result of `condition`; AssertionError if there is none in time."""
     deadline_s = time.monotonic() + timeout_s
     pause = threading.Event()
     while not (answer := condition()):
@@ -52,7 +52,7 @@ class BrokerProcess:
     directory: Path
     settings: dict[str, str] = field(default_factory=lambda: dict(FAST_GROUPS))
     listen: str = "127.0.0.1:0"
-    # What clients are told; differs from `listen` where advertised.listeners is set.
+    # The advertised address; differs from `listen` if advertised.listeners is set.
     bootstrap: str = ""
     http: str = ""
     # Further arguments of `ledgerstone up`.
@@ -127,7 +127,7 @@ class BrokerProcess:
         process.wait()
 
     def pause(self) -> None:
-        """Frozen, as by a debugger or a stalled disk: connections stay open, nobody answers."""
+        """Frozen, as by a debugger or a stalled disk: connections stay open without responses."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:

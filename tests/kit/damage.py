@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What clients are told: records by partition, offsets by group, times."""
+    """What clients see: records by partition, offsets by group, times."""
 
     records: dict[str, list[tuple[int, bytes | None]] | int]
     offsets: dict[str, int | None]
@@ -207,7 +207,7 @@ def damaged(stop: str, case: Case, way: str, position: int | None = None) -> Sim
 
 
 def started_on(stop: str, fs: SimFilesystem) -> InProcess:
-    """Not started yet: whoever starts it listens."""
+    """Not started yet: the caller starts it."""
     machine = copy.copy(world(stop))
     machine.fs = fs
     machine.clock = copy.copy(machine.clock)

@@ -97,7 +97,7 @@ def watched(chrome: Chrome, broker: BrokerProcess) -> Iterator[Chrome]:
     chrome.get(f"{broker.http}/?token={token_of(broker)}")
     yield chrome
     chrome.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", watch)
-    # A page of a broker that is gone would try for ever to reach it.
+    # A page of a stopped broker would try forever to reconnect.
     chrome.get("about:blank")
 
 

@@ -25,7 +25,7 @@ def ask(visitor: Visitor, key: str, how: str = "text", **more: str) -> Parsed:
 
 
 def again(page: Parsed) -> dict[str, str] | None:
-    """What the page sends by itself while the search goes on; None where it is done."""
+    """What the page polls with while the search runs; None once it is done."""
     forms = [each for each in page.all("form") if "data-busy" in each]
     if not forms:
         return None

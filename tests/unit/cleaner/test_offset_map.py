@@ -32,7 +32,7 @@ def _window(*keys: str | None, base_offset: int = 0) -> bytes:
 
 def _map(slots: int, *, load_factor: float = 1.0) -> OffsetMap:
     scratch = Scratch()
-    # The windows here are batches of any length, and nobody else makes room for them.
+    # The windows here are batches of any length, so the test allocates room for them.
     scratch.reserve(200_000)
     return OffsetMap(
         slots * SLOT_BYTES, scratch, load_factor=load_factor, seed=SEED, latest_offset=-1

@@ -216,7 +216,7 @@ def test_log_append_time_survives_the_horizon() -> None:
 
 
 def test_held_tombstone_outlives_its_horizon_until_it_is_let_go() -> None:
-    """Ours: somebody has not seen it yet."""
+    """Ours: a group has not seen it yet."""
     world = World()
     log = compacted(world)
     append(log, ("seen", None))
@@ -236,7 +236,7 @@ def test_held_tombstone_outlives_its_horizon_until_it_is_let_go() -> None:
 
 
 def test_pass_without_dirty_data_lets_what_is_due_go() -> None:
-    """Ours: a horizon is a reason for a pass, also on a topic nobody writes to."""
+    """Ours: a horizon is a reason for a pass, even on a topic without new writes."""
     world = World()
     log = compacted(world)
     append(log, ("dead", None))

@@ -9,7 +9,7 @@ import typer
 from ledgerstone.cli.keys_file import Pairs, check_target, read_keys
 from tests.kit.command_line import ledgerstone
 
-# Nobody listens there: whoever gets as far as asking fails with 1, not with 2.
+# No broker listens there: a command that gets as far as connecting fails with 1, not 2.
 NOWHERE = ("--bootstrap", "127.0.0.1:1")
 
 

@@ -138,7 +138,7 @@ def test_going_on_from_a_snapshot_is_the_same_as_reading_everything(
         whole = rebuild(client, "t")
         early = save(disk, client, rebuild(client, "t", at=AtOffset(middle)), None)
         if middle < model.end_offset and model.state(start_offset=middle)[1].missing:
-            # A point in the past, and offsets are gone behind it: nobody knows what they were.
+            # A point in the past with missing offsets: what they were is unknown.
             with pytest.raises(StaleSnapshot, match="deletes may have been missed"):
                 resume(client, early)
             return
@@ -255,7 +255,9 @@ def test_past_of_a_compacted_log_may_be_incomplete() -> None:
 
     assert before_the_gap.because is None
     assert behind_the_gap.because is not None
-    assert behind_the_gap.because.startswith("1 offsets of partition 0 below 3 no longer have a record")
+    assert behind_the_gap.because.startswith(
+        "1 offsets of partition 0 below 3 no longer have a record"
+    )
     assert now.because is None
 
 
@@ -349,7 +351,9 @@ def test_delete_that_may_have_been_missed_is_refused_once_tombstones_may_be_gone
     with client:
         fresh = resume(client, snapshot)
         cluster.clock.advance(ms=DAY_MS)
-        with pytest.raises(StaleSnapshot, match="1 offsets of partition 0 since 1 no longer have a record"):
+        with pytest.raises(
+            StaleSnapshot, match="1 offsets of partition 0 since 1 no longer have a record"
+        ):
             resume(client, snapshot)
 
     assert fresh.totals().live_keys == 2

@@ -1,4 +1,4 @@
-"""A cleaning history in the dump: its passes, and what is wrong where it is none."""
+"""A cleaning history in the dump: its passes, and the problems of an invalid one."""
 
 import pytest
 

@@ -109,7 +109,7 @@ def test_torn_last_batch_is_cut_off(size: int) -> None:
 def test_only_segments_from_the_recovery_point_on_are_scanned() -> None:
     world = World()
     append_ones(world.open(SMALL), 18)
-    # Below the recovery point everything was synced; nobody looks at it again.
+    # Everything below the recovery point was synced and is not checked again.
     damage(world, "00000000000000000000.log", ONE_BYTES + 66)
 
     log, recovery = reopen(world, recovery_point=11)

@@ -32,7 +32,7 @@ def read_from(segment: Segment, offset: int) -> list[tuple[int, int]]:
 
 
 def ignore(header: BatchHeader, batch: memoryview) -> None:
-    """What recovery tells about a batch, where nobody asks."""
+    """Ignores the batches that recovery reports."""
 
 
 # -- read -----------------------------------------------------------------------------------------
