@@ -33,7 +33,7 @@ from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import load, walk
 from ledgerstone.state.reading import OffsetRange, log_bounds, read_ranges
 from ledgerstone.state.rebuild import rebuild
-from ledgerstone.state.topic_state import Isolation
+from ledgerstone.state.topic_state import IsolationLevel
 from ledgerstone.types import TopicPartition
 
 KEYS: Final = 1_000_000
@@ -145,7 +145,7 @@ def _fetch(broker: BrokerProcess, topic: str) -> int:
     with _connect(broker) as client:
         (bounds,) = log_bounds(client, [TopicPartition(topic, 0)])
         whole = OffsetRange(bounds.partition, 0, bounds.high_watermark)
-        return sum(1 for _ in read_ranges(client, [whole], Isolation.READ_COMMITTED))
+        return sum(1 for _ in read_ranges(client, [whole], IsolationLevel.READ_COMMITTED))
 
 
 def _fill_dict(broker: BrokerProcess, topic: str) -> int:

@@ -2,8 +2,9 @@
 
     python tools/codegen.py [--check]
 
-One module per schema text: a typed class per struct, and the text itself, from which the codec
-is compiled when a message is first used, so that running needs no file but the module.
+One module per schema text: a typed class per struct, and the text itself. The codec is compiled
+from it when a message is first used, so that running needs no file but the module. Schemas of
+features that are not built yet get no module, only their line in the registry.
 """
 
 import re
@@ -19,6 +20,17 @@ from ledgerstone.protocol.notation import Field, MessageSpec, Schema, Struct, pa
 PACKAGE: Final = Path(__file__).resolve().parent.parent / "src" / "ledgerstone" / "protocol"
 SCHEMAS: Final = PACKAGE / "schemas"
 MESSAGES: Final = PACKAGE / "messages"
+
+# Share groups, Streams groups, delegation tokens and client telemetry. To use one, remove its name.
+NOT_BUILT: Final = frozenset({
+    "alter_share_group_offsets", "create_delegation_token", "delete_share_group_offsets",
+    "delete_share_group_state", "describe_delegation_token", "describe_share_group_offsets",
+    "expire_delegation_token", "get_telemetry_subscriptions", "initialize_share_group_state",
+    "push_telemetry", "read_share_group_state", "read_share_group_state_summary",
+    "renew_delegation_token", "share_acknowledge", "share_fetch", "share_group_describe",
+    "share_records", "streams_group_describe", "streams_group_heartbeat",
+    "write_share_group_state",
+})  # fmt: skip
 
 TYPES: Final = {
     "bool": "bool", "i8": "int", "i16": "int", "i32": "int", "i64": "int", "u16": "int",
@@ -124,13 +136,14 @@ def module(schema: Schema, text: str) -> str:
 
 
 def registry(schemas: list[Schema]) -> str:
-    """`messages/__init__.py`: the APIs there are, without importing any of their modules."""
+    """`messages/__init__.py`: every API, without importing any of their modules."""
     apis = sorted((each.api_key, each) for each in schemas if each.api_key is not None)
     lines = docstring("Every API: its key, its versions, the module of its messages.", "*.txt")
     lines += ["from enum import IntEnum", "from typing import Final, NamedTuple", "", ""]
     lines += ["class ApiKey(IntEnum):"]
     lines += [f"    {snake(schema).upper()} = {key}" for key, schema in apis]
-    lines += ["", "", "class Api(NamedTuple):", "    name: str", "    module: str"]
+    lines += ["", "", "class Api(NamedTuple):", "    name: str"]
+    lines += ["    module: str | None  # None: no messages generated, the feature is not built"]
     lines += ["    first_version: int", "    last_version: int"]
     lines += ["    flexible_from: int | None", "", "", "APIS: Final = {"]
     lines += [f"    {key}: {api_entry(schema)}," for key, schema in apis]
@@ -147,7 +160,8 @@ def api_entry(schema: Schema) -> str:
     if shape != (*response.versions, response.flexible_from):
         raise SystemExit(f"{schema.file}: request and response differ in their versions")
     first, last, flexible_from = shape
-    return f'Api("{schema.api_name}", "{snake(schema)}", {first}, {last}, {flexible_from})'
+    module = None if snake(schema) in NOT_BUILT else snake(schema)
+    return f"Api({schema.api_name!r}, {module!r}, {first}, {last}, {flexible_from})"
 
 
 def generate(target: Path) -> None:
@@ -156,7 +170,8 @@ def generate(target: Path) -> None:
         text = path.read_text(encoding="utf-8")
         schema = parse(text, path.name)
         schemas.append(schema)
-        (target / f"{path.stem}.py").write_text(module(schema, text), encoding="utf-8")
+        if path.stem not in NOT_BUILT:
+            (target / f"{path.stem}.py").write_text(module(schema, text), encoding="utf-8")
     (target / "__init__.py").write_text(registry(schemas), encoding="utf-8")
     ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff"
     options = ["--isolated", "--quiet", "--line-length", "100", "--target-version", "py311"]

@@ -1,4 +1,4 @@
-"""Time and chance as things that are handed in. Pure: protocols; `system` has the real ones."""
+"""Time and randomness as dependencies to pass in. Pure: protocols; `system` has the real ones."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class Clock(Protocol):
 
 
 class Dice(Protocol):
-    """The source of chance: jitter, ids, salts."""
+    """The source of randomness: jitter, ids, salts."""
 
     def below(self, bound: int) -> int:
         """A number in [0, bound); bound is at least 1."""

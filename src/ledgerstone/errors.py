@@ -1,11 +1,11 @@
-"""Every error the house raises on purpose. Pure.
+"""Every error that is raised on purpose. Pure.
 
 Three kinds, never mixed:
 
 - `KafkaError`: expected, part of the protocol. Carries the wire code, and whether to retry.
-- `StorageError`, `KernelBuildFailed`, `ConfigError`: the world failed, or the operator did. Each
-  has one place that catches it. So has `CleaningAborted`, which is nobody's failure.
-- `InvariantViolation`: we are wrong. Nobody catches it.
+- `StorageError`, `KernelBuildFailed`, `ConfigError`: the environment or the operator failed. Each
+  has one place that catches it. So has `CleaningAborted`, which is not a failure.
+- `InvariantViolation`: a bug. It is never caught.
 """
 
 from collections.abc import Sequence
@@ -17,21 +17,21 @@ class LedgerstoneError(Exception):
 
 
 class KafkaError(LedgerstoneError):
-    """An answer the protocol has a code for."""
+    """An error with a code in the protocol."""
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
 
 
 class RecordError(NamedTuple):
-    """Why one record, counted from 0 in its batch, made the batch unacceptable."""
+    """Why one record, counted from 0 in its batch, made the batch invalid."""
 
     batch_index: int
     message: str
 
 
 class BatchRefused(KafkaError):
-    """A batch refused as a whole; `record_errors` names the records that are to blame."""
+    """A batch refused as a whole; `record_errors` names the invalid records."""
 
     def __init__(self, message: str, record_errors: Sequence[RecordError] = ()) -> None:
         super().__init__(message)
@@ -156,7 +156,7 @@ class InvalidRequest(KafkaError):
 
 
 class UnsupportedVersion(KafkaError):
-    """An API or a version of it that is not known here."""
+    """An unknown API, or an unknown version of it."""
 
     code = 35
 
@@ -309,8 +309,8 @@ class CorruptFile(StorageError):
 
 
 class Damage(NamedTuple):
-    """Where a file is not what was written to it. `size_bytes` is what cannot be read, or is gone;
-    `is_gap`: a whole file is missing, or is not the one it was."""
+    """A place where a file differs from what was written. `size_bytes` are unreadable or gone;
+    `is_gap`: a whole file is missing or was replaced."""
 
     path: str
     position: int
@@ -323,7 +323,7 @@ class Damage(NamedTuple):
 
 
 class DamagedLog(StorageError):
-    """A log that cannot be opened without losing what was promised to be in it."""
+    """A log that cannot be opened without losing synced data."""
 
     def __init__(self, damages: Sequence[Damage]) -> None:
         super().__init__("; ".join(map(str, damages)))
@@ -335,7 +335,7 @@ class IndexFull(StorageError):
 
 
 class IndexOutOfOrder(StorageError):
-    """An entry does not follow the last one of its index; the log behind it is not in order."""
+    """An entry does not follow the last one of its index; the log is out of order."""
 
 
 class SegmentOffsetOverflow(StorageError):
@@ -347,7 +347,7 @@ class LogDirLocked(StorageError):
 
 
 class CleaningAborted(LedgerstoneError):
-    """A cleaning pass was told to stop; what it had written and not handed over is gone."""
+    """A cleaning pass was told to stop; files it had not handed over are gone."""
 
 
 class KernelBuildFailed(LedgerstoneError):
@@ -355,7 +355,7 @@ class KernelBuildFailed(LedgerstoneError):
 
 
 class ConfigError(LedgerstoneError):
-    """A setting is refused: says the key, the value and the reason."""
+    """A setting is refused: names the key, the value and the reason."""
 
     def __init__(self, key: str, value: object, reason: str) -> None:
         super().__init__(f"{key}={value!r}: {reason}")
@@ -365,4 +365,4 @@ class ConfigError(LedgerstoneError):
 
 
 class InvariantViolation(LedgerstoneError):
-    """Bytes about to be written, or state about to be kept, break a rule of the house."""
+    """Bytes about to be written, or state about to be kept, break an invariant."""

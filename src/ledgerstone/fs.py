@@ -1,4 +1,4 @@
-"""The disk as a thing that is handed in. Pure: protocols, and how paths are joined.
+"""The disk as a dependency to pass in. Pure: protocols, and joining of paths.
 
 Storage code opens, writes, renames and syncs only through a `Filesystem`; the real one is in
 `system`, the one that loses whatever was not synced is in `sim`. Paths are `/`-separated strings.
@@ -9,7 +9,7 @@ Contract, the same for both:
 - Bytes survive a process kill once `pwrite` returned, and power loss once `fsync` returned.
 - A created, renamed or unlinked *name* survives power loss once `fsync_dir` of its parent returned.
 - `rename` replaces its target atomically. An open `File` stays usable after rename and unlink.
-- A `File` that nobody refers to any more closes itself.
+- A `File` closes itself when it is garbage collected.
 """
 
 from typing import NamedTuple, Protocol
@@ -18,10 +18,10 @@ from ledgerstone.types import Buffer, WritableBuffer
 
 
 class File(Protocol):
-    """One open file, read and written by position; there is no shared file position to disturb."""
+    """One open file, read and written by position; there is no shared file position."""
 
     def fileno(self) -> int:
-        """The descriptor for sendfile; -1 where there is none."""
+        """The descriptor for sendfile; -1 if there is none."""
         ...
 
     def size(self) -> int: ...
@@ -53,7 +53,7 @@ class Filesystem(Protocol):
         ...
 
     def create_private(self, path: str) -> File:
-        """Creates a file that only its owner may open; FileExistsError where the name is taken."""
+        """Creates a file that only its owner may open; FileExistsError if the name is taken."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -61,11 +61,11 @@ class Filesystem(Protocol):
     def is_dir(self, path: str) -> bool: ...
 
     def list_dir(self, path: str) -> list[str]:
-        """Names, sorted, so that every walk over a directory is the same walk."""
+        """Sorted names, so that every walk over a directory has the same order."""
         ...
 
     def make_dir(self, path: str) -> None:
-        """Creates the directory and its missing parents; does nothing where it exists."""
+        """Creates the directory and its missing parents; does nothing if it exists."""
         ...
 
     def remove_dir(self, path: str) -> None:
@@ -109,7 +109,7 @@ def name_of(path: str) -> str:
 class FileSlice(NamedTuple):
     """Bytes of a file that travel by reference: the runtime sends them with sendfile.
 
-    Holding the slice keeps the file open, also after it was renamed or unlinked."""
+    Holding the slice keeps the file open, even after it is renamed or unlinked."""
 
     file: File
     position: int

@@ -21,7 +21,7 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_id() -> str | None:
-    """Another one after each time the machine was started; None where the system has none."""
+    """Changes with every boot of the machine; None if the system has none."""
     try:
         with open(_BOOT_ID, encoding="ascii") as file:
             return file.read().strip()
@@ -40,7 +40,7 @@ class SystemClock:
 
 
 class SystemDice:
-    """Chance that nobody can predict, because producer ids and hash salts are made from it."""
+    """Unpredictable randomness, because producer ids and hash salts are made from it."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class SystemDice:
 
 
 class OsFile:
-    """Owns one descriptor until `close`, or until nobody refers to the object any more."""
+    """Owns one descriptor until `close`, or until it is garbage collected."""
 
     __slots__ = ("_fd",)
 
@@ -69,7 +69,7 @@ class OsFile:
         data = os.pread(self._fd, size, position)
         if len(data) == size:
             return data
-        # The kernel moves at most 2 GiB a call, so only an empty answer means the end of the file.
+        # The kernel moves at most 2 GiB per call, so only an empty result means end of file.
         chunks = []
         while data:
             chunks.append(data)
@@ -93,7 +93,7 @@ class OsFile:
             return
         view = memoryview(data).cast("B")
         while written < view.nbytes:
-            # A disk that fills up first answers with a short count and only then with ENOSPC.
+            # A disk that fills up first returns a short count and only then ENOSPC.
             count = os.pwrite(self._fd, view[written:], position + written)
             if count == 0:
                 raise OSError(
@@ -111,7 +111,7 @@ class OsFile:
         os.fdatasync(self._fd)
 
     def close(self) -> None:
-        # The number is forgotten first: after a failed close it may already be somebody else's.
+        # The number is cleared first: after a failed close it may already belong to another file.
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -121,9 +121,9 @@ class OsFile:
 
 
 class OsFileLock:
-    """Holds the flock through its open file, so the kernel lets go of it when the process dies.
+    """Holds the flock through its open file, so the kernel releases it when the process dies.
 
-    The owner keeps this object: a lock nobody refers to is released like any other open file.
+    The owner keeps this object: garbage collection would release the lock.
     """
 
     __slots__ = ("_file", "_path")

@@ -1,4 +1,4 @@
-"""Words every package shares: names of things, and the sentinels Kafka uses for "none". Pure."""
+"""Types that every package shares, and Kafka's sentinels for "none". Pure."""
 
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ NO_SEQUENCE: Final = -1
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
-# What the record codecs accept without a copy.
+# Buffers that the record codecs accept without a copy.
 Buffer = bytes | bytearray | memoryview
 WritableBuffer = bytearray | memoryview
 

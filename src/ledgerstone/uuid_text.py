@@ -29,7 +29,7 @@ def uuid_from_text(text: str) -> bytes:
 
 
 def random_uuid(dice: Dice) -> bytes:
-    """A version 4 uuid, hence never one of the small ones that have a meaning of their own."""
+    """A version 4 uuid, hence never one of the small ones with a special meaning."""
     while True:
         drawn = bytearray(dice.random_bytes(UUID_BYTES))
         drawn[6] = drawn[6] & 0x0F | 0x40

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.builder import build_batch
 from tests.compat.answers_data import LOG, T0
 from tests.compat.answers_groups import LONG_SESSION_MS, STABLE
@@ -46,7 +47,7 @@ def _share_defaults(side: Side) -> None:
     config = {"name": "min.insync.replicas", "config_operation": 0, "value": "1"}
     resource = {"resource_type": 4, "resource_name": "", "configs": [config]}
     answer = _done(side, "IncrementalAlterConfigs", 1, {"resources": [resource]})
-    assert answer.responses[0].error_code == 0
+    assert answer.responses[0].error_code == ErrorCode.NONE
 
 
 def _draw_producer_ids(side: Side) -> None:
@@ -54,7 +55,7 @@ def _draw_producer_ids(side: Side) -> None:
 
     def is_there() -> bool:
         fields = {"transactional_id": None, "transaction_timeout_ms": 10}
-        return bool(_done(side, "InitProducerId", 4, fields).error_code == 0)
+        return bool(_done(side, "InitProducerId", 4, fields).error_code == ErrorCode.NONE)
 
     wait_until(is_there, "producer ids are there")
 
@@ -70,7 +71,7 @@ def _create_topics(side: Side) -> None:
         for name, (count, configs) in TOPICS.items()
     ]
     answer = _done(side, "CreateTopics", 7, {"topics": topics, "timeout_ms": 30_000})
-    assert [each.error_code for each in answer.topics] == [0] * len(TOPICS)
+    assert [each.error_code for each in answer.topics] == [ErrorCode.NONE] * len(TOPICS)
     side.topic_ids |= {bytes(each.topic_id): each.name for each in answer.topics}
 
 
@@ -83,7 +84,7 @@ def _write(side: Side) -> None:
         topics = [{"name": LOG, "partition_data": data}]
         fields = {"acks": -1, "timeout_ms": 5000, "topic_data": topics}
         answer = _done(side, "Produce", 9, fields)
-        return bool(answer.responses[0].partition_responses[0].error_code == 0)
+        return bool(answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE)
 
     for number in range(BATCHES):
         # Kafka's leader may not know yet that it leads.
@@ -91,7 +92,7 @@ def _write(side: Side) -> None:
     below = [{"partition_index": 0, "offset": DELETED_BELOW}]
     fields = {"topics": [{"name": LOG, "partitions": below}], "timeout_ms": 5000}
     answer = _done(side, "DeleteRecords", 2, fields)
-    assert answer.topics[0].partitions[0].error_code == 0
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
 def _join(side: Side) -> None:
@@ -100,7 +101,7 @@ def _join(side: Side) -> None:
         if answer.coordinators[0].error_code:
             return False
         answer = _done(side, "OffsetFetch", 8, {"groups": [{"group_id": STABLE, "topics": None}]})
-        return bool(answer.groups[0].error_code == 0)
+        return bool(answer.groups[0].error_code == ErrorCode.NONE)
 
     wait_until(coordinator_is_there, "the coordinator is there", 60.0)
     # Version 3 lets a member in without giving it an id first.
@@ -112,7 +113,7 @@ def _join(side: Side) -> None:
         "protocols": [{"name": "range", "metadata": SUBSCRIBED}],
     }
     answer = _done(side, "JoinGroup", 3, fields)
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
     side.known["member"] = answer.member_id
     fields = {
         "group_id": STABLE,
@@ -120,7 +121,7 @@ def _join(side: Side) -> None:
         "member_id": known("member"),
         "assignments": [{"member_id": known("member"), "assignment": b"all of it"}],
     }
-    assert _done(side, "SyncGroup", 3, fields).error_code == 0
+    assert _done(side, "SyncGroup", 3, fields).error_code == ErrorCode.NONE
 
 
 # A subscription to the log in the format of consumers, version 0: topics, no user data.

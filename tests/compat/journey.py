@@ -27,6 +27,7 @@ from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.system import OsFilesystem, SystemClock
 from ledgerstone.types import INT32_MAX
 from tests.kit.directories import KINDS
+from tests.kit.expected_dump import LogModel
 from tests.kit.golden import uncommitted
 from tests.kit.kafka_sessions import (
     TOPICS,
@@ -37,9 +38,8 @@ from tests.kit.kafka_sessions import (
     lines_about,
     wait_for_leaders,
 )
-from tests.kit.ours import dumped_producer, read_files
+from tests.kit.our_dump import dumped_producer, read_files
 from tests.kit.stories import HEADERS, plain
-from tests.kit.written import LogModel
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COMPACTED = [topic for topic in TOPICS if topic.startswith("compacted-")]

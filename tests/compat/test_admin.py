@@ -17,6 +17,7 @@ from kafka.admin import ConfigResource as PythonConfigResource
 from kafka.admin import ConfigResourceType as PythonConfigResourceType
 from kafka.admin import OffsetSpec as PythonOffsetSpec
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
@@ -283,11 +284,11 @@ def test_kafka_python_asks_for_every_kind_of_offset(broker: BrokerProcess, topic
     ("timestamp", "version", "offset", "code"),
     [
         # The earliest offset that still has to be tiered: none, and only version 11 may ask.
-        (-6, 11, -1, 0),
+        (-6, 11, -1, ErrorCode.NONE),
         (-6, 10, -1, UNSUPPORTED_VERSION),
         (-3, 6, -1, UNSUPPORTED_VERSION),
         (-7, 11, -1, UNSUPPORTED_VERSION),
-        (-2, 1, 0, 0),
+        (-2, 1, 0, ErrorCode.NONE),
     ],
 )
 def test_offset_by_a_special_timestamp_depends_on_the_version(

@@ -23,9 +23,9 @@ from ledgerstone.storage.filenames import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from tests.kit.directories import KINDS, write_directories
+from tests.kit.expected_dump import LogModel
 from tests.kit.logs import T0
-from tests.kit.ours import read_files
-from tests.kit.written import LogModel
+from tests.kit.our_dump import read_files
 
 NAMES = [kind.name for kind in KINDS]
 PATH = "/data"

@@ -10,6 +10,7 @@ import pytest
 
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.codec import decode_response
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.framing import frame_prefix
 from ledgerstone.protocol.headers import RequestHeader, encode_request_header
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
@@ -66,7 +67,7 @@ def _prepare(process: BrokerProcess) -> None:
         client.ask(CreateTopicsRequest(topics=topics))
         data = build_batch([(0, b"key", bytes(MIB), ())])
         for _ in range(24):
-            assert error_of(client.ask(produce(data, BIG), 11)) == 0
+            assert error_of(client.ask(produce(data, BIG), 11)) == ErrorCode.NONE
         for _ in range(100):
             client.ask(HELLO)
 
@@ -372,7 +373,7 @@ def test_half_senders_hold_no_more_than_the_limit_and_others_are_served(
         # Buffers double as they grow, and the one that began first may finish whatever others do.
         assert held < limit + 8 * MIB
         assert worst_s < PATIENCE_S
-        assert (code, later_code) == (0, 0)
+        assert (code, later_code) == (ErrorCode.NONE, ErrorCode.NONE)
         assert "Traceback" not in process.log_text
         process.stop()
 
@@ -394,7 +395,7 @@ def test_pieces_of_a_produce_from_many_connections_do_not_mix(
     codes = [error_of(sender.frame()) for sender in senders]
     for sender in senders:
         sender.raw.close()
-    assert codes == [0] * 20
+    assert codes == [ErrorCode.NONE] * 20
     request = fetch(topic=SMALL, partition_max_bytes=MIB)
     stored = healthy.ask(request, 12)
     assert all(bytes([number]) * 3000 in stored for number in range(20))
@@ -403,4 +404,4 @@ def test_pieces_of_a_produce_from_many_connections_do_not_mix(
 def test_empty_and_null_produce_requests_are_answered(broker: BrokerProcess) -> None:
     with connect(broker) as client:
         assert client.ask(ProduceRequest(acks=1), 11) != b""
-        assert error_of(client.ask(produce(b"", SMALL), 11)) == 87
+        assert error_of(client.ask(produce(b"", SMALL), 11)) == ErrorCode.INVALID_RECORD

@@ -16,6 +16,7 @@ import pytest
 
 from golden.kafka_broker import KafkaBroker
 from golden.kafka_tools import fetch_jars
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.system import SystemClock
 from tests.compat.journey import (
     COMPACTED,
@@ -27,6 +28,7 @@ from tests.compat.journey import (
     second_session,
     seen,
 )
+from tests.kit.expected_dump import LogModel
 from tests.kit.kafka_sessions import (
     TOPICS,
     Produced,
@@ -35,7 +37,6 @@ from tests.kit.kafka_sessions import (
     replace_log_dir,
 )
 from tests.kit.stories import HEADERS, HOUR_MS
-from tests.kit.written import LogModel
 
 pytestmark = [
     pytest.mark.kafka,
@@ -121,7 +122,7 @@ def test_kafka_takes_only_the_next_sequence_number_of_our_producers(journey: Jou
     continued = [answer.error_code for answer in journey.first.continued.values()]
 
     assert skipped == [OUT_OF_ORDER_SEQUENCE_NUMBER] * 3
-    assert continued == [0] * 3
+    assert continued == [ErrorCode.NONE] * 3
 
 
 @pytest.mark.parametrize("topic", TOPICS)

@@ -18,9 +18,9 @@ from golden.kafka_tools import FileDump, PartitionDump
 from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.system import OsFilesystem
 from tests.kit.directories import KINDS, write_directories
+from tests.kit.expected_dump import LogModel
 from tests.kit.logs import T0
-from tests.kit.ours import read_files
-from tests.kit.written import LogModel
+from tests.kit.our_dump import read_files
 
 pytestmark = [
     pytest.mark.kafka,

@@ -164,11 +164,11 @@ def test_commands_tell_the_same_story(virtual: BrokerProcess) -> None:
     gone = ledgerstone(virtual, "why", topic, "a")
     history = ledgerstone(virtual, "cleaner", "history", topic)
 
-    assert "offset 0 value: a later record has its key" in fresh
+    assert "offset 0 value: superseded by a later record of its key" in fresh
     assert "offset 1 tombstone: a tombstone that no pass has seen" in fresh
     assert "1 dropped: superseded by a later record of the same key" in compacted
-    assert "1 tombstones got their delete horizon" in compacted
-    assert "must stay readable until its delete horizon; until " in stamped
+    assert "1 tombstones were given their delete horizon" in compacted
+    assert "stays readable until its delete horizon; until " in stamped
     assert json.loads(advanced)["virtual"] is True
     assert "gone for good" in gone
     assert "a delete horizon has passed" in history

@@ -125,7 +125,7 @@ def test_past_is_shown_and_doubted_once_it_was_compacted(
     assert by_offset["complete"] is True
     assert doubted.code == 3
     assert doubted.json["complete"] is False
-    assert "have no record any more" in doubted.json["because"]
+    assert "no longer have a record" in doubted.json["because"]
     assert "may be incomplete" in doubted.stderr
 
 
@@ -192,7 +192,7 @@ def test_snapshot_of_a_topic_that_was_created_again_is_refused(
     rebuilt = shell.state(topic, "--snapshot", path, "--rebuild")
 
     assert refused.code == 1
-    assert "it was deleted and created again; use --rebuild" in refused.stderr
+    assert "it was deleted and recreated; use --rebuild" in refused.stderr
     assert rebuilt["live_keys"] == 2
 
 

@@ -247,7 +247,7 @@ def test_a_log_that_ends_below_its_checkpoints_lowers_them_before_it_grows() -> 
     machine.log_dir.checkpoint()
     lose_last_batch(machine, 0)
     machine.kill()
-    with pytest.raises(DamagedLog, match="ends at offset 2, and had been written up to 3"):
+    with pytest.raises(DamagedLog, match="ends at offset 2, but had been written up to 3"):
         machine.start()
 
     machine.log_dir.reopen(TP, machine.config)

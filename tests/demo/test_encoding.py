@@ -73,10 +73,10 @@ def test_equal_trees_have_a_count_and_a_checksum() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (TREE[: len(TREE) // 2], "1 files, and the truth has 2; missing, first: b'100644 blob cd"),
+        (TREE[: len(TREE) // 2], "1 files, but the truth has 2; missing, first: b'100644 blob cd"),
         (TREE.replace(b"\tb", b"\tc"), r"2 files, .* has 2; too much, first: .*\\tc'"),
         (TREE.replace(b"      2", b"      3"), r"too much, first: .*       3\\tb'"),
-        (b"", "0 files, and the truth has 2; missing"),
+        (b"", "0 files, but the truth has 2; missing"),
     ],
 )
 def test_difference_names_the_numbers_and_a_file(found: bytes, said: str) -> None:

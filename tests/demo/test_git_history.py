@@ -215,7 +215,7 @@ def test_without_any_delete_the_last_step_is_a_checkout(tmp_path: Path) -> None:
 
 
 def test_directory_without_a_repository_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NoRepository, match="is in no git repository that has a commit"):
+    with pytest.raises(NoRepository, match="is not in a git repository with a commit"):
         read(tmp_path)
     with pytest.raises(NoRepository, match=r"there is no .*nowhere"):
         read(tmp_path / "nowhere")
@@ -224,7 +224,7 @@ def test_directory_without_a_repository_is_refused(tmp_path: Path) -> None:
 def test_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
     Repository(tmp_path)
 
-    with pytest.raises(NoRepository, match="that has a commit"):
+    with pytest.raises(NoRepository, match="with a commit"):
         read(tmp_path)
 
 

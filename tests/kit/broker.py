@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def wait_until(condition: Callable[[], T], what: str, timeout_s: float = 30.0) -> T:
-    """The first true answer of `condition`; AssertionError when there is none in time."""
+    """The first true result of `condition`; AssertionError if there is none in time."""
     deadline_s = time.monotonic() + timeout_s
     pause = threading.Event()
     while not (answer := condition()):
@@ -52,7 +52,7 @@ class BrokerProcess:
     directory: Path
     settings: dict[str, str] = field(default_factory=lambda: dict(FAST_GROUPS))
     listen: str = "127.0.0.1:0"
-    # What clients are told; differs from `listen` where advertised.listeners is set.
+    # The advertised address; differs from `listen` if advertised.listeners is set.
     bootstrap: str = ""
     http: str = ""
     # Further arguments of `ledgerstone up`.
@@ -77,11 +77,11 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None, "the broker does not run"
+        assert self._process is not None, "the broker is not running"
         return self._process.pid
 
     def start(self) -> None:
-        assert self._process is None, "the broker runs already"
+        assert self._process is None, "the broker is already running"
         ready_file = self.directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "ledgerstone", "up", "--data", str(self.data)]
@@ -108,7 +108,7 @@ class BrokerProcess:
     def stop(self) -> None:
         """As an operator stops it: asked, and expected to end well."""
         process, self._process = self._process, None
-        assert process is not None, "the broker does not run"
+        assert process is not None, "the broker is not running"
         process.send_signal(signal.SIGTERM)
         try:
             code = process.wait(STOP_TIMEOUT_S)
@@ -122,12 +122,12 @@ class BrokerProcess:
 
     def kill(self) -> None:
         process, self._process = self._process, None
-        assert process is not None, "the broker does not run"
+        assert process is not None, "the broker is not running"
         process.kill()
         process.wait()
 
     def pause(self) -> None:
-        """Frozen, as by a debugger or a stalled disk: connections stay open, nobody answers."""
+        """Frozen, as by a debugger or a stalled disk: connections stay open without responses."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""A compaction nobody could get wrong: decodes everything, keeps the latest record of each key.
+"""A compaction too simple to get wrong: decodes everything, keeps the latest record of each key.
 
 It stands in for the cleaner where a test is about what happens to the files afterwards.
 """

@@ -11,6 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ledgerstone.errors import LedgerstoneError
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
@@ -53,7 +54,7 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What clients are told: records by partition, offsets by group, times."""
+    """What clients see: records by partition, offsets by group, times."""
 
     records: dict[str, list[tuple[int, bytes | None]] | int]
     offsets: dict[str, int | None]
@@ -92,7 +93,7 @@ def world(stop: str) -> InProcess:
     _fill(machine, client, "orders")
     _fill(machine, client, "table")
     for group in GROUPS:
-        assert commit_offset(client, group, 3, WITNESS) == 0
+        assert commit_offset(client, group, 3, WITNESS) == ErrorCode.NONE
     orders = machine.broker.partitions.get(TopicPartition("orders", 0)).log
     orders.raise_log_start_offset(2)
     ticket = machine.broker.cleaning.ask(TopicPartition("table", 0))
@@ -118,7 +119,10 @@ def _fill(machine: InProcess, client: Client, topic: str) -> None:
         for number in range(6):
             pairs = [(f"key {number} {each}", f"{segment}" * 900) for each in range(3)]
             timestamp = T0 + segment * 1000 + number
-            assert produced(client, batch(*pairs, timestamp=timestamp), topic).error_code == 0
+            assert (
+                produced(client, batch(*pairs, timestamp=timestamp), topic).error_code
+                == ErrorCode.NONE
+            )
         if segment == 1:
             open_txn = batch(
                 ("txn", "aborted"),
@@ -203,7 +207,7 @@ def damaged(stop: str, case: Case, way: str, position: int | None = None) -> Sim
 
 
 def started_on(stop: str, fs: SimFilesystem) -> InProcess:
-    """Not started yet: whoever starts it listens."""
+    """Not started yet: the caller starts it."""
     machine = copy.copy(world(stop))
     machine.fs = fs
     machine.clock = copy.copy(machine.clock)

@@ -14,7 +14,7 @@ NOTHING: Final = "nothing"
 _BEGIN: Final = "<!-- made by tests/kit/damage_table.py -->\n"
 _END: Final = "<!-- end -->\n"
 
-# Why nobody has to be told: by how the name of the kind begins.
+# Why no report is needed, by the prefix of the kind's name.
 HARMLESS: Final = {
     "`.index`": "an entry is checked when it is used, and the index rebuilt if it misleads",
     "`.timeindex`": "an entry is checked when it is used, and the index rebuilt if it misleads",

@@ -13,9 +13,9 @@ from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.types import TopicPartition
 from tests.kit import stories
+from tests.kit.expected_dump import LogModel
 from tests.kit.logs import unlink_due
 from tests.kit.scribe import Scribe
-from tests.kit.written import LogModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from ledgerstone.storage import txn_index
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_loader import OpenLog, open_log
-from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.types import TopicPartition
 from tests.kit.scenario import put
 
@@ -96,7 +96,7 @@ def opened(golden: Golden, fs: SimFilesystem, *, clean: bool) -> PartitionLog:
 
 
 def fetched(
-    log: PartitionLog, isolation: Isolation
+    log: PartitionLog, isolation: FetchIsolation
 ) -> Iterator[tuple[BatchHeader, list[Record], ControlType | None, set[tuple[int, int]]]]:
     """Batch by batch as a client fetches them, a little at a time."""
     offset = log.log_start_offset
@@ -117,7 +117,7 @@ def fetched(
 def uncommitted(log: PartitionLog) -> list[tuple[Record, TimestampType]]:
     return [
         (record, header.timestamp_type)
-        for header, records, _, _ in fetched(log, Isolation.HIGH_WATERMARK)
+        for header, records, _, _ in fetched(log, FetchIsolation.HIGH_WATERMARK)
         if not header.is_control
         for record in records
         if record.offset >= log.log_start_offset
@@ -129,7 +129,7 @@ def committed(log: PartitionLog) -> list[tuple[Record, TimestampType]]:
     found: list[tuple[Record, TimestampType]] = []
     aborting: set[int] = set()
     begun: set[tuple[int, int]] = set()
-    for header, records, control, aborted in fetched(log, Isolation.TXN_COMMITTED):
+    for header, records, control, aborted in fetched(log, FetchIsolation.TXN_COMMITTED):
         for producer_id, first_offset in sorted(aborted - begun):
             if first_offset <= header.last_offset:
                 begun.add((producer_id, first_offset))

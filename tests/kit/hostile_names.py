@@ -1,4 +1,4 @@
-"""Forty names that are somebody's syntax, and data as keys, values and names of columns."""
+"""Forty names that are syntax somewhere, used as keys, values and column names."""
 
 NAMES = (
     "select",

@@ -30,7 +30,7 @@ from ledgerstone.storage.log_dir_files import (
 from ledgerstone.system import OsFilesystem
 from ledgerstone.types import Buffer
 from tests.kit.directories import KINDS, write_directories
-from tests.kit.written import LogModel
+from tests.kit.expected_dump import LogModel
 
 METADATA_LOG = "__cluster_metadata-0"
 BOOTSTRAP = "bootstrap.checkpoint"

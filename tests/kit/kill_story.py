@@ -95,7 +95,7 @@ class KillStory:
     def _new_record(self) -> int:
         serial = len(self.written)
         if serial % 10 == 0:
-            # Lives for one record in ten, and is gone for ever after the next.
+            # Lives for one record in ten, and is deleted for good by the next.
             self.written.append(Written(b"once-%d" % self.buried, b"x" * 60))
         elif serial % 10 == 7:
             self.written.append(Written(b"once-%d" % self.buried, None))
@@ -114,7 +114,7 @@ class KillStory:
     # -- checking -----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """While nobody writes and no pass is at work."""
+        """While there are no writes and no pass is running."""
         found, end_offset = self._read_all()
         self._check_records(found)
         self._check_nothing_returned(found)

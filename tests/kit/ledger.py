@@ -15,7 +15,7 @@ class Ledger:
     batches: list[bytes] = field(default_factory=list)
     acked: int = 0
     durable: int = 0
-    # Retention is at work: so many leading batches may be gone.
+    # Retention is running: this many leading batches may be gone.
     may_be_gone: int = 0
     # A swap is at work: the content is `batches`, or one of these.
     rewritten: list[list[bytes]] = field(default_factory=list)

@@ -8,7 +8,7 @@ from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.checkpoints import read_if_exists
 from ledgerstone.storage.filenames import CLEANED, DELETED, SWAP, TMP, Kind
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.storage.offset_index import decode_entries as decode_offset_entries
 from ledgerstone.storage.producer_replay import apply_batch
 from ledgerstone.storage.producer_state import ProducerStateTable
@@ -104,7 +104,7 @@ def check_reads(log: PartitionLog, headers: list[BatchHeader]) -> None:
         if header.last_offset < log.log_start_offset:
             continue
         offset = max(header.base_offset, log.log_start_offset)
-        piece = read(log, offset, max_bytes=1, isolation=Isolation.LOG_END).slice
+        piece = read(log, offset, max_bytes=1, isolation=FetchIsolation.LOG_END).slice
         assert piece is not None, offset
         assert read_header(piece.read()) == header
 

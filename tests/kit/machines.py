@@ -32,7 +32,7 @@ def _new_disk() -> SimFilesystem:
 
 @dataclass(slots=True)
 class Machine:
-    """Everything the log is told goes through here, so that the ledger knows it too."""
+    """All calls to the log go through here, so that the ledger records them too."""
 
     config: LogConfig = SMALL
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(start_ms=T0))
@@ -59,7 +59,7 @@ class Machine:
     # -- life cycle ---------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Opens what is there, and the partition even if it is not."""
+        """Opens the directory, and the partition even if it is missing."""
         self._log_dir = open_log_dir(self.fs, self.clock, SeededDice(7), DATA)
         for _ in self._log_dir.load(lambda _: self.config):
             pass
@@ -99,7 +99,7 @@ class Machine:
             result = self.log.append_as_leader(data, leader_epoch=leader_epoch, origin=origin)
         except KafkaError as error:
             if not isinstance(error, LogStorageError) or self.log.failure is None:
-                # Refused, or taken back: it is nowhere. Once the log has failed, nobody knows.
+                # Refused or undone: it is not in the log. Once the log has failed, that is unknown.
                 self.ledger.batches.pop()
             raise
         self._acknowledged()
@@ -153,7 +153,7 @@ class Machine:
 
     def delete_old_segments(self) -> None:
         headers = [read_header(batch) for batch in self.ledger.batches]
-        # Before it is done nobody knows how many segments will go; the active one may too.
+        # How many segments will go is unknown until it is done; even the active one may.
         self.ledger.may_be_gone = len(headers)
         self.ledger.start_moves = True
         delete_old_segments(self.log)

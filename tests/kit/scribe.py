@@ -21,7 +21,7 @@ from ledgerstone.storage.log_recovery import Recovery
 from ledgerstone.storage.log_shrink import delete_old_segments, swap_segments
 from ledgerstone.storage.segment import Segment
 from ledgerstone.types import INT32_MAX, TopicPartition
-from tests.kit.written import LogModel, SegmentModel
+from tests.kit.expected_dump import LogModel, SegmentModel
 
 
 class Writer(NamedTuple):

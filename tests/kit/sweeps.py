@@ -32,7 +32,7 @@ def random_deaths(seeds: int) -> list[Death]:
 
 
 def deaths(seeds: int) -> list[Death]:
-    """What is on disk after ALL_SAVED is what is there after KILLED, of which more is asked."""
+    """The disk after ALL_SAVED equals that after KILLED, which has stricter checks."""
     return [KILLED, TORN, NOTHING_SAVED, *random_deaths(seeds)]
 
 

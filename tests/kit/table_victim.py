@@ -86,7 +86,7 @@ def main(arguments: dict[str, Any]) -> None:
     dice = random.Random(arguments["seed"])
     killed = 0
     for _ in range(arguments["kills"]):
-        # A child that goes on from the middle has less to do, so the early calls are hit more.
+        # A child that resumes in the middle has less to do, so early calls are hit more often.
         at = dice.randrange(1, max(2, int(total * dice.random() ** 2)))
         status = in_child(lambda: follow(pipeline("table"), records), kill_at=at, count_to=None)
         killed += status == signal.SIGKILL

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.protocol.api import OFFERED, accepts
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.server.dispatch import HANDLED
 from tests.kit.in_process import InProcess, RawClient, frame_of
@@ -71,7 +72,7 @@ class World:
         self.machine.check_invariants()
         request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
         answer = self.healthy.ask(request, ApiVersionsResponse)
-        assert answer.error_code == 0
+        assert answer.error_code == ErrorCode.NONE
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ import pytest
 from ledgerstone.cleaner.cleaning_pass import run_pass
 from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan, PassReport
 from ledgerstone.errors import CleaningAborted
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
 from ledgerstone.server.cleaning.parts import PassFailed
@@ -95,7 +96,7 @@ class Story:
         pairs = [self._pair() for _ in range(self.dice.choice([1, 1, 2, 5]))]
         records = batch(*pairs, timestamp=self.machine.clock.now_ms())
         answer = produced(self.client, records)
-        assert answer.error_code == 0
+        assert answer.error_code == ErrorCode.NONE
         assert answer.base_offset == len(self.written)
         self.written += pairs
 
@@ -108,7 +109,7 @@ class Story:
         reader = self.reader
         size = self.dice.choice([1, 200, 1000, 1 << 20])
         answer = fetched(self.client, fetch({0: reader.position}, partition_max_bytes=size))
-        assert answer.error_code == 0
+        assert answer.error_code == ErrorCode.NONE
         data = answer.records
         assert data is None or isinstance(data, bytes | memoryview)
         position = reader.position

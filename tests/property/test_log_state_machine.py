@@ -28,7 +28,7 @@ from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
-from ledgerstone.storage.log_reader import Isolation, offset_for_timestamp, read, visible_end
+from ledgerstone.storage.log_reader import FetchIsolation, offset_for_timestamp, read, visible_end
 from ledgerstone.types import INT64_MAX, AbortedTxn
 from tests.kit.log_checks import batches_of, check_log
 from tests.kit.log_model import (
@@ -274,9 +274,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(
         at=st.integers(-1, 60),
         max_bytes=st.sampled_from([1, 100, 250, 10_000]),
-        isolation=st.sampled_from(Isolation),
+        isolation=st.sampled_from(FetchIsolation),
     )
-    def read(self, at: int, max_bytes: int, isolation: Isolation) -> None:
+    def read(self, at: int, max_bytes: int, isolation: FetchIsolation) -> None:
         offset = self.log_start_offset + at
         if not self.log_start_offset <= offset <= self.end_offset:
             with pytest.raises(OffsetOutOfRange):
@@ -302,7 +302,7 @@ class LogMachine(RuleBasedStateMachine):
         assert len(headers) >= 1
         assert sum(header.size for header in headers) == len(content)
         assert len(content) <= max(max_bytes, headers[0].size)
-        if isolation is Isolation.TXN_COMMITTED:
+        if isolation is FetchIsolation.TXN_COMMITTED:
             self.check_aborted(result.aborted, offset, headers)
 
     def check_aborted(

@@ -16,7 +16,7 @@ from ledgerstone.protocol.messages.produce import ProduceRequest
 from ledgerstone.protocol.wire import MalformedMessage, uvarint
 from tests.unit.protocol.random_messages import random_message
 
-KEYS = sorted(APIS)
+KEYS = sorted(key for key, api in APIS.items() if api.module is not None)
 BOMB = b"\xff\xff\xff\xff\x07"  # a varint of 2**31 - 1
 MIB = 1 << 20
 

@@ -17,7 +17,7 @@ from ledgerstone.erasure import log_windows
 from ledgerstone.records.batch import Codec, read_header
 from ledgerstone.records.builder import RecordParts, build_batch, empty_batch, seal_batch
 from ledgerstone.records.control import end_txn_marker
-from tests.kit.scanned import LOG, PARTITION, disk_with, scanned
+from tests.kit.planted_keys import LOG, PARTITION, disk_with, scanned
 from tests.kit.sized import sized
 from tests.oracles.plain_scan import PlainCounts, batches_of, plain_scan
 

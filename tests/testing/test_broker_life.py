@@ -110,7 +110,7 @@ def test_two_brokers_live_side_by_side(ledgerstone: LedgerstoneBroker, tmp_path:
 def test_setting_nobody_knows_is_refused(tmp_path: Path) -> None:
     broker = LedgerstoneBroker(tmp_path, {"log_cleaner_tempo": "fast"})
 
-    with pytest.raises(ValueError, match=r"no setting of the broker: 'log\.cleaner\.tempo'"):
+    with pytest.raises(ValueError, match=r"not a setting of the broker: 'log\.cleaner\.tempo'"):
         broker.start()
 
 
@@ -206,7 +206,7 @@ def test_wait_says_what_it_waited_for_and_how_things_were(ledgerstone: Ledgersto
         ledgerstone.compact("users", timeout_s=0.05)
 
     assert "waited 0.05 s in vain until the pass over users-0 is done" in str(failure.value)
-    assert "what keeps the cleaner" in str(failure.value)
+    assert "what blocks the cleaner" in str(failure.value)
 
 
 def test_client_of_a_stopped_broker_is_not_left_waiting(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Brokers that somebody looks at, and the one browser that looks at real ones."""
+"""Brokers with pages, and the one browser for real ones."""
 
 from collections.abc import Iterator
 

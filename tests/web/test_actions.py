@@ -101,7 +101,7 @@ def test_record_without_key_is_refused_by_a_compacted_topic_and_taken_by_another
     taken = produce(visitor, PLAIN, keyless="1", value="v")
 
     assert refused.status == 400
-    assert "It was not written" in str(refused.body)
+    assert "The record was not written" in str(refused.body)
     assert taken.status == 303
     assert newest(machine, PLAIN, 0).key is None
 
@@ -172,7 +172,7 @@ def test_passes_are_asked_for(visitor: Visitor, machine: ErasingMachine) -> None
     one = visitor.post(f"/topics/{COMPACTED}/compact", {"partition": "1", "back": "cleaner"})
 
     assert path == f"/topics/{COMPACTED}/anatomy"
-    assert query["notice"] == ["2 passes were asked for."]
+    assert query["notice"] == ["2 passes were requested."]
     assert led_to(one)[0] == "/cleaner"
     assert len(machine.broker.cleaning.asked) == 2
     assert visitor.woken == 2

@@ -259,7 +259,7 @@ def test_what_was_not_divided_says_why() -> None:
 def test_figures_of_before_a_failure_say_that_they_are() -> None:
     about = anatomy(*chain([1000]), is_current=False, not_divided="the disk is gone")
 
-    assert "to count again failed: the disk is gone" in " ".join(sentences(about))
+    assert "counting again failed: the disk is gone" in " ".join(sentences(about))
 
 
 def test_box_tells_every_number_it_is_drawn_from() -> None:

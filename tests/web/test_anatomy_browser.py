@@ -43,7 +43,7 @@ def browser(broker: BrokerProcess, chrome: Chrome) -> Iterator[Chrome]:
     ready = json.loads((Path(broker.directory) / "ready.json").read_text(encoding="utf-8"))
     chrome.get(f"{broker.http}/?token={ready['token']}")
     yield chrome
-    # A page of a broker that is gone would try for ever to reach it.
+    # A page of a stopped broker would try forever to reconnect.
     chrome.get("about:blank")
 
 

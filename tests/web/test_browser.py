@@ -97,7 +97,7 @@ def watched(chrome: Chrome, broker: BrokerProcess) -> Iterator[Chrome]:
     chrome.get(f"{broker.http}/?token={token_of(broker)}")
     yield chrome
     chrome.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", watch)
-    # A page of a broker that is gone would try for ever to reach it.
+    # A page of a stopped broker would try forever to reconnect.
     chrome.get("about:blank")
 
 
@@ -273,7 +273,7 @@ def test_topic_is_made_in_the_page(browser: Chrome, broker: BrokerProcess) -> No
     Select(browser.find_element(By.NAME, "policy")).select_by_value("compact")
     browser.find_element(By.CSS_SELECTOR, "details form button").click()
 
-    see(browser, "Topic made-by-hand was made.")
+    see(browser, "Topic made-by-hand was created.")
     assert "compact" in text_of(browser)
 
 
@@ -380,7 +380,7 @@ def test_form_of_a_foreign_page_changes_nothing(
 
     browser.find_element(By.TAG_NAME, "button").click()
 
-    see(browser, "who changes something needs a token")
+    see(browser, "changes need a token")
     with urlopen(f"{broker.http}/topics", timeout=10) as page:
         assert b"forged" not in page.read()
     # A refused form is an error to the browser, and this page has no policy of ours.

@@ -35,7 +35,7 @@ def test_broker_without_compacted_topics_has_nothing_to_clean(empty: InProcess) 
     page = Parsed(Visitor(empty).shown("/cleaner"))
 
     assert "Nothing waits for a pass." in page.text
-    assert "No pass is remembered." in page.text
+    assert "No passes yet." in page.text
 
 
 def test_what_was_asked_for_is_first_in_the_queue(

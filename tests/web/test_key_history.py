@@ -25,7 +25,7 @@ def ask(visitor: Visitor, key: str, how: str = "text", **more: str) -> Parsed:
 
 
 def again(page: Parsed) -> dict[str, str] | None:
-    """What the page sends by itself while the search goes on; None where it is done."""
+    """What the page polls with while the search runs; None once it is done."""
     forms = [each for each in page.all("form") if "data-busy" in each]
     if not forms:
         return None
@@ -67,8 +67,8 @@ def test_live_key_has_its_value_and_what_it_supersedes(
 
     assert "The key is live" in page.text
     assert "One earlier record is still on disk" in page.text
-    assert "it is the key's latest value and stays" in page.text
-    assert "a later record has its key" in page.text
+    assert "it is the key's latest value, which stays" in page.text
+    assert "superseded by a later record of its key" in page.text
 
 
 def test_deleted_key_has_its_tombstone_and_when_that_may_go(
@@ -84,7 +84,7 @@ def test_deleted_key_has_its_tombstone_and_when_that_may_go(
     assert "The key is deleted" in fresh.text
     assert "No pass has seen that tombstone yet." in fresh.text
     assert "It stays readable until" in stamped.text
-    assert "met the latest record: took every record of the key before it" in stamped.text
+    assert "reached the latest record: removed every earlier record of the key" in stamped.text
 
 
 def test_key_that_is_gone_says_which_pass_may_have_taken_it(
@@ -224,9 +224,9 @@ def test_passes_are_told_by_where_the_latest_record_lay() -> None:
     rows = pass_rows(0, runs, 15)
 
     assert [row.meaning.partition(":")[0] for row in rows] == [
-        "began behind the latest record",
-        "met the latest record",
-        "before the latest record",
+        "began after the latest record",
+        "reached the latest record",
+        "ended before the latest record",
     ]
 
 

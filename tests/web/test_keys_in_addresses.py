@@ -1,4 +1,4 @@
-"""No address holds a key: not a link, not a form, not a redirect, not one that somebody kept."""
+"""No address contains a key: not a link, a form, a redirect or an old bookmark."""
 
 import re
 from urllib.parse import parse_qsl, quote, urlsplit

@@ -179,7 +179,7 @@ def test_offset_without_a_record_says_what_may_have_happened(
     page = visitor.get(f"{RECORDS}/0/4")
 
     assert page.status == 404
-    assert "No record lies at this offset any more" in str(page.body)
+    assert "There is no longer a record at this offset" in str(page.body)
 
 
 def test_page_gives_up_where_too_much_had_to_be_looked_through(

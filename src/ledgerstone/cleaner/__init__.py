@@ -1,1 +1,1 @@
-"""Compaction: keep the latest record of each key, and let tombstones die when their time comes."""
+"""Compaction: keep the latest record of each key, and remove tombstones when they are due."""

@@ -1,8 +1,8 @@
-"""What a walk over the log knows about transactions at each batch. Pure.
+"""Tracks transactions while a pass walks over the log. Pure.
 
-A pass makes two of these walks, one to build the map and one to copy, each with a tracker of its
-own that sees every transactional and every control batch in the order of the log. The tracker says
-which data was aborted, and which marker no longer has any data before it. Rules in README.md.
+A pass makes two walks, one to build the map and one to copy. Each has its own tracker, which sees
+every transactional and every control batch in log order. The tracker says which data was aborted,
+and which markers have no data left before them. Rules in README.md.
 """
 
 import heapq
@@ -13,7 +13,7 @@ from ledgerstone.records.control import ControlType
 
 
 class IndexedTxn(Protocol):
-    """An entry of a transaction index: an aborted transaction and where its marker stands."""
+    """An entry of a transaction index: an aborted transaction and its marker's offset."""
 
     @property
     def producer_id(self) -> int: ...
@@ -29,7 +29,7 @@ Entry = TypeVar("Entry", bound=IndexedTxn)
 
 
 class _Ongoing(Generic[Entry]):
-    """An aborted transaction the walk is inside of."""
+    """An aborted transaction that the walk is inside."""
 
     __slots__ = ("data_seen", "entry")
 
@@ -44,7 +44,7 @@ class AbortedTxns(Generic[Entry]):
     __slots__ = ("_committing", "_kept", "_ongoing", "_waiting")
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        # By first offset; the number keeps entries themselves from being compared.
+        # By first offset; the number prevents comparing entries themselves.
         self._waiting = [(entry.first_offset, n, entry) for n, entry in enumerate(entries)]
         heapq.heapify(self._waiting)
         self._ongoing: dict[int, _Ongoing[Entry]] = {}
@@ -63,7 +63,7 @@ class AbortedTxns(Generic[Entry]):
         return True
 
     def on_marker(self, producer_id: int, last_offset: int, kind: ControlType | None) -> bool:
-        """Whether a control batch stands for nothing that is left in the log.
+        """Whether a control batch has no data of its transaction left in the log.
 
         `kind` is None for a batch that was emptied by an earlier pass. Controls that end no
         transaction are not ours to judge and stay."""
@@ -79,18 +79,18 @@ class AbortedTxns(Generic[Entry]):
         ended = self._ongoing.pop(producer_id, None)
         if ended is None or not ended.data_seen:
             return True
-        # Readers must go on skipping what is left of it, if only an emptied batch.
+        # Readers must keep skipping the rest of it, even if only an emptied batch.
         self._kept.append(ended.entry)
         return False
 
     def take_kept(self) -> list[Entry]:
-        """Aborted transactions that ended, with data seen, since this was asked last; in order."""
+        """Aborted transactions with data that ended since the last call, in order."""
         kept, self._kept = self._kept, []
         return kept
 
     def _begin_up_to(self, last_offset: int) -> None:
         while self._waiting and self._waiting[0][0] <= last_offset:
             _, _, entry = heapq.heappop(self._waiting)
-            # One that is under way keeps what was seen of it.
+            # An ongoing transaction keeps what was seen of it.
             if entry.producer_id not in self._ongoing:
                 self._ongoing[entry.producer_id] = _Ongoing(entry)

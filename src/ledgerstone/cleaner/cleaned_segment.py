@@ -1,8 +1,8 @@
 """A new segment written in bulk: whole windows at a time, index entries as columns. Grade D.
 
-What comes out is what `storage.Segment` would have written batch by batch, with the entries where
-storage/README.md says they are made; a test compares the two. Here a window of a MiB may hold ten
-thousand batches, and an object for each of them would cost more than all the rest of a pass.
+The result is what `storage.Segment` would write batch by batch, with index entries by the rules of
+storage/README.md; a test compares the two. A window of a MiB may hold ten thousand batches, and an
+object for each would cost more than the rest of the pass.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ assert TIME_ENTRY_BYTES == time_index.ENTRY_BYTES
 
 
 class WrittenBatches(NamedTuple):
-    """The batches of one append, a row each; one of no bytes is not there any more."""
+    """The batches of one append, a row each; a batch of zero bytes was dropped."""
 
     size: Int64s
     last_offset: Int64s
@@ -58,7 +58,7 @@ class CleanedSegment:
         self.size = 0
 
     def create(self) -> None:
-        # What an earlier pass left behind when its process died.
+        # Left behind by an earlier pass whose process died.
         self._segment.unlink()
         self._segment.create()
 
@@ -77,7 +77,7 @@ class CleanedSegment:
             )
         if self.size + len(data) > INT32_MAX:
             raise StorageError(
-                f"{self._segment.path(Kind.LOG)}: {len(data)} bytes at {self.size}, a segment "
+                f"{self._segment.path(Kind.LOG)}: {len(data)} bytes at {self.size}; a segment "
                 f"holds {INT32_MAX}"
             )
         self._segment.file.pwrite(data, self.size)
@@ -93,7 +93,7 @@ class CleanedSegment:
         self._write(Kind.INDEX, self._entries.offset_entries)
         self._write(Kind.TIME_INDEX, self._entries.time_entries)
         self._segment.flush()
-        # Retention goes by the file's time where records have none, so it must not look new.
+        # Retention uses the file's time if records have none, so it must not look new.
         for kind in (Kind.LOG, Kind.INDEX, Kind.TIME_INDEX):
             self._fs.set_mtime_ms(self._segment.path(kind), mtime_ms)
         self._segment.forget()

@@ -1,9 +1,9 @@
 """One cleaning pass over one partition, from plan to report. Grade D.
 
-Runs anywhere that has the partition's directory: it knows nothing but the plan, reads sealed
-segments, and writes `.cleaned` files. Each group is handed over as soon as it is complete, lowest
-first, and whoever owns the log swaps it in: an older value is always gone before the tombstone that
-deleted it can be. The rules are in README.md; giving up costs the files of the group in hand.
+Runs anywhere that has the partition's directory: it knows only the plan, reads sealed segments, and
+writes `.cleaned` files. Each group is handed over as soon as it is complete, lowest first, and the
+owner of the log swaps it in: an older value is always gone before the tombstone that deleted it.
+The rules are in README.md. An aborted pass loses only the files of the current group.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from ledgerstone.cleaner.plan import (
     SourceSegment,
 )
 from ledgerstone.cleaner.throttle import Throttle
-from ledgerstone.cleaner.windows import SegmentReader
+from ledgerstone.cleaner.windows import SourceReader
 from ledgerstone.clock import Dice
 from ledgerstone.errors import CleaningAborted, InvariantViolation
 from ledgerstone.fs import Filesystem, join
@@ -47,8 +47,8 @@ def run_pass(
 ) -> PassReport:
     """Builds the map, then writes group after group and calls `on_group` for each.
 
-    `should_abort` is asked before every read and before every group. Raises CleaningAborted if it
-    says so, CorruptFile for a batch that cannot be believed, OSError as the disk raises it."""
+    `should_abort` is called before every read and every group. Raises CleaningAborted if it returns
+    true, CorruptFile for an invalid batch, OSError as the disk raises it."""
     _check_plan(plan)
     return _Pass(fs, plan, dice, should_abort, throttle).run(on_group)
 
@@ -81,11 +81,11 @@ class _Pass:
             scratch,
             load_factor=plan.load_factor,
             seed=dice.random_bytes(_SEED_BYTES),
-            # Below the first dirty offset earlier passes have dropped what is superseded there.
+            # Below the first dirty offset, earlier passes have dropped superseded records.
             latest_offset=plan.first_dirty_offset - 1,
             end_offset=plan.segments[-1].end_offset if plan.segments else 0,
         )
-        self._reader = SegmentReader(
+        self._reader = SourceReader(
             plan.window_bytes,
             scratch,
             decompression_limit=plan.decompression_limit_bytes,
@@ -126,7 +126,7 @@ class _Pass:
 
     def _build_map(self, entries: list[AbortedTxnEntry], stats: PassStats) -> None:
         first_dirty = self._plan.first_dirty_offset
-        # A transaction that ended before the walk begins would never end in it.
+        # The walk would never see the end of a transaction that ended before it.
         open_later = [entry for entry in entries if entry.last_offset >= first_dirty]
         builder = MapBuilder(
             self._plan,
@@ -142,8 +142,8 @@ class _Pass:
     def _aborted_txns(self) -> list[AbortedTxnEntry]:
         """Every aborted transaction that may have data in the plan's segments.
 
-        A transaction is indexed where its marker lies, and that may be in a segment the plan does
-        not reach: its data is decided all the same, and must not pass for committed."""
+        A transaction is indexed where its marker lies, which may be in a segment beyond the plan.
+        Its data is decided nevertheless, and must not pass for committed."""
         if not self._plan.segments:
             return []
         first_base = self._plan.segments[0].base_offset
@@ -168,7 +168,7 @@ class _Pass:
 
     def _check(self) -> None:
         if self._should_abort():
-            raise CleaningAborted(f"cleaning of {self._plan.topic_partition} was given up")
+            raise CleaningAborted(f"cleaning of {self._plan.topic_partition} was aborted")
 
     def _charge(self, size_bytes: int) -> None:
         if self._throttle is not None:
@@ -185,6 +185,6 @@ def _check_plan(plan: CleaningPlan) -> None:
     if plan.segments and plan.segments[-1].end_offset > plan.first_uncleanable_offset:
         raise InvariantViolation(
             f"{plan.topic_partition}: segment {plan.segments[-1].base_offset} ends at "
-            f"{plan.segments[-1].end_offset}, behind {plan.first_uncleanable_offset}, the first "
+            f"{plan.segments[-1].end_offset}, past {plan.first_uncleanable_offset}, the first "
             "uncleanable offset"
         )

@@ -1,7 +1,7 @@
-"""Who may touch a partition's segments: nobody, one pass, or whoever has paused cleaning. Pure.
+"""Whether a partition is free, being cleaned, or paused. Pure.
 
-One table, Kafka's. A partition that is in no state is free. Differs from Kafka: nobody blocks until
-a worker notices that it was aborted, so pauses and resumes are counted while it has not noticed.
+One table, Kafka's. A partition without an entry is free. Differs from Kafka: callers do not wait
+until a worker notices that it was aborted, so pauses and resumes are counted meanwhile.
 """
 
 import enum
@@ -13,10 +13,10 @@ from ledgerstone.errors import InvariantViolation
 from ledgerstone.types import TopicPartition
 
 
-class State(enum.Enum):
+class CleaningState(enum.Enum):
     FREE = "free"
     IN_PROGRESS = "in progress"
-    ABORTED = "aborted"  # a worker may still be at it; nothing of what it wrote will be used
+    ABORTED = "aborted"  # a worker may still be running, but its output is discarded
     PAUSED = "paused"
 
 
@@ -28,34 +28,34 @@ class Event(enum.Enum):
 
 
 class _Step(NamedTuple):
-    state: State
+    state: CleaningState
     pauses: int  # added to the count
 
 
-_TABLE: Final[Mapping[tuple[State, Event], _Step]] = {
-    (State.FREE, Event.GRAB): _Step(State.IN_PROGRESS, 0),
-    (State.FREE, Event.ABORT_AND_PAUSE): _Step(State.PAUSED, 1),
-    (State.IN_PROGRESS, Event.DONE): _Step(State.FREE, 0),
-    (State.IN_PROGRESS, Event.ABORT_AND_PAUSE): _Step(State.ABORTED, 1),
-    (State.ABORTED, Event.DONE): _Step(State.PAUSED, 0),
-    (State.ABORTED, Event.ABORT_AND_PAUSE): _Step(State.ABORTED, 1),
-    (State.ABORTED, Event.RESUME): _Step(State.ABORTED, -1),
-    (State.PAUSED, Event.ABORT_AND_PAUSE): _Step(State.PAUSED, 1),
-    (State.PAUSED, Event.RESUME): _Step(State.PAUSED, -1),
+_TABLE: Final[Mapping[tuple[CleaningState, Event], _Step]] = {
+    (CleaningState.FREE, Event.GRAB): _Step(CleaningState.IN_PROGRESS, 0),
+    (CleaningState.FREE, Event.ABORT_AND_PAUSE): _Step(CleaningState.PAUSED, 1),
+    (CleaningState.IN_PROGRESS, Event.DONE): _Step(CleaningState.FREE, 0),
+    (CleaningState.IN_PROGRESS, Event.ABORT_AND_PAUSE): _Step(CleaningState.ABORTED, 1),
+    (CleaningState.ABORTED, Event.DONE): _Step(CleaningState.PAUSED, 0),
+    (CleaningState.ABORTED, Event.ABORT_AND_PAUSE): _Step(CleaningState.ABORTED, 1),
+    (CleaningState.ABORTED, Event.RESUME): _Step(CleaningState.ABORTED, -1),
+    (CleaningState.PAUSED, Event.ABORT_AND_PAUSE): _Step(CleaningState.PAUSED, 1),
+    (CleaningState.PAUSED, Event.RESUME): _Step(CleaningState.PAUSED, -1),
 }
 
 
 class Standing(NamedTuple):
-    state: State
+    state: CleaningState
     pauses: int
 
 
-_FREE: Final = Standing(State.FREE, 0)
+_FREE: Final = Standing(CleaningState.FREE, 0)
 
 
 @dataclass(slots=True)
 class CleaningStates:
-    """Invariant: a partition that is kept here is not free."""
+    """Invariant: a partition in here is not free."""
 
     _standings: dict[TopicPartition, Standing] = field(default_factory=dict)
 
@@ -69,20 +69,20 @@ class CleaningStates:
         return topic_partition not in self._standings
 
     def is_cleaned(self, topic_partition: TopicPartition) -> bool:
-        """Whether a pass is at work whose results will be used."""
-        return self.of(topic_partition).state is State.IN_PROGRESS
+        """Whether a pass is running whose results will be used."""
+        return self.of(topic_partition).state is CleaningState.IN_PROGRESS
 
     def grab(self, topic_partition: TopicPartition) -> None:
         self._apply(topic_partition, Event.GRAB)
 
     def done(self, topic_partition: TopicPartition) -> bool:
-        """The worker has let go. True if what it did counts, False if it was aborted."""
+        """The worker has finished. True if its work counts, False if it was aborted."""
         was_cleaned = self.is_cleaned(topic_partition)
         self._apply(topic_partition, Event.DONE)
         return was_cleaned
 
     def abort_and_pause(self, topic_partition: TopicPartition) -> bool:
-        """True if a pass was at work."""
+        """True if a pass was running."""
         was_cleaned = self.is_cleaned(topic_partition)
         self._apply(topic_partition, Event.ABORT_AND_PAUSE)
         return was_cleaned
@@ -91,7 +91,7 @@ class CleaningStates:
         self._apply(topic_partition, Event.RESUME)
 
     def abort(self, topic_partition: TopicPartition) -> bool:
-        """Ends a pass without keeping the next one away. True if a pass was at work."""
+        """Ends a pass without blocking the next one. True if a pass was running."""
         was_cleaned = self.abort_and_pause(topic_partition)
         self.resume(topic_partition)
         return was_cleaned
@@ -105,14 +105,18 @@ class CleaningStates:
                 f"{topic_partition}: {event.value} while {before.state.value}, "
                 f"{before.pauses} pauses"
             )
-        if step.state is State.FREE or (step.state is State.PAUSED and pauses == 0):
+        if step.state is CleaningState.FREE or (step.state is CleaningState.PAUSED and pauses == 0):
             self._standings.pop(topic_partition, None)
         else:
             self._standings[topic_partition] = Standing(step.state, pauses)
 
     def check_invariants(self) -> None:
         for topic_partition, standing in self._standings.items():
-            assert standing.state is not State.FREE, topic_partition
+            assert standing.state is not CleaningState.FREE, topic_partition
             assert standing.pauses >= 0, topic_partition
-            assert standing.state is not State.PAUSED or standing.pauses > 0, topic_partition
-            assert standing.state is not State.IN_PROGRESS or standing.pauses == 0, topic_partition
+            assert standing.state is not CleaningState.PAUSED or standing.pauses > 0, (
+                topic_partition
+            )
+            assert standing.state is not CleaningState.IN_PROGRESS or standing.pauses == 0, (
+                topic_partition
+            )

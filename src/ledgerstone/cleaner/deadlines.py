@@ -1,10 +1,10 @@
-"""When a partition's deletes must move on, whether anybody writes to it or not. Pure.
+"""When a partition's deletes are due, even without new writes. Pure.
 
-Kafka starts no pass for a tombstone whose horizon has passed on a quiet topic and never rolls an
-idle active segment, so a delete may stay unfinished for ever. Here each partition remembers its
-earliest pending horizon and the first tombstone of every segment not yet cleaned; from these, and
-from max.compaction.lag.ms, follows when a pass is due and whether the active segment must roll for
-it. The contract is in README.md.
+On a quiet topic Kafka starts no pass for a tombstone whose horizon has passed, and never rolls an
+idle active segment, so a delete may stay unfinished forever. Here each partition remembers its
+earliest pending horizon and the first tombstone of every segment not yet cleaned. Together with
+max.compaction.lag.ms these say when a pass is due, and whether the active segment must roll for it.
+The contract is in README.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from ledgerstone.cleaner.selection import LogFacts, LogToClean, Reason, SegmentF
 from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.types import INT64_MAX
 
-# A pass that left its own reason standing is not repeated at once: each time it rests longer.
+# A pass that did not resolve its reason is not repeated at once: the rest doubles each time.
 FIRST_REST_MS: Final = 15_000
 LONGEST_REST_MS: Final = 3_600_000
 
 
 class SegmentTombstones(NamedTuple):
-    """Tombstones written to one segment while we watched."""
+    """Tombstones written to one segment since this process started."""
 
     first_ms: int  # by the broker's clock, when the first of them was appended
     total: int
@@ -32,18 +32,18 @@ class SegmentTombstones(NamedTuple):
 class Due(NamedTuple):
     reason: Reason
     at_ms: int
-    segment_base: int | None = None  # the segment that makes it due; None: no one in particular
+    segment_base: int | None = None  # the segment that makes it due; None: no particular one
 
 
 @dataclass(slots=True, kw_only=True)
 class Pending:
-    """What one partition still owes its deletes."""
+    """The unfinished deletes of one partition."""
 
-    # Segments based below this offset may hold tombstones that nobody has seen being written.
+    # Segments based below this offset may hold tombstones written before this process started.
     watched_from_offset: int = 0
-    # The earliest horizon that a pass left behind it; None when none is pending, or none is known.
+    # The earliest horizon left by a pass; None if none is pending, or none is known.
     earliest_horizon_ms: int | None = None
-    # Of markers alone, and where the tombstones lie; None: only the earliest of all is known.
+    # For markers alone, and the ranges of tombstones; None: only the earliest of all is known.
     marker_horizon_ms: int | None = None
     ranges: tuple[TombstoneRange, ...] | None = None
     horizons_are_known: bool = False
@@ -75,15 +75,15 @@ class Pending:
         marker_horizon_ms: int | None,
         ranges: tuple[TombstoneRange, ...] | None,
     ) -> None:
-        """From a pass, or from what was written down about the last one."""
+        """From a pass, or from the history of the last one."""
         self.earliest_horizon_ms = earliest_horizon_ms
         self.marker_horizon_ms = marker_horizon_ms
         self.ranges = ranges
         self.horizons_are_known = True
 
     def released_ms(self, holds: Holds) -> int | None:
-        """When a pass could remove something that waits for its horizon; a range that somebody
-        holds waits longer."""
+        """When a pass could remove something that waits for its horizon; a range held for a group
+        waits longer."""
         if self.ranges is None:
             return self.earliest_horizon_ms
         times = [released_ms(each, holds) for each in self.ranges]
@@ -92,7 +92,7 @@ class Pending:
         return min(times, default=None)
 
     def merged(self, source_bases: Sequence[int], base_offset: int) -> None:
-        """Segments became one: what they hold is found under its base from now on."""
+        """Segments became one: their tombstones now belong to its base."""
         moved = [self.tombstones.pop(base) for base in source_bases if base in self.tombstones]
         if moved:
             self.tombstones[base_offset] = SegmentTombstones(
@@ -100,7 +100,7 @@ class Pending:
             )
 
     def rested(self, *, is_still_due: bool, now_ms: int) -> None:
-        """To be told after a pass whether what it was made for is due all the same."""
+        """Call after a pass: says whether the reason for it is still due."""
         if not is_still_due:
             self.futile_passes, self.rest_until_ms = 0, 0
             return
@@ -109,7 +109,7 @@ class Pending:
         self.rest_until_ms = now_ms + rest_ms
 
     def deleted_below(self, first_base: int) -> None:
-        """Retention has taken the segments below."""
+        """Retention has deleted the segments below."""
         if self.ranges and self.ranges[0].last_offset < first_base:
             self.ranges = tuple(each for each in self.ranges if each.last_offset >= first_base)
         for base in [base for base in self.tombstones if base < first_base]:
@@ -125,28 +125,28 @@ class Pending:
 
     @property
     def fresh_tombstones(self) -> int:
-        """Tombstones that no pass has seen yet, as far as they were seen being written."""
+        """Tombstones written since this process started that no pass has seen yet."""
         return sum(each.total for each in self.tombstones.values())
 
     def oldest_tombstone_ms(self, facts: LogFacts, first_dirty_offset: int) -> int | None:
-        """When the oldest tombstone that no pass has seen was written, or may have been."""
+        """When the oldest tombstone that no pass has seen was, or may have been, written."""
         times = (
             self.tombstone_ms(segment) for segment in dirty_segments(facts, first_dirty_offset)
         )
         return min((time for time in times if time is not None), default=None)
 
     def tombstone_ms(self, segment: SegmentFacts) -> int | None:
-        """When the segment's first tombstone was written, or may have been."""
+        """When the segment's first tombstone was, or may have been, written."""
         known = self.tombstones.get(segment.base_offset)
         seen_ms = known.first_ms if known is not None else None
         if segment.base_offset >= self.watched_from_offset or segment.first_timestamp <= 0:
             return seen_ms
-        # Written before this process began: its first record could be one.
+        # Written before this process started: its first record could be a tombstone.
         return segment.first_timestamp if seen_ms is None else min(seen_ms, segment.first_timestamp)
 
 
 def dirty_segments(facts: LogFacts, first_dirty_offset: int) -> list[SegmentFacts]:
-    """Segments with data that no pass has seen, the active one included."""
+    """Segments with data that no pass has seen, including the active one."""
     segments = facts.segments[facts.floor_index(first_dirty_offset) :]
     return [each for each in segments if each.size_bytes > 0]
 
@@ -159,7 +159,7 @@ def due_times(
     tombstone_lag_ms: int,
     holds: Holds = NO_HOLDS,
 ) -> Iterator[Due]:
-    """Everything that will make a pass due, and when; what lies in the past is due now."""
+    """Everything that will make a pass due, and when; times in the past are due now."""
     has_sealed = facts.segments[0].base_offset < log.first_uncleanable_offset
     horizon_ms = pending.released_ms(holds)
     if has_sealed and horizon_ms is not None:
@@ -178,10 +178,10 @@ def due_times(
 
 
 def must_roll(facts: LogFacts, dues: list[Due], *, now_ms: int) -> bool:
-    """Whether what is due lies in the active segment, which no pass touches."""
+    """Whether the due records are in the active segment, which no pass touches."""
     active = facts.segments[-1]
     # A pass cannot clean past an open transaction, and min.compaction.lag.ms protects a segment by
-    # its youngest record: to roll for either would only make small segments.
+    # its youngest record. Rolling for either would only make small segments.
     if active.size_bytes == 0 or facts.last_stable_offset < facts.log_end_offset:
         return False
     lag_ms = facts.min_compaction_lag_ms
@@ -191,7 +191,7 @@ def must_roll(facts: LogFacts, dues: list[Due], *, now_ms: int) -> bool:
 
 
 def reason_now(log: LogToClean, pending: Pending, dues: list[Due], *, now_ms: int) -> Reason | None:
-    """The strongest reason for a pass at this moment, if a pass could do something about it."""
+    """The strongest reason for a pass now, if a pass could resolve it."""
     if now_ms < pending.rest_until_ms:
         return None
     reasons = [due.reason for due in dues if due.at_ms <= now_ms and _can_act(log, due)]

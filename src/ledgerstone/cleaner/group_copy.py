@@ -1,8 +1,8 @@
-"""The second half of a pass: a group of segments copied into one, without what must go. Grade D.
+"""The second half of a pass: copies a group of segments into one, dropping records. Grade D.
 
 Writes `.cleaned` files and nothing else; they are complete and synced when `copy` returns. If it
-does not return, they are removed. Batches that stay as they are travel as bytes, also compressed
-ones; a batch is built anew only if a record of it goes or a horizon is set.
+raises, they are removed. Unchanged batches are copied as bytes, even compressed ones; a batch is
+rebuilt only if it loses a record or gets a horizon.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from ledgerstone.cleaner.plan import (
     TombstoneRange,
 )
 from ledgerstone.cleaner.tombstone_ranges import TraceCollector
-from ledgerstone.cleaner.windows import SegmentReader, Window
+from ledgerstone.cleaner.windows import SourceReader, SourceWindow
 from ledgerstone.errors import CorruptFile, KafkaError
 from ledgerstone.fs import Filesystem
 from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
@@ -67,7 +67,7 @@ class GroupCopier:
         plan: CleaningPlan,
         offset_map: OffsetMap,
         txns: AbortedTxns[AbortedTxnEntry],
-        reader: SegmentReader,
+        reader: SourceReader,
         stats: PassStats,
         *,
         config: LogConfig,
@@ -101,7 +101,7 @@ class GroupCopier:
                 self._copy_segment(source, cleaned)
             cleaned.finish(group[-1].mtime_ms)
         except BaseException:
-            # What cannot be removed now is thrown away when the log is opened.
+            # Files that cannot be removed now are discarded when the log is opened.
             with suppress(OSError):
                 cleaned.discard()
             raise
@@ -131,7 +131,7 @@ class GroupCopier:
                 cleaned.add_aborted_txn(entry)
             self._charge(window.size_bytes + cleaned.size - written)
 
-    def _decide(self, window: Window) -> NDArray[np.uint8]:
+    def _decide(self, window: SourceWindow) -> NDArray[np.uint8]:
         decisions = self._judge.decide(window.view, window.batches)
         self._stats.dropped_aborted += decisions.dropped_aborted
         self._stats.dropped_markers += decisions.dropped_markers
@@ -142,10 +142,10 @@ class GroupCopier:
         )
         return decisions.actions
 
-    def _discard_superseded(self, window: Window, actions: NDArray[np.uint8]) -> bool:
-        """Batches that nobody has to open; whether the map knows such of this window.
+    def _discard_superseded(self, window: SourceWindow, actions: NDArray[np.uint8]) -> bool:
+        """Discards batches without opening them; returns whether the map could decide.
 
-        It does of data that it was built from, in no transaction: that may have been aborted."""
+        It can for data that it was built from, unless it is transactional and may be aborted."""
         if window.checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
             return False
         if window.batches.base_offset[0] < self._plan.first_dirty_offset:
@@ -158,7 +158,7 @@ class GroupCopier:
 
     def _copy_window(
         self,
-        window: Window,
+        window: SourceWindow,
         actions: NDArray[np.uint8],
         path: str,
         cleaned: CleanedSegment,
@@ -183,13 +183,13 @@ class GroupCopier:
             cleaned.append(left.data, rows)
             emptied = left.outcome == _EMPTIED
             if emptied.any():
-                # Not those that came without records.
+                # Batches that already had no records do not count.
                 emptied &= window.batches.record_count[payloads.first : payloads.end] > 0
                 self._stats.batches_emptied += int(emptied.sum())
 
-    def _room_for(self, window: Window, payloads: Payloads) -> NDArray[np.uint8]:
+    def _room_for(self, window: SourceWindow, payloads: Payloads) -> NDArray[np.uint8]:
         needed = room_for(payloads, window.size_bytes, window.checked.records)
-        # Reused, because fresh memory costs more than filling it.
+        # Reused, because allocating fresh memory costs more than filling it.
         if needed > len(self._out):
             self._out = np.empty(needed, np.uint8)
         return self._out

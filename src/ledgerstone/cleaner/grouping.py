@@ -1,8 +1,8 @@
 """Which segments a pass writes into one. Pure.
 
-A pass copies every segment from the log's first on, also those it has cleaned before, and puts as
-many neighbours into one new segment as surely fit: sizes are those before the cleaning, and what
-comes out is hardly ever larger. The rule is in README.md.
+A pass copies every segment from the log's first on, including those cleaned before, and merges as
+many neighbours into one new segment as surely fit. Sizes are those before cleaning; the result is
+hardly ever larger. The rule is in README.md.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ledgerstone.types import INT32_MAX
 
 @dataclass(slots=True)
 class _Sizes:
-    """What the files of a group's segments add up to."""
+    """Total sizes of the files of a group's segments."""
 
     log_bytes: int = 0
     offset_index_bytes: int = 0
@@ -38,11 +38,11 @@ class _Sizes:
 def group_segments(
     plan: CleaningPlan, segments: Sequence[SourceSegment]
 ) -> list[tuple[SourceSegment, ...]]:
-    """Neighbours that together fit the limits of one segment, in order, first come first served."""
+    """Neighbours that together fit the limits of one segment, greedily and in order."""
     groups: list[list[SourceSegment]] = []
     sizes = _Sizes()
     for position, segment in enumerate(segments):
-        # Segments behind the last of these may exist; their offsets start where cleaning ends.
+        # More segments may follow; their offsets start where cleaning ends.
         is_last = position + 1 == len(segments)
         end_offset = plan.first_uncleanable_offset if is_last else segment.end_offset
         grown = sizes.plus(segment)
@@ -58,5 +58,5 @@ def group_segments(
 def _is_in_reach(first: SourceSegment, segment: SourceSegment, end_offset: int) -> bool:
     """Whether the index entries of a segment with the first one's base can name its offsets.
 
-    An empty segment has none to name; without this one would be left behind every 2^31 offsets."""
+    An empty segment has no offsets; otherwise one would be left behind every 2^31 offsets."""
     return segment.size_bytes == 0 or end_offset - 1 - first.base_offset <= INT32_MAX

@@ -1,9 +1,9 @@
-"""What became of the passes over a partition: one record each, the newest few kept. Pure.
+"""The history of passes over a partition: one record each, the newest few kept. Pure.
 
-The records live beside the segments they tell of, in `cleaning-history.json`, so they go when the
-partition goes; `storage.dump_history` shows them. The last one also remembers the earliest pending
-horizon over a restart, and beside the runs stands what is known of the tombstones themselves
-(`tombstone_ledger`). A file that cannot be read is no history; the next pass writes a new one.
+The records are in `cleaning-history.json` in the partition's directory, so they are deleted with
+it; `storage.dump_history` shows them. The last record also keeps the earliest pending horizon over
+a restart. The file also holds the partition's `tombstone_ledger`. An unreadable file counts as no
+history; the next pass writes a new one.
 """
 
 import json
@@ -15,7 +15,7 @@ from ledgerstone.cleaner.plan import PassStats
 from ledgerstone.cleaner.tombstone_ledger import TombstoneLedger
 
 VERSION: Final = 1
-# Larger than any we write; what is larger is not ours.
+# Larger than any file we write.
 MAX_BYTES: Final = 4 << 20
 
 Outcome = Literal["cleaned", "aborted", "failed"]
@@ -27,7 +27,7 @@ class Run:
 
     started_ms: int
     ended_ms: int
-    duration_ms: int  # by the clock that never jumps
+    duration_ms: int  # by the monotonic clock
     reason: str
     outcome: Outcome
     detail: str
@@ -53,14 +53,14 @@ def encode_runs(runs: Sequence[Run], ledger: TombstoneLedger | None = None) -> b
 
 
 def decode_runs(data: bytes) -> list[Run]:
-    """Raises ValueError where the bytes are not what `encode_runs` writes."""
+    """Raises ValueError if the bytes are not what `encode_runs` writes."""
     return decode_history(data)[0]
 
 
 def decode_history(data: bytes) -> tuple[list[Run], TombstoneLedger]:
-    """The same, and the ledger; an empty one where none was written."""
+    """The same, and the ledger; an empty one if none was written."""
     if len(data) > MAX_BYTES:
-        raise ValueError(f"{len(data)} bytes of history, at most {MAX_BYTES} are believed")
+        raise ValueError(f"{len(data)} bytes of history, at most {MAX_BYTES} are accepted")
     try:
         content = json.loads(data)
         if content["version"] != VERSION:

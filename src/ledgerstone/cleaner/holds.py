@@ -1,9 +1,8 @@
-"""For whom tombstones are held past their delete horizon, and how long. Pure.
+"""Groups that tombstones are held for past their delete horizon, and how long. Pure.
 
-A group that has not committed past a tombstone has not seen the delete. Where a topic names groups
-(`ledgerstone.tombstone.hold.groups`), no pass removes what one of them has not seen, until
-`ledgerstone.tombstone.hold.max.ms` have passed since the horizon. The contract is rule R7 of
-README.md.
+A group that has not committed past a tombstone has not seen the delete. If a topic names groups
+(`ledgerstone.tombstone.hold.groups`), no pass removes a tombstone that one of them has not seen,
+until `ledgerstone.tombstone.hold.max.ms` past its horizon. The contract is rule R7 of README.md.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ EVERY_GROUP: Final = "*"
 
 
 class GroupHold(NamedTuple):
-    """How far one group has come in one partition."""
+    """One group's progress in one partition."""
 
     group_id: str
     committed_offset: int | None  # None: it has committed nothing here
@@ -46,21 +45,21 @@ class Holds:
 
     @property
     def held_from_offset(self) -> int | None:
-        """Tombstones from here on are held; None where nobody holds any."""
+        """Tombstones from here on are held; None if no group holds any."""
         slowest = self.slowest
         return None if slowest is None else slowest.held_from_offset
 
     def ends_at_ms(self, horizon_ms: int) -> int:
-        """When a tombstone goes whatever the groups have read."""
+        """When a tombstone may be removed even if groups have not read it."""
         return min(horizon_ms + self.max_ms, LAST_HORIZON_MS)
 
     def holding(self, offset: int) -> list[GroupHold]:
-        """Who has not read the record at `offset`, the slowest first."""
+        """The groups that have not read the record at `offset`, slowest first."""
         found = [each for each in self.groups if each.held_from_offset <= offset]
         return sorted(found, key=lambda each: (each.held_from_offset, each.group_id))
 
     def holds(self, offset: int, horizon_ms: int, *, now_ms: int) -> bool:
-        """Whether a tombstone past its horizon stays all the same."""
+        """Whether a tombstone past its horizon is held."""
         held_from = self.held_from_offset
         is_unread = held_from is not None and offset >= held_from
         return is_unread and now_ms < self.ends_at_ms(horizon_ms)

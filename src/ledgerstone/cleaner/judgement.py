@@ -1,9 +1,9 @@
-"""What becomes of each batch of a window, before its records are looked at. Pure.
+"""Decides about each batch of a window before its records are read. Pure.
 
-Whole batches are decided by their headers, by their producers, and by what the walk so far knows
-about transactions; records are decided by `OffsetMap.judge`. The rules are numbered in README.md.
-Most windows have neither transactions nor a producer's last batch, so everything that holds for
-all batches of a window is one operation on a column, and only the others are looked at one by one.
+Headers, producers and the transactions seen so far decide about whole batches; `OffsetMap.judge`
+decides about records. The rules are numbered in README.md. Most windows have neither transactions
+nor a producer's last batch, so rules for all batches of a window are single operations on columns,
+and only the exceptions are handled one by one.
 """
 
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ class BatchDecisions:
     actions: NDArray[np.uint8]  # `BatchAction` flags
     dropped_aborted: int = 0
     dropped_markers: int = 0
-    earliest_horizon_ms: int | None = None  # of the markers that wait for it
+    earliest_horizon_ms: int | None = None  # of markers waiting for it
 
     @property
     def discarded(self) -> NDArray[np.bool_]:
-        """Batches none of whose records stay: nobody needs to parse them."""
+        """Batches that lose all their records: no need to parse them."""
         discarded: NDArray[np.bool_] = (self.actions & BatchAction.DISCARD) != 0
         return discarded
 
@@ -46,7 +46,7 @@ class BatchDecisions:
 
 
 class BatchJudge(Generic[Entry]):
-    """Decides the batches of the copy, which must come in the order of the log."""
+    """Decides about the batches of the copy, which must come in log order."""
 
     __slots__ = ("_last_data_offsets", "_plan", "_txns")
 
@@ -59,7 +59,7 @@ class BatchJudge(Generic[Entry]):
         )
 
     def has_no_say(self, checked: Checked, last_offset: int) -> bool:
-        """Whether only their records decide about all batches of a window, up to `last_offset`."""
+        """Whether the records alone decide about all batches of a window, up to `last_offset`."""
         if checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
             return False
         first_offset = int(checked.batches.base_offset[0])
@@ -109,7 +109,7 @@ class BatchJudge(Generic[Entry]):
         decisions.wait_for(horizon_ms)
 
     def _must_stay(self, batches: Batches, *, has_txn: bool) -> NDArray[np.bool_]:
-        """Batches that stay as a header when all their records go."""
+        """Batches whose header stays even if all their records go."""
         # The end of the log must not move back if the tail is compacted away: KAFKA-17076.
         must_stay: NDArray[np.bool_]
         must_stay = batches.last_offset == self._plan.first_uncleanable_offset - 1
@@ -141,7 +141,7 @@ class BatchJudge(Generic[Entry]):
 
 
 def control_type(buffer: Buffer, batches: Batches, index: int) -> ControlType | None:
-    """What a control batch says; None where a pass has emptied it."""
+    """The type of a control batch; None if a pass has emptied it."""
     if batches.record_count[index] == 0:
         return None
     return read_control_record(buffer, int(batches.position[index])).type

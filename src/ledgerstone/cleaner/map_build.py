@@ -1,8 +1,8 @@
 """The first half of a pass: the latest offset of each key in the dirty part of the log. Grade D.
 
-Reads the dirty segments in order and stops where the map is full; what `latest_offset` then says is
-how far the pass reaches. Control batches and aborted data never enter the map: a marker is not a
-record of its key, and a value that was taken back must not supersede one that stands.
+Reads the dirty segments in order and stops where the map is full; `latest_offset` is then how far
+the pass reaches. Control batches and aborted data never enter the map: a marker is not a record of
+its key, and an aborted value must not supersede a committed one.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from ledgerstone.cleaner.aborted_txns import AbortedTxns
 from ledgerstone.cleaner.judgement import control_type
 from ledgerstone.cleaner.offset_map import FullAt, OffsetMap
 from ledgerstone.cleaner.plan import CleaningPlan, PassStats, SourceSegment
-from ledgerstone.cleaner.windows import SegmentReader, Window
+from ledgerstone.cleaner.windows import SourceReader, SourceWindow
 from ledgerstone.errors import CorruptFile, KafkaError
 from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from ledgerstone.records.kernels import BatchAction
@@ -27,7 +27,7 @@ _DISCARD: Final = np.uint8(BatchAction.DISCARD)
 
 
 class MapBuilder:
-    """Fills one map. Spent after `build`."""
+    """Fills one map. For a single `build`."""
 
     __slots__ = ("_charge", "_first_dirty_offset", "_map", "_open", "_reader", "_stats", "_txns")
 
@@ -36,7 +36,7 @@ class MapBuilder:
         plan: CleaningPlan,
         offset_map: OffsetMap,
         txns: AbortedTxns[AbortedTxnEntry],
-        reader: SegmentReader,
+        reader: SourceReader,
         stats: PassStats,
         *,
         open_source: Callable[[SourceSegment], Segment],
@@ -54,11 +54,11 @@ class MapBuilder:
         for source in dirty:
             if not self._map_segment(source):
                 return
-            # Offsets nobody uses, at a segment's end, must not hold the next pass up.
+            # Unused offsets at a segment's end must not hold up the next pass.
             self._map.latest_offset = source.end_offset - 1
 
     def _map_segment(self, source: SourceSegment) -> bool:
-        """Whether all of it went in."""
+        """Whether all of the segment went in."""
         segment = self._open(source)
         path = segment.path(Kind.LOG)
         start = segment.offset_index.lookup(self._first_dirty_offset).position
@@ -73,9 +73,9 @@ class MapBuilder:
                 return False
         return True
 
-    def _map_window(self, window: Window, path: str) -> bool:
+    def _map_window(self, window: SourceWindow, path: str) -> bool:
         first_dirty = self._first_dirty_offset
-        # Only the first dirty window has batches and records to leave out one by one.
+        # Only the first dirty window has clean batches and records to skip one by one.
         is_all_dirty = window.batches.base_offset[0] >= first_dirty
         min_offset = None if is_all_dirty else first_dirty
         if is_all_dirty and not window.checked.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG):
@@ -91,8 +91,8 @@ class MapBuilder:
             self._map.latest_offset = window.last_offset
         return True
 
-    def _not_data(self, window: Window) -> NDArray[np.uint8]:
-        """DISCARD for what stays out of the map: markers, aborted data, batches that are clean."""
+    def _not_data(self, window: SourceWindow) -> NDArray[np.uint8]:
+        """DISCARD for batches that stay out of the map: markers, aborted data, clean ones."""
         batches = window.batches
         clean = batches.last_offset < self._first_dirty_offset
         actions = clean * _DISCARD
@@ -108,8 +108,8 @@ class MapBuilder:
                 actions[index] = _DISCARD
         return actions
 
-    def _stop_before(self, window: Window, full_at: FullAt) -> None:
-        """The map is full: it speaks of what lies before the record that found it so."""
+    def _stop_before(self, window: SourceWindow, full_at: FullAt) -> None:
+        """The map is full: it covers everything before the record that did not fit."""
         before = full_at.batch - 1
         if before >= 0 and window.batches.last_offset[before] >= self._first_dirty_offset:
             self._map.latest_offset = int(window.batches.last_offset[before])

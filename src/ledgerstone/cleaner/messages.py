@@ -26,7 +26,7 @@ def plan_of(message: Message) -> CleaningPlan:
     content["topic_partition"] = TopicPartition(*content["topic_partition"])
     content["segments"] = tuple(SourceSegment(**each) for each in content["segments"])
     content["producers"] = {
-        # JSON has no numbers for keys.
+        # JSON keys cannot be numbers.
         int(producer_id): LastBatch(**last)
         for producer_id, last in content["producers"].items()
     }

@@ -1,8 +1,8 @@
-"""The offset of the latest record of each key, as far as one pass has looked. Pure.
+"""The offset of the latest record of each key, as far as one pass has read. Pure.
 
-Keys are known by a hash of 128 bits under a seed drawn for the pass, never by their bytes: nobody
-who writes records can make two keys meet. A slot takes 24 bytes, so memory is what bounds a pass;
-what does not fit is left to the next one. The table itself is in records.kernels.
+Keys are stored as 128-bit hashes under a seed drawn for the pass, never as bytes: writers cannot
+make two keys collide. A slot takes 24 bytes, so memory bounds a pass; the next pass does the rest.
+The table itself is in records.kernels.
 """
 
 from typing import Final, NamedTuple
@@ -29,29 +29,29 @@ from ledgerstone.types import INT64_MAX
 
 SLOT_BYTES: Final = 24
 # Most logs have far fewer keys than records. A table that fits the processor's cache is several
-# times as fast as one that does not, and memory that nobody touches is none, so it starts with at
-# least so many slots, and doubles.
+# times faster, and untouched pages cost nothing, so it starts with at least this many slots and
+# doubles.
 FIRST_SLOTS: Final = 1 << 15
-# Of its slots, the share a table fills before it grows: longer searches cost less than new memory.
+# The share of slots that fill before the table grows: longer probes cost less than new memory.
 _FILLED: Final = 5 / 8
 
 
 class FullAt(NamedTuple):
-    """The first record the map had no room for: its batch, and what of that batch went in."""
+    """The first record that did not fit: its batch, and how much of that batch went in."""
 
     batch: int  # in the window
     last_put_offset: int | None
 
 
 class OffsetMap:
-    """Filled in the order of the log, then asked. Nothing is ever taken out.
+    """Filled in log order, then queried. Nothing is ever removed.
 
     Invariant: for every record at or below `latest_offset` and not below the first one put, the map
-    holds its key with an offset that is not lower. Of records behind it the map knows nothing.
+    holds its key with an offset that is not lower. It knows nothing of later records.
 
-    `slots` and `limit` are what the memory allows; the table behind them grows up to that, within
-    the same memory. Beside the table there is a bit for each offset up to `end_offset`, set where
-    the newest record of a key lies: of data that went in, it tells the same as the table.
+    `slots` and `limit` are what the memory allows; the table grows up to that within the same
+    memory. Beside the table there is a bit for each offset up to `end_offset`, set where the newest
+    record of a key lies. For data that went in, it says the same as the table.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class OffsetMap:
         self._no_bits = NewestBits(0, 0)
         self._state = PutState(self._newest)
         self._memory = new_table(self.slots)
-        # The table's sizes are the full one halved so many times, so that each step doubles it.
+        # The full size halved several times, so that each step doubles the table.
         self._halvings = max(0, (self.slots // FIRST_SLOTS).bit_length() - 1)
         self._table = first_slots(self._memory, self.slots >> self._halvings)
 
@@ -94,10 +94,11 @@ class OffsetMap:
     def put(
         self, payloads: Payloads, actions: NDArray[np.uint8], *, min_offset: int | None = None
     ) -> FullAt | None:
-        """Puts the records of all batches that are not DISCARDed, in order; says where it is full.
+        """Puts the records of all batches that are not DISCARDed, in order; returns where it is
+        full.
 
-        The first record with a key that finds the map full ends it, even if that key is there:
-        the offset in the map would otherwise lie behind `latest_offset`."""
+        The first record with a key that finds the map full ends it, even if the map has that key:
+        the offset in the map would otherwise lie past `latest_offset`."""
         state = self._state
         state.restart(self.size, payloads.first)
         while True:
@@ -132,8 +133,8 @@ class OffsetMap:
         self._table = grown_in_place(self._memory, slots_of(self._table), larger)
 
     def discard_superseded(self, batches: Batches, actions: NDArray[np.uint8]) -> int | None:
-        """Of batches whose records all went in: DISCARDs those that hold no newest record of a key,
-        and answers how many records these have. None if it takes a look at the keys to know."""
+        """For batches whose records all went in: DISCARDs those without a newest record of any key,
+        and returns their number of records. None if the keys are needed to decide."""
         if not self._state.bits_hold:
             return None
         return discard_superseded(batches, actions, self._newest, self.latest_offset)
@@ -151,8 +152,8 @@ class OffsetMap:
         out: NDArray[np.uint8],
         codecs: Codecs,
     ) -> CleanedPayloads:
-        """What is left of the batches, by the rules of README.md; `out` has room for it. `by_bits`
-        after `discard_superseded` had an answer."""
+        """Writes the rest of the batches to `out`, by the rules of README.md. `by_bits` if
+        `discard_superseded` could decide."""
         rules = JudgementRules(
             self.latest_offset, now_ms, held_from_offset, new_horizon_ms, held_after_ms
         )

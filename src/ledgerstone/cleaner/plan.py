@@ -1,8 +1,8 @@
-"""What a cleaning pass is told and what it tells back: plain facts, so that it may run anywhere.
+"""The input and output of a cleaning pass: plain facts, so that it can run anywhere.
 
-Pure. The owner of the log makes a plan from sealed segments only, hands it to a worker, and swaps
-in what the worker wrote. The worker writes `.cleaned` files and nothing else; a plan that is thrown
-away half done costs those files.
+Pure. The owner of the log makes a plan from sealed segments only, sends it to a worker, and swaps
+in what the worker wrote. The worker writes `.cleaned` files and nothing else; abandoning a plan
+wastes only those files.
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT
 from ledgerstone.types import INT64_MAX, TopicPartition
 
-# The greatest number of 64 bits stands for a batch without a horizon where batches are judged.
+# Stands for "no horizon" where batches are judged.
 LAST_HORIZON_MS: Final = INT64_MAX - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSegment:
-    """One sealed segment as the pass reads it. Its files do not change while the plan lives."""
+    """One sealed segment to read. Its files do not change while the plan is in use."""
 
     base_offset: int
-    end_offset: int  # the next segment's base: no record in it lies at or beyond
+    end_offset: int  # the next segment's base: all its records lie below
     size_bytes: int
     offset_index_bytes: int
     time_index_bytes: int
@@ -30,7 +30,7 @@ class SourceSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastBatch:
-    """The last thing the log knows of a live producer; the pass keeps it, emptied if need be."""
+    """The last batch of a live producer; the pass keeps it, emptied if necessary."""
 
     last_data_offset: int | None  # None when only markers are known
     producer_epoch: int
@@ -38,7 +38,7 @@ class LastBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningPlan:
-    """Everything one pass needs to know. `now_ms` is the one clock reading of the pass."""
+    """Everything one pass needs. `now_ms` is the pass's only reading of the clock."""
 
     topic_partition: TopicPartition
     directory: str
@@ -51,21 +51,21 @@ class CleaningPlan:
     segment_index_bytes: int
     index_interval_bytes: int
     producers: Mapping[int, LastBatch] = field(default_factory=dict)
-    # Tombstones at or above this offset stay whatever their horizon says: somebody has not seen
-    # them yet.
+    # Tombstones at or above this offset stay even past their horizon: a group has not seen them
+    # yet.
     held_from_offset: int | None = None
-    # But not longer than this past their horizon.
+    # But no longer than this past their horizon.
     hold_max_ms: int = INT64_MAX
     dedupe_buffer_bytes: int = 128 << 20
     load_factor: float = 0.9
     window_bytes: int = 2 << 20
-    # What the records of one batch may decompress to; the topic's limit when they were written.
+    # The most that one batch's records may decompress to.
     decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
     bytes_per_second: float | None = None  # None is unlimited; reads and writes count
 
     @property
     def new_horizon_ms(self) -> int:
-        """What this pass stamps. Retention for ever must not wrap around to long ago."""
+        """The horizon this pass sets. Infinite retention must not wrap around into the past."""
         return min(self.now_ms + self.delete_retention_ms, LAST_HORIZON_MS)
 
     @property
@@ -94,9 +94,9 @@ class PassStats:
     batches_emptied: int = 0
     map_entries: int = 0
     map_slots: int = 0
-    # The earliest horizon still ahead of what was kept; None where nothing waits.
+    # The earliest horizon that kept records wait for; None if none waits.
     earliest_horizon_ms: int | None = None
-    # The same of transaction markers alone.
+    # The same for transaction markers alone.
     earliest_marker_horizon_ms: int | None = None
 
 
@@ -112,7 +112,7 @@ class OffsetSpan(NamedTuple):
 
 
 class TombstoneRange(NamedTuple):
-    """Tombstones that wait for their horizon; there may be other records between them."""
+    """Tombstones waiting for their horizon; other records may lie between them."""
 
     first_offset: int
     last_offset: int
@@ -121,7 +121,7 @@ class TombstoneRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TombstoneTraces:
-    """Where a pass left tombstones, in the order of the log, and where it removed some."""
+    """Where a pass left tombstones, in log order, and where it removed some."""
 
     pending: tuple[TombstoneRange, ...] = ()
     removed: OffsetSpan | None = None
@@ -144,4 +144,4 @@ class PassReport:
     end_offset: int
     groups: tuple[CleanedGroup, ...]
     stats: PassStats
-    tombstones: TombstoneTraces | None = None  # None: it told nothing of them
+    tombstones: TombstoneTraces | None = None  # None: not reported

@@ -1,6 +1,6 @@
-"""From an open log to the facts selection needs, and to the plan a worker gets. Grade D.
+"""Turns an open log into the facts for selection and the plan for a worker. Grade D.
 
-Reads sizes and timestamps through the log's segments, which remember what they were asked once.
+Reads sizes and timestamps through the log's segments, which cache them.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.segment import Segment
 from ledgerstone.types import INT32_MAX, INT64_MAX
 
-# The window a pass reads through unless the operator has said something about buffers.
+# The window a pass reads through unless log.cleaner.io.buffer.size is set.
 DEFAULT_WINDOW_BYTES: Final = 1 << 20
 SMALLEST_WINDOW_BYTES: Final = 1 << 16
 _UNLIMITED: Final = 1e300
@@ -28,27 +28,26 @@ _OWN_PREFIX: Final = "ledgerstone.cleaner."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerSettings:
-    """The cleaner's broker keys, typed. All of them may change while the broker runs, except the
-    first."""
+    """The cleaner's broker keys, typed. All but `enable` may change while the broker runs."""
 
-    enable: bool = True
-    threads: int = 1
-    dedupe_buffer_bytes: int = 128 << 20
-    load_factor: float = 0.9
-    window_bytes: int = DEFAULT_WINDOW_BYTES
-    bytes_per_second: float | None = None
-    backoff_ms: int = 15_000
-    finish_deletes: bool = True
-    tombstone_lag_ms: int = 86_400_000
-    retry_ms: int = 15_000  # 0: a partition that failed stays uncleanable until the next start
-    history_runs: int = 20
-    overdue_ms: int = 3_600_000
-    worker_timeout_ms: int = 60_000  # 0: for ever
-    check_near_tombstones: bool = True
+    enable: bool
+    threads: int
+    dedupe_buffer_bytes: int  # of one pass, as is bytes_per_second
+    load_factor: float
+    window_bytes: int
+    bytes_per_second: float | None
+    backoff_ms: int
+    finish_deletes: bool
+    tombstone_lag_ms: int
+    retry_ms: int  # 0: a partition that failed stays uncleanable until the next start
+    history_runs: int
+    overdue_ms: int
+    worker_timeout_ms: int  # 0: forever
+    check_near_tombstones: bool
 
     @classmethod
     def from_values(cls, values: Mapping[str, str]) -> "CleanerSettings":
-        """`values` are the broker's settings as text, dynamic ones included."""
+        """`values` are the broker's settings as text, including dynamic ones."""
 
         def value(name: str) -> Any:  # noqa: ANN401
             key = BROKER_KEYS[name]
@@ -81,7 +80,8 @@ class CleanerSettings:
 
 
 def facts_of(log: PartitionLog, *, times_from: int | None) -> LogFacts:
-    """Timestamps only of segments that hold offsets from `times_from` on: each may cost a read."""
+    """Timestamps are read only for segments with offsets from `times_from` on: each may be a
+    disk read."""
     config = log.config
     segments = list(log.segments)
     with_times: frozenset[int] = frozenset()
@@ -124,7 +124,7 @@ def make_plan(
     now_ms: int,
     holds: Holds = NO_HOLDS,
 ) -> CleaningPlan | None:
-    """None where there is no sealed segment to rewrite."""
+    """None if there is no sealed segment to rewrite."""
     sources = [
         segment
         for segment in log.segments
@@ -139,7 +139,7 @@ def make_plan(
         topic_partition=log.topic_partition,
         directory=log.directory,
         segments=tuple(_source(log, each, ends[each.base_offset]) for each in sources),
-        # Where only a horizon has passed nothing is dirty, and the map stays empty.
+        # If only a horizon has passed, nothing is dirty and the map stays empty.
         first_dirty_offset=min(to_clean.first_dirty_offset, to_clean.first_uncleanable_offset),
         first_uncleanable_offset=to_clean.first_uncleanable_offset,
         now_ms=now_ms,

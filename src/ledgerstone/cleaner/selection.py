@@ -1,8 +1,8 @@
 """Which log is cleaned next, and how much of it. Pure: facts come in, a ranking goes out.
 
-Kafka's rules for the dirty part, the dirty ratio and eligibility. What is due (a deadline, a
-horizon, somebody's wish) comes from `deadlines` and goes before what is merely dirty. The contract
-is in README.md.
+Kafka's rules for the dirty part, the dirty ratio and eligibility. Due passes (a deadline, a
+horizon, a request) come from `deadlines` and go before merely dirty logs. The contract is in
+README.md.
 """
 
 import enum
@@ -17,7 +17,7 @@ from ledgerstone.types import TopicPartition
 class SegmentFacts(NamedTuple):
     base_offset: int
     size_bytes: int
-    # 0 and below mean unknown, or not asked for because no lag is configured.
+    # 0 and below: unknown, or not read because no lag is configured.
     first_timestamp: int = 0  # largest of the first batch
     largest_timestamp: int = 0
 
@@ -58,7 +58,7 @@ class LogFacts:
 
 
 class Reason(enum.Enum):
-    """Why a log is cleaned now, strongest first; the value is what people are shown."""
+    """Why a log is cleaned now, strongest first. Values are shown, and kept in histories."""
 
     ASKED = "somebody asked for it"
     HORIZON = "a delete horizon has passed"
@@ -82,7 +82,7 @@ class LogToClean:
     cleanable_bytes: int
     compaction_delay_ms: int  # how long max.compaction.lag.ms has been exceeded; 0 when it is not
     min_cleanable_dirty_ratio: float
-    checkpoint_is_wrong: bool = False  # it lay outside of the log and has to be written anew
+    checkpoint_is_wrong: bool = False  # it lies outside the log and must be rewritten
 
     @property
     def total_bytes(self) -> int:
@@ -94,7 +94,7 @@ class LogToClean:
 
     @property
     def is_eligible(self) -> bool:
-        """Kafka's rule: dirty enough, or something to clean has waited for too long."""
+        """Kafka's rule: dirty enough, or something has waited too long to be cleaned."""
         if self.total_bytes == 0:
             return False
         must_compact = self.compaction_delay_ms > 0 and self.cleanable_bytes > 0
@@ -145,7 +145,7 @@ def _first_uncleanable_offset(facts: LogFacts, first_dirty: int, *, now_ms: int)
 def first_protected_segment(
     facts: LogFacts, first_dirty: int, *, now_ms: int
 ) -> SegmentFacts | None:
-    """The first dirty segment that min.compaction.lag.ms keeps from being cleaned."""
+    """The first dirty segment that min.compaction.lag.ms protects."""
     if facts.min_compaction_lag_ms <= 0:
         return None
     youngest_ms = now_ms - facts.min_compaction_lag_ms
@@ -154,7 +154,7 @@ def first_protected_segment(
 
 
 def _compaction_delay_ms(facts: LogFacts, first_dirty: int, *, now_ms: int) -> int:
-    """Over every sealed segment, those that may not be cleaned yet included."""
+    """Over all sealed segments, including those that may not be cleaned yet."""
     times = [each.first_timestamp for each in facts.sealed_from(first_dirty)]
     oldest_ms = min((time for time in times if time > 0), default=None)
     if oldest_ms is None:
@@ -163,7 +163,7 @@ def _compaction_delay_ms(facts: LogFacts, first_dirty: int, *, now_ms: int) -> i
 
 
 def kafka_candidates(logs: Iterable[LogToClean]) -> list[Candidate]:
-    """What stock Kafka would clean, and which of its two conditions says so."""
+    """What stock Kafka would clean, and by which of its two conditions."""
     return [
         Candidate(
             log, Reason.RATIO if log.dirty_ratio > log.min_cleanable_dirty_ratio else Reason.LAG
@@ -176,7 +176,7 @@ def kafka_candidates(logs: Iterable[LogToClean]) -> list[Candidate]:
 def choose(candidates: Iterable[Candidate], *, due_first: bool = True) -> Candidate | None:
     """The strongest reason first; of the same reason, the dirtiest log.
 
-    Without `due_first` the dirtiest of all, as in Kafka, where a deadline gives no rank."""
+    Without `due_first` the dirtiest of all, as in Kafka, where deadlines give no priority."""
     return min(
         candidates,
         key=lambda each: (

@@ -1,4 +1,4 @@
-"""How fast a pass may read and write. Pure: the clock and the waiting are handed in.
+"""Limits how fast a pass reads and writes. Pure: the clock and the waiting are passed in.
 
 The unit is bytes of map reads, copy reads and copy writes together, as
 `log.cleaner.io.max.bytes.per.second` counts them.
@@ -10,12 +10,12 @@ from typing import Final
 from ledgerstone.clock import Clock
 
 CHECK_INTERVAL_MS: Final = 300
-# A long wait is cut into pieces, so that whoever gives the pass up is heard in between.
+# A long wait is split, so that an abort is noticed in between.
 _LONGEST_WAIT_MS: Final = 300
 
 
 class Throttle:
-    """Watches the rate over spans of at least CHECK_INTERVAL_MS and waits out what was too much."""
+    """Measures the rate over spans of at least CHECK_INTERVAL_MS, and waits off any excess."""
 
     __slots__ = ("_bytes_per_second", "_clock", "_observed_bytes", "_sleep_ms", "_started_ms")
 

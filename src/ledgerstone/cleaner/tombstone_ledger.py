@@ -1,9 +1,8 @@
-"""What a partition remembers of its deletes: pending tombstones, removed ones, who missed some.
+"""A partition's record of its deletes: pending tombstones, removed ones, groups that missed some.
 
-Pure. Kept in the partition's cleaning history (`history`), so that a restart forgets nobody. A
-group is in `missed` from the moment a tombstone goes that it had not read, until it is deleted,
-starts over at the log's beginning, or somebody has said that it was dealt with. Bounded: the oldest
-entries give way.
+Pure. Kept in the partition's cleaning history (`history`), so that it survives restarts. A group is
+in `missed` once a tombstone is removed that it had not read, until the group is deleted, starts
+over at the log's beginning, or is acknowledged. Bounded: the oldest entries are dropped.
 """
 
 import json
@@ -14,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.cleaner.plan import OffsetSpan, TombstoneRange, TombstoneTraces
 from ledgerstone.cleaner.tombstone_ranges import MAX_RANGES, bounded
 
-# Names of groups may be long: all of them together, as they are written.
+# Limit for all group names together, as written; names may be long.
 MAX_MISSED_BYTES: Final = 1 << 20
 MAX_MISSED: Final = 1000
 _ENTRY_BYTES: Final = 100
@@ -24,11 +23,11 @@ class MissedDeletes(NamedTuple):
     """A group that may have missed deletes between two offsets, both included."""
 
     group_id: str
-    committed_offset: int  # when they went
+    committed_offset: int  # when they were removed
     first_offset: int
     last_offset: int
     at_ms: int
-    # Written before the pass that was about to remove them; its end says what became of it.
+    # Written before the pass that may remove them; settled when it ends.
     is_announced: bool = False
 
     def over(self, later: "MissedDeletes") -> "MissedDeletes":
@@ -40,17 +39,17 @@ class MissedDeletes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TombstoneLedger:
-    """One partition's. Invariant: a group is named once among the announced, once among others."""
+    """For one partition. Invariant: a group appears at most once announced, once otherwise."""
 
-    pending: tuple[TombstoneRange, ...] | None = None  # None: no pass has told yet
-    removed_below_offset: int | None = None  # every tombstone that is gone lay below
-    removed_at_ms: int | None = None  # the last time some went
+    pending: tuple[TombstoneRange, ...] | None = None  # None: no pass has reported yet
+    removed_below_offset: int | None = None  # every removed tombstone lay below
+    removed_at_ms: int | None = None  # when the last ones were removed
     missed: tuple[MissedDeletes, ...] = ()
 
     def after_pass(
         self, traces: TombstoneTraces | None, *, end_offset: int, now_ms: int
     ) -> "TombstoneLedger":
-        """What a pass did not reach is as it was."""
+        """Entries beyond the reach of the pass stay."""
         if traces is None:
             return replace(self, pending=None)
         beyond = [each for each in self.pending or () if each.first_offset >= end_offset]
@@ -62,21 +61,21 @@ class TombstoneLedger:
 
     @property
     def told(self) -> tuple[MissedDeletes, ...]:
-        """What people are shown: a pass that has not ended has taken nothing away yet."""
+        """The entries to show: a running pass has not removed anything yet."""
         return tuple(each for each in self.missed if not each.is_announced)
 
     def announced(self, expected: Iterable[MissedDeletes]) -> "TombstoneLedger":
-        """A pass is about to begin that may remove what they have not read."""
+        """A pass is about to start that may remove tombstones these groups have not read."""
         new = [each._replace(is_announced=True) for each in expected]
         return self._with_missed([*self.told, *new])
 
     def settled(self, certain: Iterable[MissedDeletes]) -> "TombstoneLedger":
-        """The pass has ended: its own words take the place of what was expected of it."""
+        """The pass has ended: its report replaces what was expected."""
         kept = {each.group_id: each for each in self.told}
         return self._with_missed(_added(kept, certain))
 
     def believed(self) -> "TombstoneLedger":
-        """A pass ended without a word, so that what was expected of it may have happened."""
+        """A pass ended without a report, so the expected removals may have happened."""
         kept = {each.group_id: each for each in self.told}
         expected = [each._replace(is_announced=False) for each in self.missed if each.is_announced]
         return self._with_missed(_added(kept, expected)) if expected else self
@@ -118,7 +117,7 @@ class TombstoneLedger:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TombstoneLedger":
-        """ValueError, KeyError or TypeError where it is not what `to_json` makes."""
+        """ValueError, KeyError or TypeError if it is not what `to_json` makes."""
         pending, missed = content["pending"], content["missed"]
         if len(pending or ()) > MAX_RANGES or len(missed) > MAX_MISSED:
             raise ValueError(f"{len(pending or ())} ranges and {len(missed)} groups are too many")
@@ -155,7 +154,7 @@ def _missed_from(content: Mapping[str, Any]) -> MissedDeletes:
 
 def _number(value: object) -> int:
     if type(value) is not int:
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value
 
 
@@ -166,8 +165,8 @@ def _number_or_none(value: object) -> int | None:
 def groups_behind(
     committed: Mapping[str, int], removed: OffsetSpan, *, now_ms: int
 ) -> list[MissedDeletes]:
-    """Every group that has not read all of `removed`. Who is at the very beginning has read
-    nothing that it could have to forget."""
+    """Every group that has not read all of `removed`. A group at the very beginning has read
+    nothing that it would need to delete."""
     return [
         MissedDeletes(
             group_id, offset, max(offset, removed.first_offset), removed.last_offset, now_ms

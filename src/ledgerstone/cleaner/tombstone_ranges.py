@@ -1,9 +1,8 @@
-"""Where the tombstones lie that wait for their horizon: a few ranges, not a row for each. Pure.
+"""Where tombstones wait for their horizon: a few ranges instead of a row for each. Pure.
 
-A pass gives one horizon to everything it stamps, so the tombstones of a log in order have few
-different ones, and neighbours with the same are one range. Of more than `MAX_RANGES` those become
-one whose horizons are nearest; a range then speaks of the earliest, so that whoever believes it
-errs on the safe side.
+A pass sets one horizon for everything it stamps, so the tombstones of a log have few different
+ones, and neighbours with the same horizon form one range. Above `MAX_RANGES`, the ranges with the
+nearest horizons are merged, and the merged range has the earlier one: it errs on the safe side.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,12 +13,12 @@ from ledgerstone.cleaner.holds import Holds
 from ledgerstone.cleaner.plan import OffsetSpan, TombstoneRange, TombstoneTraces
 
 MAX_RANGES: Final = 256
-# How far a collector lets its list grow before it is made short again.
+# How long a collector's list may grow before it is shortened.
 _SLACK: Final = 4 * MAX_RANGES
 
 
 def joined(ranges: Iterable[TombstoneRange]) -> list[TombstoneRange]:
-    """Neighbours with the same horizon as one; `ranges` in the order of the log."""
+    """Merges neighbours with the same horizon; `ranges` are in log order."""
     found: list[TombstoneRange] = []
     for each in ranges:
         if found and found[-1].earliest_horizon_ms == each.earliest_horizon_ms:
@@ -62,7 +61,7 @@ def _merged(left: TombstoneRange, right: TombstoneRange) -> TombstoneRange:
 
 @dataclass(slots=True)
 class TraceCollector:
-    """Gathers what the windows of a pass tell, in the order of the log."""
+    """Collects the traces of a pass's windows, in log order."""
 
     _pending: list[TombstoneRange] = field(default_factory=list)
     _removed: OffsetSpan | None = None
@@ -88,7 +87,7 @@ def released_ms(tombstones: TombstoneRange, holds: Holds) -> int:
 
 
 def expired(ranges: Iterable[TombstoneRange], holds: Holds, *, now_ms: int) -> list[TombstoneRange]:
-    """What a pass at `now_ms` may remove of them, as far as ranges can tell."""
+    """The ranges that a pass at `now_ms` may remove tombstones from."""
     found = []
     held_from = holds.held_from_offset
     for each in ranges:

@@ -1,8 +1,8 @@
-"""Why records are still on disk: every gate a pass must get through, in plain words. Pure.
+"""Why records are still on disk: every gate a pass must get through. Pure.
 
-A gate is open or shut; a shut one says what shuts it, with numbers, and when it opens by itself if
-that is known. The first shut gate is the answer to "why was this not compacted yet". For a key the
-same is asked of each of its records.
+A gate is open or shut. A shut gate says what shuts it, with numbers, and when it will open if that
+is known. The first shut gate answers "why was this not compacted yet". For a key, the same is
+explained for each of its records.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from ledgerstone.cleaner.selection import LogFacts, LogToClean, first_protected_
 
 HORIZON: Final = "horizon"
 HOLD: Final = "hold"
-# Gates that keep a pass from nothing but removing tombstones.
+# Gates that only delay the removal of tombstones.
 FOR_TOMBSTONES: Final = (HORIZON, HOLD)
 _SHOWN_GROUPS: Final = 3
 
@@ -26,7 +26,7 @@ class Gate(NamedTuple):
     is_open: bool
     text: str
     opens_at_ms: int | None = None
-    # Where it is shut it concerns records from here on.
+    # A shut gate affects records from here on.
     from_offset: int = 0
 
 
@@ -78,7 +78,9 @@ def _whether_at_all(about: Situation) -> Iterator[Gate]:
     else:
         yield Gate("policy", False, "cleanup.policy does not contain compact: nothing is compacted")
     if not about.is_enabled:
-        yield Gate("cleaner", False, "the cleaner is switched off: log.cleaner.enable or threads")
+        yield Gate(
+            "cleaner", False, "the cleaner is off: see log.cleaner.enable and log.cleaner.threads"
+        )
     elif about.worker_failure is not None:
         yield Gate("cleaner", False, f"no worker: {about.worker_failure}")
     else:
@@ -86,7 +88,7 @@ def _whether_at_all(about: Situation) -> Iterator[Gate]:
     if about.log_failure is not None:
         yield Gate("health", False, f"the log takes no writes: {about.log_failure}")
     elif about.trouble is not None:
-        again = "it is tried again" if about.retry_at_ms is not None else "it needs a restart"
+        again = "it will be retried" if about.retry_at_ms is not None else "it needs a restart"
         text = f"the last pass failed: {about.trouble}; {again}"
         yield Gate("health", False, text, about.retry_at_ms)
     else:
@@ -106,8 +108,8 @@ def _active_segment(about: Situation) -> Gate:
     if active.size_bytes == 0:
         return Gate("active segment", True, "the active segment is empty")
     text = (
-        f"{active.size_bytes} bytes from offset {active.base_offset} on lie in the active segment, "
-        f"which no pass touches; it is rolled by an append once it has segment.bytes="
+        f"{active.size_bytes} bytes from offset {active.base_offset} on are in the active segment, "
+        f"which no pass touches; an append rolls it once it reaches segment.bytes="
         f"{about.segment_bytes} or is older than segment.ms={about.segment_ms}"
     )
     own = [due.at_ms for due in about.dues if due.segment_base == active.base_offset]
@@ -125,14 +127,14 @@ def _undecided(about: Situation) -> Gate:
         return Gate(
             "undecided",
             False,
-            f"producer {about.open_txn_producer_id} has a transaction open since offset "
-            f"{facts.last_stable_offset}; nothing from there on is cleaned before it ends",
+            f"producer {about.open_txn_producer_id} has had a transaction open since offset "
+            f"{facts.last_stable_offset}; nothing from there on is cleaned until it ends",
             from_offset=facts.last_stable_offset,
         )
     return Gate(
         "undecided",
         False,
-        f"offsets from {facts.last_stable_offset} on are not replicated yet, the high watermark "
+        f"offsets from {facts.last_stable_offset} on are not replicated yet; the high watermark "
         f"is {about.high_watermark}",
         from_offset=facts.last_stable_offset,
     )
@@ -156,7 +158,7 @@ def _too_young(about: Situation) -> Gate:
 def _dirty_enough(about: Situation) -> Gate:
     log = about.log
     sizes = (
-        f"{log.cleanable_bytes} of {log.total_bytes} bytes in sealed segments are dirty, a ratio "
+        f"{log.cleanable_bytes} of {log.total_bytes} bytes in sealed segments are dirty: a ratio "
         f"of {log.dirty_ratio:.3f}; min.cleanable.dirty.ratio is {log.min_cleanable_dirty_ratio:g}"
     )
     if log.is_eligible:
@@ -166,13 +168,13 @@ def _dirty_enough(about: Situation) -> Gate:
         return Gate("dirty ratio", False, f"{sizes}, and nothing else makes a pass due")
     if due.at_ms <= about.now_ms:
         return Gate("dirty ratio", True, f"{sizes}, but a pass is due: {due.reason.value}")
-    return Gate("dirty ratio", False, f"{sizes}; a pass comes when {due.reason.value}", due.at_ms)
+    return Gate("dirty ratio", False, f"{sizes}; a pass runs when {due.reason.value}", due.at_ms)
 
 
 def _horizon(about: Situation) -> Gate:
     horizon_ms = about.earliest_horizon_ms
     if horizon_ms is None:
-        waiting = f"{about.fresh_tombstones} tombstones wait for their first pass"
+        waiting = f"{about.fresh_tombstones} tombstones await their first pass"
         return Gate(HORIZON, True, f"no tombstone waits for its horizon; {waiting}")
     if horizon_ms <= about.now_ms:
         return Gate(HORIZON, True, "the earliest delete horizon has passed")
@@ -186,7 +188,7 @@ def _horizon(about: Situation) -> Gate:
 
 
 def _held(about: Situation) -> Iterator[Gate]:
-    """Only where groups are named: everybody else never hears of holds."""
+    """Only for topics that name groups; others are not shown holds."""
     holds = about.holds
     slowest = holds.slowest
     if slowest is None:
@@ -208,7 +210,7 @@ def _held(about: Situation) -> Iterator[Gate]:
     text = (
         f"tombstones from offset {first} to {last} are past their horizon and held: "
         f"{slowest}{more}; ledgerstone.tombstone.hold.max.ms={holds.max_ms} past the horizon they "
-        "go all the same"
+        "are removed anyway"
     )
     yield Gate(HOLD, False, text, ends_at_ms)
 
@@ -227,7 +229,7 @@ class KeyRecord(NamedTuple):
 
     @property
     def decided_at(self) -> int:
-        """The offset a pass must reach to decide about it."""
+        """The offset a pass must reach to decide about the record."""
         return self.offset if self.next_offset is None else self.next_offset
 
 
@@ -236,7 +238,7 @@ def explain_record(
 ) -> Gate:
     """What keeps one record of a key on disk."""
     if record.is_latest and not record.is_tombstone:
-        return Gate("live", False, "it is the key's latest value and stays")
+        return Gate("live", False, "it is the key's latest value, which stays")
     shut = first_shut(
         [
             gate
@@ -247,16 +249,18 @@ def explain_record(
     waits = "the next pass will see it" if shut is None else shut.text
     opens_at_ms = None if shut is None else shut.opens_at_ms
     if not record.is_latest:
-        return Gate("superseded", False, f"a later record has its key; {waits}", opens_at_ms)
+        return Gate(
+            "superseded", False, f"superseded by a later record of its key; {waits}", opens_at_ms
+        )
     if record.delete_horizon_ms is None:
         text = f"a tombstone that no pass has seen; {waits}"
         return Gate("fresh tombstone", False, text, opens_at_ms)
     if now_ms < record.delete_horizon_ms:
-        text = "a tombstone that must stay readable until its delete horizon"
+        text = "a tombstone, which stays readable until its delete horizon"
         return Gate("retained tombstone", False, text, record.delete_horizon_ms)
     if holds.holds(record.offset, record.delete_horizon_ms, now_ms=now_ms):
         groups = "; ".join(str(each) for each in holds.holding(record.offset)[:_SHOWN_GROUPS])
-        text = f"a tombstone past its delete horizon that is held: {groups}"
+        text = f"a tombstone past its delete horizon, but held: {groups}"
         return Gate("held tombstone", False, text, holds.ends_at_ms(record.delete_horizon_ms))
     text = f"a tombstone past its delete horizon: the next pass removes it ({waits})"
     return Gate("due tombstone", False, text, opens_at_ms)

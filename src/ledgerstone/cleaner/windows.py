@@ -1,9 +1,9 @@
-"""A sealed segment read window by window, every batch checked before anybody believes it. Grade D.
+"""Reads a sealed segment window by window, and checks every batch before it is used. Grade D.
 
-A window is about 2 MiB of whole batches; a batch larger than that gets a window of its own size,
-which the bytes left in the file bound. A batch is checked by structure, by CRC, and by its offsets,
-which lie outside the CRC: a pass that trusted a damaged batch would drop what it should keep, and
-would give what it rewrites a CRC that hides the damage.
+A window is about 2 MiB of whole batches; a larger batch gets a window of its own size, bounded by
+the bytes left in the file. The checks cover structure, CRC, and offsets, which the CRC does not
+cover. A pass that trusted a damaged batch would drop records it should keep, and would give the
+rewritten batch a CRC that hides the damage.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,8 +40,8 @@ PIECE_LIMIT_BYTES: Final = 8 << 20
 _INT32: Final = Struct(">i")
 
 
-class Window(NamedTuple):
-    """Whole batches and where they lie. It is all good until the next window is asked for."""
+class SourceWindow(NamedTuple):
+    """Whole batches and their positions. Valid until the next window is read."""
 
     view: memoryview
     position: int  # in the file
@@ -51,7 +51,7 @@ class Window(NamedTuple):
     last_offset: int
 
 
-class SegmentReader:
+class SourceReader:
     """Reads the sources of one pass through one buffer."""
 
     __slots__ = (
@@ -67,7 +67,7 @@ class SegmentReader:
         decompression_limit: int,
         before_read: Callable[[], None],
     ) -> None:
-        # Not bytearray: nobody needs the zeros.
+        # Not bytearray: zeroing it would be wasted work.
         self._window = np.empty(max(window_bytes, MAGIC_END), np.uint8).data
         self._checker = BatchChecker()
         self._actions = np.zeros(0, np.uint8)
@@ -78,26 +78,28 @@ class SegmentReader:
 
     def windows(
         self, file: File, path: str, source: SourceSegment, *, start_position: int = 0
-    ) -> Iterator[Window]:
+    ) -> Iterator[SourceWindow]:
         position = start_position
         previous_last = source.base_offset - 1
         window = self._window
         while position < source.size_bytes:
             self._before_read()
             left_bytes = source.size_bytes - position
-            # Not cut where it need not be: what a kernel knows already costs it less.
+            # Not sliced unnecessarily: a kernel is faster on an array it has seen before.
             view = window if len(window) <= left_bytes else window[:left_bytes]
             filled = file.pread_into(view, position)
             if filled < len(view):
                 found = position + filled
-                raise CorruptFile(path, found, f"the file ends, {source.size_bytes} bytes expected")
+                raise CorruptFile(
+                    path, found, f"the file ends here, {source.size_bytes} bytes expected"
+                )
             checked = self._check(view, path, position, previous_last, source.end_offset)
             batches = checked.batches
             if len(batches) == 0:
                 window = _larger_window(view, path, position, left_bytes)
                 continue
             previous_last = int(batches.last_offset[-1])
-            yield Window(view, position, batches, checked, batches.consumed, previous_last)
+            yield SourceWindow(view, position, batches, checked, batches.consumed, previous_last)
             position += batches.consumed
             window = self._window
 
@@ -114,26 +116,30 @@ class SegmentReader:
             error.add_note(f"in {path} at {position + _good_bytes(view)}")
             raise
 
-    def no_actions(self, window: Window) -> NDArray[np.uint8]:
-        """For a window about whose batches nothing is decided yet, the same array each time; it may
-        be longer than the window has batches."""
+    def no_actions(self, window: SourceWindow) -> NDArray[np.uint8]:
+        """An array for a window whose batches are undecided: the same one each time, perhaps longer
+        than the window has batches."""
         count = len(window.batches)
         if count > len(self._actions):
             self._actions = np.empty(2 * count, np.uint8)
         self._actions[:count] = 0
         return self._actions
 
-    def payloads(self, window: Window, actions: NDArray[np.uint8], path: str) -> Iterator[Payloads]:
-        """The window's batches in pieces, those aside that are to be DISCARDed.
+    def payloads(
+        self, window: SourceWindow, actions: NDArray[np.uint8], path: str
+    ) -> Iterator[Payloads]:
+        """The window's batches in pieces, except those to be DISCARDed.
 
-        There is more than one piece only where decompressed payloads take too much memory."""
+        There is more than one piece only if decompressed payloads take too much memory."""
         first, count = 0, len(window.batches)
         while first < count:
             piece = self._open(window, first, actions, path)
             yield piece
             first = piece.end
 
-    def _open(self, window: Window, first: int, actions: NDArray[np.uint8], path: str) -> Payloads:
+    def _open(
+        self, window: SourceWindow, first: int, actions: NDArray[np.uint8], path: str
+    ) -> Payloads:
         try:
             piece = self._arena.open(
                 window.view,
@@ -153,7 +159,7 @@ class SegmentReader:
 
 
 def _good_bytes(view: memoryview) -> int:
-    """Where the first batch that cannot be one begins."""
+    """Where the first invalid batch begins."""
     end = 0
     try:
         for at, header in iter_headers(view):
@@ -166,10 +172,10 @@ def _good_bytes(view: memoryview) -> int:
 
 
 def _larger_window(view: memoryview, path: str, position: int, left_bytes: int) -> memoryview:
-    """Room for the one batch that did not fit, whose size is believed only within the file."""
+    """Room for the one batch that did not fit; its size is bounded by the file."""
     if len(view) < MAGIC_END:
         raise CorruptFile(path, position, f"{len(view)} bytes after the last batch")
     size = LOG_OVERHEAD + int(_INT32.unpack_from(view, BATCH_LENGTH_AT)[0])
     if size > left_bytes:
-        raise CorruptFile(path, position, f"a batch of {size} bytes, {left_bytes} are left")
+        raise CorruptFile(path, position, f"a batch of {size} bytes, but {left_bytes} are left")
     return np.empty(size, np.uint8).data

@@ -1,8 +1,8 @@
 """The broker's HTTP API as commands use it: where it is, and one call. Shell.
 
-The address is a setting of the broker, `ledgerstone.http.listener`, so a command that knows the
-bootstrap servers needs to be told nothing else. Where the API is not bound to this machine, what
-changes something or searches takes the broker's token.
+The address is the broker's setting `ledgerstone.http.listener`, so the bootstrap servers are all a
+command needs. If the API is bound to more than this machine, changes and searches need the broker's
+token.
 """
 
 import http.client
@@ -21,7 +21,7 @@ from ledgerstone.errors import LedgerstoneError
 
 KEY: Final = "ledgerstone.http.listener"
 TIMEOUT_S: Final = 30.0
-# Larger than any answer of ours.
+# Larger than any of our responses.
 MAX_ANSWER_BYTES: Final = 64 << 20
 TOKEN_ENVIRONMENT: Final = "LEDGERSTONE_HTTP_TOKEN"
 _EVERY_ADDRESS: Final = ("", "0.0.0.0", "[::]")
@@ -32,14 +32,14 @@ TokenOption = Annotated[
     typer.Option(
         "--token",
         envvar=TOKEN_ENVIRONMENT,
-        help="The broker's token; needed where its HTTP API is not bound to this machine.",
+        help="The broker's token; needed if its HTTP API is reachable from other machines.",
         show_envvar=True,
     ),
 ]
 
 
 class AdminCallFailed(LedgerstoneError):
-    """The HTTP API is not there, or said no."""
+    """The HTTP API is unreachable, or refused the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def answer_of(endpoint: Endpoint, status: int, text: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise AdminCallFailed(f"the HTTP API at {endpoint} answered {text[:80]!r}")
     if status != http.client.OK:
-        raise AdminCallFailed(f"the broker says no ({status}): {content.get('error')}")
+        raise AdminCallFailed(f"the broker refused ({status}): {content.get('error')}")
     return content
 
 
@@ -91,7 +91,7 @@ def topic_path(topic: str, what: str) -> str:
 
 def apis_of(client: Client, token: str | None = None) -> list[AdminApi]:
     """The API of every broker in the cluster."""
-    # Makes sure that the brokers are known.
+    # Loads the list of brokers.
     client.all_topics()
     token = token or os.environ.get(TOKEN_ENVIRONMENT)
     return [_api_of(client, node_id, token) for node_id in sorted(client.session.cluster.brokers)]
@@ -103,9 +103,9 @@ def api_at(url: str) -> AdminApi:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or 80
     except ValueError as error:
-        raise AdminCallFailed(f"{url} is no address: {error}") from error
+        raise AdminCallFailed(f"{url} is not an address: {error}") from error
     if parts.scheme != "http" or not host:
-        raise AdminCallFailed(f"{url} is no address like http://HOST:PORT")
+        raise AdminCallFailed(f"{url} is not an address like http://HOST:PORT")
     return AdminApi(Endpoint(host, port), os.environ.get(TOKEN_ENVIRONMENT))
 
 

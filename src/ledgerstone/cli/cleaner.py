@@ -1,4 +1,4 @@
-"""`ledgerstone cleaner`: what passes there were, and how each partition stands. Shell."""
+"""`ledgerstone cleaner`: past passes, and how clean each partition is. Shell."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -32,11 +32,11 @@ _STATUS_COLUMNS = (
 def history(
     topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None,
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0)] = None,
-    limit: Annotated[int, typer.Option(help="The newest so many.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(help="How many passes to show.", min=1)] = 50,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show passes that are remembered, the newest first."""
+    """Show recent passes, newest first."""
     with connect(bootstrap) as client:
         apis = apis_of(client)
     runs: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""`ledgerstone clock`: the broker's time, and moving it where that is allowed. Shell."""
+"""`ledgerstone clock`: shows the broker's time; moves it if the clock is virtual. Shell."""
 
 import re
 from typing import Annotated, Any, Final
@@ -10,7 +10,7 @@ from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, JsonOption, connect
 from ledgerstone.cli.output import flush, show_time, write_json, write_line
 
-app = new_app("Show the broker's clock; move it ahead under `up --clock virtual`.")
+app = new_app("Show the broker's clock; advance it under `up --clock virtual`.")
 
 _MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -25,18 +25,18 @@ def parse_duration(text: str) -> int:
 
 @app.command("show")
 def show(as_json: JsonOption = False, bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP) -> None:
-    """Show what time it is for each broker."""
+    """Show each broker's time."""
     with connect(bootstrap) as client:
         _write([api.get("clock") for api in apis_of(client)], as_json=as_json)
 
 
 @app.command("advance")
 def advance(
-    duration: Annotated[str, typer.Argument(metavar="DURATION", help="As in 25h or 1d12h.")],
+    duration: Annotated[str, typer.Argument(metavar="DURATION", help="Such as 25h or 1d12h.")],
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Move the clock of every broker ahead; what is due by then happens now."""
+    """Advance the clock of every broker; work due by then starts now."""
     ms = parse_duration(duration)
     with connect(bootstrap) as client:
         answers = [api.post("clock/advance", {"ms": ms}) for api in apis_of(client)]

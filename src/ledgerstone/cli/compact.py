@@ -1,4 +1,4 @@
-"""`ledgerstone compact`: a cleaning pass now, and what it kept and dropped. Shell."""
+"""`ledgerstone compact`: runs a cleaning pass now and shows what it dropped. Shell."""
 
 import time
 from typing import Annotated, Any, Final
@@ -19,7 +19,7 @@ POLL_S: Final = 0.1
 _DROPPED: Final = (
     ("dropped_superseded", "superseded by a later record of the same key"),
     ("dropped_tombstones", "tombstones past their delete horizon"),
-    ("dropped_aborted", "of aborted transactions"),
+    ("dropped_aborted", "records of aborted transactions"),
     ("dropped_markers", "transaction markers no longer needed"),
     ("dropped_keyless", "without a key"),
 )
@@ -28,14 +28,14 @@ _DROPPED: Final = (
 def compact(
     topic: TopicArgument,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", help="Only this one.", min=0)
+        int | None, typer.Option("--partition", "-p", help="Only this partition.", min=0)
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until the passes are done.")] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.", min=0)] = 600.0,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the passes are done.")] = False,
+    timeout: Annotated[float, typer.Option(help="Most seconds to wait.", min=0)] = 600.0,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Compact a topic now: rolls its active segments and cleans what may be cleaned."""
+    """Compact a topic now: roll its active segments and clean all that can be cleaned."""
     with connect(bootstrap) as client:
         info = client.topic(topic)
         if partition is not None and partition not in info.partitions:
@@ -62,7 +62,9 @@ def compact(
 def _wait(api: AdminApi, ticket: dict[str, Any], deadline_s: float) -> dict[str, Any]:
     while not ticket["done"]:
         if time.monotonic() > deadline_s:
-            raise AdminCallFailed(f"partition {ticket['partition']} is not done yet; it goes on")
+            raise AdminCallFailed(
+                f"partition {ticket['partition']} is not done yet; the pass continues"
+            )
         time.sleep(POLL_S)
         ticket = api.get(f"tickets/{ticket['ticket']}")
     return ticket
@@ -72,7 +74,7 @@ def _show(ticket: dict[str, Any]) -> None:
     name = f"{printable(ticket['topic'])}-{ticket['partition']}"
     run = ticket["run"]
     if run is None:
-        write_line(f"{name}: {printable(ticket['refusal'] or 'asked for, not done yet')}")
+        write_line(f"{name}: {printable(ticket['refusal'] or 'requested, not done yet')}")
         return
     if run["outcome"] != "cleaned":
         write_line(f"{name}: {run['outcome']}: {printable(run['detail'])}")
@@ -81,10 +83,10 @@ def _show(ticket: dict[str, Any]) -> None:
     write_line(
         f"{name}: cleaned up to offset {run['end_offset']} in {run['duration_ms']} ms, "
         f"{stats['bytes_read']} bytes became {stats['bytes_written']}, "
-        f"{stats['records_kept']} of {stats['records_read']} records stay"
+        f"{stats['records_kept']} of {stats['records_read']} records kept"
     )
     for field, meaning in _DROPPED:
         if stats[field]:
             write_line(f"  {stats[field]} dropped: {meaning}")
     if stats["tombstones_stamped"]:
-        write_line(f"  {stats['tombstones_stamped']} tombstones got their delete horizon")
+        write_line(f"  {stats['tombstones_stamped']} tombstones were given their delete horizon")

@@ -1,4 +1,4 @@
-"""`ledgerstone configs`: settings of topics and brokers, and where each comes from. Shell."""
+"""`ledgerstone configs`: settings of topics and brokers, with their sources. Shell."""
 
 from typing import Annotated, Final
 
@@ -54,12 +54,14 @@ def get(
     kind: KindArgument,
     name: NameArgument,
     keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...")] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also what is at its default.")] = False,
-    docs: Annotated[bool, typer.Option("--docs", help="Also what each means.")] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Include settings at their defaults.")
+    ] = False,
+    docs: Annotated[bool, typer.Option("--docs", help="Include what each setting means.")] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show settings and where each comes from; without a key, those that somebody has set."""
+    """Show settings and their sources; without a key, those not at their defaults."""
     resource = _resource(kind, name)
     with connect(bootstrap) as client:
         entries = describe_configs(client, resource, documentation=docs)
@@ -89,7 +91,7 @@ def set_configs(
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Change settings; all of them or none."""
+    """Change settings: all of them, or none if one is invalid."""
     _alter(_resource(kind, name), {**parse_pairs(pairs)}, bootstrap, as_json=as_json)
 
 
@@ -101,7 +103,7 @@ def unset(
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Set settings back to what they are without us."""
+    """Remove overrides, so that the settings fall back to their defaults."""
     _alter(_resource(kind, name), dict.fromkeys(keys), bootstrap, as_json=as_json)
 
 

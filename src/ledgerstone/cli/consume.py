@@ -1,7 +1,7 @@
-"""`ledgerstone consume`: records as lines, from wherever one wants to start. Shell.
+"""`ledgerstone consume`: prints records as lines, from any starting point. Shell.
 
-Reads what is committed and passes over aborted transactions. Without --follow it stops at the
-offsets that were the ends when it started, so it ends even on a topic that is being written.
+Reads committed records and skips aborted transactions. Without --follow it stops at the end offsets
+it found at start, so it ends even on a topic that is being written.
 """
 
 from collections.abc import Iterable
@@ -48,25 +48,26 @@ _COMMIT_EVERY_MS: Final = 5_000
 def consume(
     topic: TopicArgument,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", "-b", help="From the first record there is.")
+        bool, typer.Option("--from-beginning", "-b", help="Start at the first record.")
     ] = False,
     offset: Annotated[
-        int | None, typer.Option("--offset", "-o", min=0, help="From this offset.")
+        int | None, typer.Option("--offset", "-o", min=0, help="Start at this offset.")
     ] = None,
     from_time: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="ISO 8601, ms, or 2h (ago).")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Start at: ISO 8601, ms, or 2h (ago)."),
     ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this; may be repeated.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; repeatable.")
     ] = None,
     max_records: Annotated[
-        int | None, typer.Option("--max", "-n", min=1, help="Stop after so many records.")
+        int | None, typer.Option("--max", "-n", min=1, help="Stop after this many records.")
     ] = None,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="Stop at the end; the default with a start.")
+        bool, typer.Option("--until-end", help="Stop at the end; default if a start is given.")
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for more; the default without a start.")
+        bool, typer.Option("--follow", "-f", help="Wait for more; default if no start is given.")
     ] = False,
     key: Annotated[
         str | None,
@@ -74,18 +75,20 @@ def consume(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", "-g", help="Go on where this group is, and commit what was read."),
+        typer.Option("--group", "-g", help="Resume at this group's offsets, and commit."),
     ] = None,
     uncommitted: Annotated[
-        bool, typer.Option("--uncommitted", help="Also open and aborted transactions.")
+        bool, typer.Option("--uncommitted", help="Include open and aborted transactions.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Do not cut long keys and values.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show long keys and values in full.")
+    ] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Read records. Tombstones are shown as TOMBSTONE."""
     if until_end and follow:
-        raise typer.BadParameter("--until-end and --follow exclude each other")
+        raise typer.BadParameter("give --until-end or --follow, not both")
     start = _Start.of(from_beginning, offset, from_time, group)
     with connect(bootstrap) as client:
         partitions = _partitions(client, topic, partition)
@@ -108,11 +111,11 @@ def consume(
 
 
 class _Start(NamedTuple):
-    """Where to begin: where a group is, at an offset, or at a time."""
+    """The starting point: a group's offsets, an offset, or a time."""
 
     group: str | None
     offset: int | None
-    at: int  # a time, EARLIEST or LATEST; for a group, where it has committed nothing
+    at: int  # a time, EARLIEST or LATEST; for a group, used where it has no committed offset
     is_given: bool
 
     @classmethod
@@ -120,13 +123,13 @@ class _Start(NamedTuple):
         cls, from_beginning: bool, offset: int | None, from_time: str | None, group: str | None
     ) -> "_Start":
         if sum((from_beginning, offset is not None, from_time is not None)) > 1:
-            raise typer.BadParameter("only one of --from-beginning, --offset and --from")
+            raise typer.BadParameter("give only one of --from-beginning, --offset and --from")
         if from_time is not None:
             at = parse_time(from_time, SystemClock().now_ms())
             return cls(None, None, at, is_given=True)
         if from_beginning or offset is not None:
             return cls(None, offset, EARLIEST, is_given=True)
-        # A group that has committed nothing begins at the start, so that it misses no delete.
+        # A group without committed offsets starts at the beginning, so that it misses no delete.
         return cls(group, None, LATEST if group is None else EARLIEST, is_given=group is not None)
 
     def positions(
@@ -168,7 +171,7 @@ class _Reader:
         self._left = max_records
         self._as_json = as_json
         self._full = full
-        # Where a group may go on: behind what was printed, not behind what was fetched.
+        # Where the group resumes: after the last record printed, not the last one fetched.
         self.seen = dict(consumer.positions)
         self._drop_finished()
 
@@ -217,7 +220,7 @@ def _run(client: Client, reader: _Reader, group: str | None) -> None:
                 committed = _commit(client, group, reader.seen, committed)
                 commit_at_ms = client.clock.monotonic_ms() + _COMMIT_EVERY_MS
     except KeyboardInterrupt:
-        pass  # how --follow ends
+        pass  # Ctrl-C is how --follow ends
     if group is not None:
         _commit(client, group, reader.seen, committed)
 

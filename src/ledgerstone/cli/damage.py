@@ -1,4 +1,4 @@
-"""`ledgerstone damage`: what was found damaged, and to say that one knows. Shell."""
+"""`ledgerstone damage`: lists damage found on disk, and acknowledges it. Shell."""
 
 from typing import Annotated, Any
 
@@ -9,10 +9,10 @@ from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import DEFAULT_BOOTSTRAP, BootstrapOption, JsonOption, connect
 from ledgerstone.cli.output import flush, printable, show_time, write_json, write_line, write_rows
 
-app = new_app("Show what was found damaged on disk, and acknowledge what was lost.")
+app = new_app("Show damage found on disk, and acknowledge what was lost.")
 
 _COLUMNS = ("partition", "outcome", "file", "position", "bytes", "found", "reason")
-# How files beside the partitions are named on the command line.
+# Stands for files outside partitions on the command line.
 _NO_PARTITION = "-"
 
 
@@ -22,7 +22,7 @@ def damage(
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show what was found damaged on disk, and acknowledge what was lost."""
+    """Show damage found on disk, and acknowledge what was lost."""
     if context.invoked_subcommand is not None:
         return
     with connect(bootstrap) as client:
@@ -55,11 +55,11 @@ def damage(
 def acknowledge(
     partition: Annotated[
         str,
-        typer.Argument(metavar="TOPIC-P", help="The partition; - for files that belong to none."),
+        typer.Argument(metavar="TOPIC-P", help="The partition; - for files outside partitions."),
     ],
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Accept the loss: the partition opens with what can be read of it, and takes writes again."""
+    """Accept the loss: the partition reopens with its readable records and takes writes again."""
     name = "" if partition == _NO_PARTITION else partition
     with connect(bootstrap) as client:
         apis = apis_of(client)

@@ -1,7 +1,7 @@
-"""`ledgerstone demo`: a change history through the log, a table and an erasure. Shell.
+"""`ledgerstone demo`: takes a change history through a log, a table and an erasure. Shell.
 
-What is shown and checked is in `ledgerstone/demo/README.md`. Exit code 1: a step failed, and the
-last line says which and why.
+The steps and their checks are described in `ledgerstone/demo/README.md`. Exit code 1: a step
+failed; the last line says which and why.
 """
 
 import sys
@@ -13,21 +13,22 @@ import typer
 
 def demo(
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="End when the story does; so without a terminal.")
+        bool, typer.Option("--no-wait", help="Exit when done; the default without a terminal.")
     ] = False,
     repository: Annotated[
         Path | None,
-        typer.Option(help="Whose git history; without it where you stand, or a sample."),
+        typer.Option(help="A git repository. Default: the current one, or a sample."),
     ] = None,
     keep: Annotated[
         Path | None, typer.Option(help="An empty directory for logs, tables and the receipt.")
     ] = None,
     max_commits: Annotated[
-        int | None, typer.Option(help="The newest so many; the first one as a whole tree.", min=3)
+        int | None,
+        typer.Option(help="How many of the newest commits to replay.", min=3),
     ] = None,
 ) -> None:
-    """Show the whole of it: a git history into a compacted topic and a Spark table, tombstones that
-    go when their time has come, a person erased with a receipt; each step checked against git."""
+    """Show everything at work: a git history goes into a compacted topic and a Spark table,
+    tombstones expire, a person is erased with a receipt. Each step is checked against git."""
     from rich.console import Console
 
     from ledgerstone.demo.git_history import DEFAULT_MAX_COMMITS, Limits

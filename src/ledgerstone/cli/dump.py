@@ -1,8 +1,8 @@
-"""`ledgerstone dump`: what is in the files of a log, for people and for programs. Shell.
+"""`ledgerstone dump`: shows the contents of a log's files, for people and for programs. Shell.
 
-The facts come from `storage.dump`; here they become lines. Data never reaches the terminal as it
-is: what cannot be printed is escaped or shown in hex, and no markup is interpreted. The options,
-the JSON fields and the exit codes are in docs/dump.md.
+The facts come from `storage.dump`; here they become lines. Raw data never reaches the terminal:
+unprintable bytes are escaped or shown in hex, and no markup is interpreted. The options, the JSON
+fields and the exit codes are in docs/dump.md.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ from ledgerstone.types import (
 
 
 class ReadOnlyFilesystem(OsFilesystem):
-    """The real disk for a tool that must not change it, and may not be allowed to."""
+    """The real disk, for a tool that must not write to it and may lack permission to."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class ReadOnlyFilesystem(OsFilesystem):
 
 
 class Part(NamedTuple):
-    """A piece of a line; the style counts on a terminal only."""
+    """A piece of a line; the style applies only on a terminal."""
 
     text: str
     style: str = ""
@@ -158,15 +158,15 @@ def parse_key(text: str) -> bytes:
 
 
 def parse_offsets(text: str) -> range:
-    """Half-open, either side may be left out."""
+    """Half-open; either side may be omitted."""
     start, colon, end = text.partition(":")
     if not colon or not all(re.fullmatch(r"[0-9]{0,19}", side) for side in (start, end)):
         raise typer.BadParameter(
-            f"{text!r} is not A:B, the first offset and the one after the last"
+            f"{text!r} is not A:B (the first offset, and the one after the last)"
         )
     offsets = range(int(start or 0), int(end or INT64_MAX))
     if not offsets:
-        raise typer.BadParameter(f"{text!r} holds no offset")
+        raise typer.BadParameter(f"{text!r} is an empty range")
     return offsets
 
 
@@ -176,7 +176,7 @@ def _printer(*, as_json: bool, full: bool) -> Callable[[Fact], object]:
     console = Console(markup=False, highlight=False, emoji=False)
     if console.is_terminal:
         return lambda fact: console.print(Text.assemble(*to_parts(fact, full=full)), soft_wrap=True)
-    # Laying out a line costs rich more than finding out what is in it.
+    # Rich takes longer to lay out a line than we take to find its contents.
     return lambda fact: sys.stdout.write("".join(p.text for p in to_parts(fact, full=full)) + "\n")
 
 
@@ -204,16 +204,18 @@ def dump(
         ),
     ],
     records: Annotated[bool, typer.Option("--records", help="Show every record.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Do not cut long keys and values.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show long keys and values in full.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per line; bytes in hex.")
     ] = False,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Of a log directory, every file instead of a summary."),
+        typer.Option("--deep", help="For a log directory, show every file, not a summary."),
     ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Also hold every index against its log.")
+        bool, typer.Option("--verify", help="Also check every index against its log.")
     ] = False,
     key: Annotated[
         str | None,
@@ -221,12 +223,14 @@ def dump(
     ] = None,
     offsets: Annotated[
         str | None,
-        typer.Option("--offsets", metavar="A:B", help="Only offsets from A up to, not with, B."),
+        typer.Option(
+            "--offsets", metavar="A:B", help="Only offsets from A up to but not including B."
+        ),
     ] = None,
 ) -> None:
-    """Show what is in the files of a log. Exit code 1 if something in them is bad."""
+    """Show the contents of a log's files. Exit code 1 if anything in them is bad."""
     if verify and (key is not None or offsets is not None):
-        raise typer.BadParameter("--verify looks at everything; leave out --key and --offsets")
+        raise typer.BadParameter("--verify checks everything; omit --key and --offsets")
     options = DumpOptions(
         records=records,
         deep=deep,

@@ -1,4 +1,4 @@
-"""`ledgerstone groups`: who reads, how far they are, and moving them elsewhere. Shell."""
+"""`ledgerstone groups`: groups, their lag, and moving their offsets. Shell."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -98,8 +98,8 @@ def _owners(group: GroupDescription) -> dict[TopicPartition, str]:
 
 
 def _deletes(client: Client, group: str) -> dict[TopicPartition, dict[str, Any]]:
-    """What brokers say of the tombstones the group has not read; nothing where they have no HTTP
-    API or do not tell where it is, since all the rest can be told without."""
+    """What the brokers report about tombstones the group has not read. Empty if they have no HTTP
+    API or do not advertise it: the rest of the output does not need it."""
     found: dict[TopicPartition, dict[str, Any]] = {}
     with suppress(LedgerstoneError):
         for api in apis_of(client):
@@ -109,18 +109,18 @@ def _deletes(client: Client, group: str) -> dict[TopicPartition, dict[str, Any]]
 
 
 def verdict(lag: GroupLag, deletes: dict[str, Any] | None) -> str | None:
-    """What became of the deletes the group was to read, in one story: what it missed comes first,
-    and nobody who missed something is called safe. None: no broker told."""
-    told = []
+    """One verdict on the deletes the group had to read. Missed ones come first, and a group that
+    missed any is never called safe. None: no broker reported."""
+    parts = []
     if lag.missed_records:
-        told.append(f"MISSED what was before {lag.log_start_offset}")
+        parts.append(f"MISSED what was before {lag.log_start_offset}")
     missed = None if deletes is None else deletes["missed"]
     if missed is not None:
-        told.append(f"MAY HAVE MISSED {missed['first_offset']} to {missed['last_offset']}")
-    if deletes is not None and (deletes["margin_ms"] is not None or not told):
+        parts.append(f"MAY HAVE MISSED {missed['first_offset']} to {missed['last_offset']}")
+    if deletes is not None and (deletes["margin_ms"] is not None or not parts):
         margin = show_margin(deletes["margin_ms"])
-        told.append(margin if not told else f"next {margin}")
-    return "; ".join(told) or None
+        parts.append(margin if not parts else f"next {margin}")
+    return "; ".join(parts) or None
 
 
 def _has_missed(lag: GroupLag, deletes: dict[str, Any] | None) -> bool:
@@ -189,19 +189,25 @@ def delete(
 def reset_offsets(
     group: GroupArgument,
     topic: Annotated[str, typer.Option("--topic", "-t")],
-    to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the log start.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the log end.")] = False,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", min=0, help="To this offset.")
+    ] = None,
     shift_by: Annotated[
-        int | None, typer.Option("--shift-by", help="From where it is; back if negative.")
+        int | None,
+        typer.Option("--shift-by", help="Relative to its current offset; negative moves back."),
     ] = None,
     to_time: Annotated[
-        str | None, typer.Option("--to-time", metavar="TIME", help="ISO 8601, ms, or 2h (ago).")
+        str | None,
+        typer.Option("--to-time", metavar="TIME", help="Move to: ISO 8601, ms, or 2h (ago)."),
     ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this; may be repeated.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; repeatable.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the result; change nothing.")
+    ] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -209,7 +215,7 @@ def reset_offsets(
     where = (to_offset, shift_by, to_time)
     if sum((to_earliest, to_latest, *(each is not None for each in where))) != 1:
         raise typer.BadParameter(
-            "exactly one of --to-earliest, --to-latest, --to-offset, --to-time and --shift-by"
+            "give exactly one of --to-earliest, --to-latest, --to-offset, --to-time and --shift-by"
         )
     at = EARLIEST if to_earliest else LATEST
     if to_time is not None:
@@ -248,7 +254,7 @@ def _shifted(
 
 
 def _bounded(client: Client, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Moved into what each log has: a commit outside of it could not be read from."""
+    """Clamps to each log's range: reading from a commit outside it would fail."""
     starts = list_offsets(client, dict.fromkeys(offsets, EARLIEST))
     ends = list_offsets(client, dict.fromkeys(offsets, LATEST))
     return {p: min(max(each, starts[p].offset), ends[p].offset) for p, each in offsets.items()}
@@ -259,12 +265,12 @@ def delete_offsets(
     group: GroupArgument,
     topic: Annotated[str, typer.Option("--topic", "-t")],
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this; may be repeated.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; repeatable.")
     ] = None,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Forget what a group has committed for a topic that none of its members reads."""
+    """Delete a group's committed offsets for a topic that none of its members reads."""
     with connect(bootstrap) as client:
         numbers = partition or list(client.topic(topic).partitions)
         wanted = [TopicPartition(topic, number) for number in numbers]
@@ -277,7 +283,7 @@ def delete_offsets(
 
 
 def _refuse_members(client: Client, group: str) -> None:
-    """The broker refuses such a commit as well, but with a code that nobody understands."""
+    """The broker refuses such a commit too, but with a cryptic error code."""
     for listed in groups.list_groups(client):
         if listed.group_id == group:
             members = groups.describe_group(client, group).members

@@ -10,13 +10,13 @@ import typer
 from ledgerstone.cli.options import parse_bytes
 
 KeyArgument = Annotated[
-    str | None, typer.Argument(metavar="[KEY]", help="Text; hex after 0x.", show_default=False)
+    str | None, typer.Argument(metavar="[KEY]", help="Text, or hex after 0x.", show_default=False)
 ]
 KeyHexOption = Annotated[str | None, typer.Option("--key-hex", help="The key in hex.")]
 KeyBase64Option = Annotated[str | None, typer.Option("--key-base64", help="The key in base64.")]
 KeyFileOption = Annotated[
     Path | None,
-    typer.Option("--key-file", help="A file whose bytes, all of them, are the key."),
+    typer.Option("--key-file", help="A file whose entire contents are the key."),
 ]
 _WAYS: Final = "KEY, --key-hex, --key-base64 or --key-file"
 
@@ -24,7 +24,7 @@ _WAYS: Final = "KEY, --key-hex, --key-base64 or --key-file"
 def read_key(
     text: str | None, key_hex: str | None, key_base64: str | None, key_file: Path | None
 ) -> bytes | None:
-    """None where no key was given; a usage error where it was given twice."""
+    """None if no key was given; a usage error if more than one was."""
     given = [each for each in (text, key_hex, key_base64, key_file) if each is not None]
     if len(given) > 1:
         raise typer.BadParameter(f"give the key once: {_WAYS}")
@@ -45,7 +45,7 @@ def need_key(
 ) -> bytes:
     key = read_key(text, key_hex, key_base64, key_file)
     if key is None:
-        raise typer.BadParameter(f"which key? {_WAYS}")
+        raise typer.BadParameter(f"give a key: {_WAYS}")
     return key
 
 

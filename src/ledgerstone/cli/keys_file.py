@@ -1,7 +1,7 @@
-"""A file with a key on each line, and where the ids of their erasures are written down. Shell.
+"""A file with a key on each line, and the file that maps erasures to keys. Shell.
 
-What is asked for is deleted for good, so a line that may not mean what it says is refused before
-anything is asked: an empty one would ask for the empty key.
+Erasure is final, so a doubtful line is refused before anything is requested: an empty line would
+mean the empty key.
 """
 
 import json
@@ -23,7 +23,7 @@ _SHOWN: Final = 5
 
 
 def read_keys(path: Path) -> list[bytes]:
-    """The keys in their order, each once. Lines end with LF or CRLF; a mark of UTF-8 is no key."""
+    """The keys in order, each once. Lines end with LF or CRLF; a byte order mark is skipped."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -35,7 +35,7 @@ def read_keys(path: Path) -> list[bytes]:
         lines.pop()
     keys = [line.removesuffix(b"\r") for line in lines]
     if not keys:
-        raise typer.BadParameter(f"{path} has no line", param_hint=_HINT)
+        raise typer.BadParameter(f"{path} is empty", param_hint=_HINT)
     _refuse_blank(path, keys)
     return _each_once(path, keys)
 
@@ -45,8 +45,8 @@ def _refuse_blank(path: Path, keys: Sequence[bytes]) -> None:
     if blank:
         more = " and more" if len(blank) > _SHOWN else ""
         raise typer.BadParameter(
-            f"{path}: no key on line {', '.join(blank[:_SHOWN])}{more}; nothing was asked for. A "
-            "key of blanks is given with --key-hex",
+            f"{path}: no key on line {', '.join(blank[:_SHOWN])}{more}; nothing was requested. "
+            "Give a key of blanks with --key-hex",
             param_hint=_HINT,
         )
 
@@ -55,7 +55,7 @@ def _each_once(path: Path, keys: Sequence[bytes]) -> list[bytes]:
     first: dict[bytes, int] = {}
     for number, key in enumerate(keys, start=1):
         if key in first:
-            typer.echo(f"{path}: line {number} is line {first[key]} again", err=True)
+            typer.echo(f"{path}: line {number} repeats line {first[key]}", err=True)
         first.setdefault(key, number)
         if key != key.strip():
             typer.echo(f"{path}: the blanks around line {number} are part of its key", err=True)
@@ -66,7 +66,7 @@ def _each_once(path: Path, keys: Sequence[bytes]) -> list[bytes]:
 
 
 def check_target(target: Path, *, is_directory: bool) -> None:
-    """Before anything is asked for: a receipt that cannot be written is found out too late."""
+    """Run before anything is requested; a receipt that cannot be written is noticed too late."""
     try:
         if is_directory:
             target.mkdir(parents=True, exist_ok=True)
@@ -78,14 +78,14 @@ def check_target(target: Path, *, is_directory: bool) -> None:
             with tempfile.TemporaryFile(dir=directory):
                 pass
     except OSError as error:
-        text = f"no receipt can be written to {target}: {error}; nothing was asked for"
+        text = f"no receipt can be written to {target}: {error}; nothing was requested"
         raise typer.BadParameter(text, param_hint="--receipt") from error
 
 
 class Pairs:
-    """Which erasure is for which key: a line each, on disk as soon as the broker has answered.
+    """Maps erasures to keys, a line each, written as soon as the broker has answered.
 
-    The file holds keys in clear, so it is its owner's alone."""
+    The file holds keys in the clear, so only its owner can read it."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / PAIRS_FILE

@@ -1,7 +1,7 @@
 """Commands whose modules are loaded when they run. Shell.
 
-`ledgerstone --help` shows one line for each command and needs none of their code; loading it all
-would take longer than most commands do.
+`ledgerstone --help` shows one line per command and needs none of their code. Loading all of it
+takes longer than most commands run.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class CommandPlace(NamedTuple):
-    """Where a command is: a Typer app or a function in a module of `ledgerstone.cli`."""
+    """Where a command lives: a Typer app or a function in a module of `ledgerstone.cli`."""
 
     module: str
     attribute: str
@@ -20,44 +20,38 @@ class CommandPlace(NamedTuple):
 
 
 COMMANDS: Final = {
-    "demo": CommandPlace("demo", "demo", "Show it all on a git history, each step checked."),
+    "demo": CommandPlace("demo", "demo", "Show everything at work on a git history."),
     "up": CommandPlace("up", "up", "Start a broker."),
     "topics": CommandPlace("topics", "app", "List, create, describe, alter and delete topics."),
-    "produce": CommandPlace("produce", "produce", "Write records, also tombstones."),
+    "produce": CommandPlace("produce", "produce", "Write records and tombstones."),
     "consume": CommandPlace("consume", "consume", "Read records."),
-    "state": CommandPlace(
-        "state", "state", "Fold a topic to its keys: counts, checksum, values, snapshots."
-    ),
-    "pipeline": CommandPlace(
-        "pipeline", "app", "Tables that follow topics; snapshots, restore, verification."
-    ),
+    "state": CommandPlace("state", "state", "Show a topic's keys: counts, checksum, values."),
+    "pipeline": CommandPlace("pipeline", "app", "Keep tables in step with topics; snapshots."),
     "groups": CommandPlace("groups", "app", "List and describe groups, move their offsets."),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
     "compact": CommandPlace(
-        "compact", "compact", "Compact a topic now, and tell what was dropped."
+        "compact", "compact", "Compact a topic now, and show what was dropped."
     ),
-    "why": CommandPlace("why", "why", "Tell what keeps records on disk, and until when."),
+    "why": CommandPlace("why", "why", "Explain what keeps records on disk, and until when."),
     "tombstones": CommandPlace(
-        "tombstones", "app", "Show pending tombstones and who may miss or has missed deletes."
+        "tombstones", "app", "Show pending tombstones, and groups that miss deletes."
     ),
-    "where": CommandPlace("where", "where", "Show every place a key lives, and in which file."),
+    "where": CommandPlace("where", "where", "Find every record of a key, and the file it is in."),
     "erase": CommandPlace("erase", "erase", "Erase a key for good, and get a receipt."),
-    "erasures": CommandPlace("erasures", "app", "List erasures, what blocks them; cancel one."),
+    "erasures": CommandPlace("erasures", "app", "List erasures and what blocks them; cancel one."),
     "receipt": CommandPlace("receipt", "receipt", "Show the evidence of an erasure."),
     "verify-receipt": CommandPlace(
-        "verify_receipt", "verify_receipt", "Check that a receipt is what was signed."
+        "verify_receipt", "verify_receipt", "Check a receipt's signature."
     ),
     "cleaner": CommandPlace("cleaner", "app", "Show cleaning passes and how clean topics are."),
-    "clock": CommandPlace(
-        "clock", "app", "Show the broker's clock; move it under --clock virtual."
-    ),
-    "damage": CommandPlace("damage", "app", "Show damaged files, and acknowledge what was lost."),
-    "dump": CommandPlace("dump", "dump", "Show what is in the files of a log."),
+    "clock": CommandPlace("clock", "app", "Show the broker's clock; advance it if virtual."),
+    "damage": CommandPlace("damage", "app", "Show damaged files; acknowledge losses."),
+    "dump": CommandPlace("dump", "dump", "Show the contents of a log's files."),
 }
 
 
 def new_app(help_text: str | None = None) -> typer.Typer:
-    """A Typer app with the settings all of ours share."""
+    """A Typer app with the settings that all our commands share."""
     return typer.Typer(
         help=help_text,
         no_args_is_help=True,
@@ -68,13 +62,13 @@ def new_app(help_text: str | None = None) -> typer.Typer:
 
 
 class LazyCommand(TyperCommand):
-    """Stands in for a command until somebody wants to run it or see its help."""
+    """Stands in for a command until it is run or its help is shown."""
 
     def __init__(self, name: str, place: CommandPlace) -> None:
         super().__init__(name, help=place.help)
         self._place = place
 
-    # The argument types are those of whichever click typer brings along.
+    # The argument types belong to the click that typer bundles.
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401
         return self._load().make_context(info_name, args, parent=parent, **extra)
 

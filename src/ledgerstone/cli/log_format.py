@@ -1,7 +1,7 @@
 """How a line of the log is written, as text or as JSON. Shell.
 
-Group ids, client ids and paths come from strangers and go into lines. One line is one record: what
-could begin another, or move the cursor of a terminal, is escaped here, once for all who log.
+Log lines contain group ids, client ids and paths from untrusted clients. One line is one record, so
+anything that could start a new line or move a terminal's cursor is escaped here, for all loggers.
 """
 
 import json
@@ -10,10 +10,10 @@ import re
 from typing import Final
 
 _TEXT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
-# Control characters, what Unicode takes for the end of a line, and what turns the order of text.
+# Control characters, Unicode line ends, and characters that change the direction of text.
 _ODD: Final = "\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _UNSAFE: Final = re.compile(f"[\x00-\x1f{_ODD}]")
-# Tracebacks have lines.
+# Tracebacks span lines.
 _UNSAFE_IN_TRACE: Final = re.compile(f"[\x00-\x09\x0b-\x1f{_ODD}]")
 
 
@@ -27,8 +27,8 @@ class _TextFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:  # noqa: N802
-        """Indented: an exception may carry a stranger's text, and no line of it may look like one
-        of ours."""
+        """Indented: an exception may contain a client's text, which must not pass for a log
+        line."""
         trace = super().formatException(ei)  # type: ignore[arg-type]
         return "    " + _UNSAFE_IN_TRACE.sub(_escaped, trace).replace("\n", "\n    ")
 
@@ -43,7 +43,7 @@ class _JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        # Everything but ASCII is escaped, so nothing in it can end the line.
+        # Everything but ASCII is escaped, so nothing can end the line.
         return json.dumps(fields)
 
 

@@ -1,4 +1,4 @@
-"""The entry point of `ledgerstone`: the list of commands, and what becomes of errors. Shell.
+"""The entry point of `ledgerstone`: the list of commands, and error handling. Shell.
 
 An expected error is one line on stderr and exit code 1; usage errors and missing paths are 2.
 Anything else is a bug and keeps its traceback.
@@ -16,7 +16,7 @@ from ledgerstone.cli.lazy import LazyGroup
 from ledgerstone.cli.output import OutputClosed, printable
 from ledgerstone.errors import InvariantViolation, LedgerstoneError
 
-# What a shell reports for a program that ended because nobody read its output any more.
+# The exit code a shell reports for a program killed by SIGPIPE.
 BROKEN_PIPE_EXIT: Final = 128 + 13
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and stop."
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:
@@ -50,7 +50,7 @@ def _options(
 
 def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A key may hold characters that this terminal's encoding does not have.
+        # A key may contain characters that the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
@@ -60,6 +60,6 @@ def main() -> None:
         sys.stderr.write(f"ledgerstone: {printable(str(error))}\n")
         sys.exit(1)
     except OutputClosed:
-        # The interpreter flushes stdout once more when it ends, and would complain then.
+        # The interpreter flushes stdout again on exit, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE_EXIT)

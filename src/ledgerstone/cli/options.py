@@ -1,4 +1,4 @@
-"""Options that commands share, how their words are read, and the client they use. Shell."""
+"""Options that commands share, parsers for their values, and the client. Shell."""
 
 import re
 from datetime import UTC, datetime
@@ -20,19 +20,19 @@ BootstrapOption = Annotated[
         "--bootstrap",
         metavar="HOST:PORT[,…]",
         envvar="LEDGERSTONE_BOOTSTRAP",
-        help="Brokers to ask for the cluster.",
+        help="Brokers to connect to first.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC")]
 ConfigOption = Annotated[
     list[str],
-    typer.Option("-c", "--config", metavar="KEY=VALUE", help="A setting; may be repeated."),
+    typer.Option("-c", "--config", metavar="KEY=VALUE", help="A setting; repeatable."),
 ]
 
 
 def connect(bootstrap: str) -> Client:
-    # Somebody is waiting at a terminal: a broker that is not there is said at once.
+    # A user waits at a terminal: report an unreachable broker at once.
     config = SessionConfig(client_id="ledgerstone-cli", reach_timeout_ms=0)
     return Client(parse_bootstrap(bootstrap), config)
 
@@ -60,7 +60,7 @@ def parse_pairs(pairs: list[str]) -> dict[str, str]:
 
 
 def parse_bytes(text: str) -> bytes:
-    """Text as UTF-8; after 0x, hex."""
+    """Text as UTF-8, or hex after 0x."""
     if not text.startswith("0x"):
         return text.encode("utf-8", "surrogateescape")
     try:

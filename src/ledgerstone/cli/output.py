@@ -1,7 +1,7 @@
-"""What commands print: lines for people, JSON for programs, and nothing a terminal obeys. Shell.
+"""Command output: lines for people, JSON for programs, no control sequences from data. Shell.
 
-With --json every command prints one object per line. Bytes are text where they are UTF-8; where
-they are not, the field's name ends in `_hex` and says so.
+With --json every command prints one object per line. Bytes that are UTF-8 are shown as text;
+otherwise the field's name ends in `_hex`.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Final
 
 from ledgerstone.types import NO_TIMESTAMP
 
-# Of a key, value or header; --full shows all of it.
+# Bytes shown of a key, value or header; --full shows all.
 SHOWN_CHARACTERS: Final = 80
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
@@ -21,7 +21,7 @@ Cell = str | int | None
 
 
 class OutputClosed(Exception):
-    """Whoever read our output has seen enough."""
+    """The reader of our output has closed it."""
 
 
 def printable(text: str) -> str:
@@ -52,7 +52,7 @@ def _show_hex(data: bytes, *, full: bool) -> str:
 
 
 def show_time(timestamp_ms: int | None) -> str:
-    """ISO 8601 to the millisecond; a number where no calendar reaches."""
+    """ISO 8601 to the millisecond; a number if no calendar date fits."""
     if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP:
         return "none"
     try:
@@ -63,7 +63,7 @@ def show_time(timestamp_ms: int | None) -> str:
 
 
 def bytes_field(name: str, data: bytes | None) -> dict[str, str | None]:
-    """A field of a JSON object; its name tells how to read it."""
+    """A field of a JSON object; its name says how to read it."""
     if data is None:
         return {name: None}
     try:

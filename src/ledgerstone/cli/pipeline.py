@@ -1,4 +1,4 @@
-"""`ledgerstone pipeline`: tables that follow topics, and the state beside the log. Shell.
+"""`ledgerstone pipeline`: tables that follow topics, and the state kept beside the log. Shell.
 
 Definitions, options, JSON fields and exit codes are in docs/pipeline.md.
 """
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 DIFFERS_EXIT: Final = 3
 
-app = new_app("Tables that follow topics; snapshots, restore, verification.")
+app = new_app("Keep tables in step with topics; snapshot, restore, verify.")
 app.command()(snapshot)
 app.command()(restore)
-# Without a name of its own: its commands become ours.
+# Mounted without a name, so its commands become ours.
 app.add_typer(pipeline_flows.app)
 
 DefinitionArgument = Annotated[
     Path, typer.Argument(metavar="DEFINITION", help="YAML, or a Python file with a `pipeline`.")
 ]
 MasterOption = Annotated[
-    str | None, typer.Option("--master", help="Spark's master, instead of the definition's.")
+    str | None, typer.Option("--master", help="Spark master; overrides the definition's.")
 ]
 
 
@@ -51,13 +51,13 @@ MasterOption = Annotated[
 def run(
     definition: DefinitionArgument,
     once: Annotated[
-        bool, typer.Option("--once", help="Up to the present end of the topic, then stop.")
+        bool, typer.Option("--once", help="Stop at the current end of the topic.")
     ] = False,
     master: MasterOption = None,
     conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
-    """Follow the topic: apply what is new, from where the table is."""
+    """Follow the topic: apply new records to the table, from where it left off."""
     pipeline = load_definition(definition)
     from ledgerstone.pipeline.runner import PipelineRun
     from ledgerstone.pipeline.status import check_free
@@ -79,12 +79,12 @@ def run(
         status = running.run()
     _show_status(asdict(status), as_json=as_json)
     if once and signals:
-        # It was to come to the end and has not; a program that asked for it has to know.
+        # --once was to reach the end and did not; the exit code must say so.
         raise typer.Exit(128 + signals[0])
 
 
 def _stopped_by_signals(running: "PipelineRun") -> list[int]:
-    """The signals that came. The first ends the run after its transaction, the next at once."""
+    """The signals received. The first ends the run after its transaction, the next at once."""
     came: list[int] = []
 
     def stop(number: int, _: object) -> None:
@@ -106,12 +106,12 @@ def validate(definition: DefinitionArgument) -> None:
     check_drivers(pipeline)
     target = pipeline.target
     table = f"{target.type.value} table {printable(target.name)}"
-    write_line(f"{printable(pipeline.name)}: {table}, {len(pipeline.columns)} columns, good")
+    write_line(f"{printable(pipeline.name)}: {table}, {len(pipeline.columns)} columns, valid")
 
 
 @app.command(name="explain")
 def explain_definition(definition: DefinitionArgument) -> None:
-    """Tell in words what a run would read, make and delete."""
+    """Explain what a run would read, create and delete."""
     from ledgerstone.pipeline.explaining import explain
 
     for line in explain(load_definition(definition)):
@@ -121,12 +121,12 @@ def explain_definition(definition: DefinitionArgument) -> None:
 
 @app.command(name="status")
 def show_status(definition: DefinitionArgument, as_json: JsonOption = False) -> None:
-    """Show the last run, and how far the table is behind."""
+    """Show the last run and the table's lag."""
     from ledgerstone.pipeline.status import read_status
 
     pipeline = load_definition(definition)
     status = read_status(Path(pipeline.work)) or {}
-    # What a run wrote down is as old as its last batch; the table is what it is.
+    # The status file is as old as the last batch; the table itself is current.
     positions = _positions(pipeline)
     if positions is not None:
         status["positions"] = positions
@@ -140,13 +140,13 @@ def show_status(definition: DefinitionArgument, as_json: JsonOption = False) -> 
 def verify(
     definition: DefinitionArgument,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Make the table what the topic says.")
+        bool, typer.Option("--repair", help="Make the table match the topic.")
     ] = False,
     master: MasterOption = None,
     conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
-    """Hold the table against the topic, key by key."""
+    """Compare the table with the topic, key by key."""
     from ledgerstone.pipeline.state.comparing import DIFFERENCES
     from ledgerstone.pipeline.state.verify import verify as verify_table
 
@@ -155,7 +155,7 @@ def verify(
     with _table(pipeline, master, conf) as (spark, target):
         found = verify_table(spark, pipeline, target, repair=repair)
         if repair and not found.is_equal:
-            # What was wrong, and then what is there now: the table is looked at again.
+            # Shows what was wrong, then checks the repaired table again.
             repaired = {name: getattr(found, name) for name in DIFFERENCES}
             found = verify_table(spark, pipeline, target)
     _show_comparison(found, repaired, as_json=as_json)
@@ -181,7 +181,7 @@ def reconcile(
         with connect_to(pipeline.source.bootstrap) as client:
             watch = MissedDeletes(client, pipeline.source, Path(pipeline.work))
             watch.settled(target.positions())
-    # The rest is not its business: a row that is missing or stale is read on, or `verify`s.
+    # Missing or stale rows are left to the next run, or to `verify --repair`.
     left = {name: getattr(found, name) for name in ("live", "missing", "stale", "pending")}
     _show_status({"deleted_rows": found.extra, **left}, as_json=as_json)
     flush()
@@ -206,7 +206,7 @@ def _session(
 def _table(
     pipeline: Pipeline, master: str | None, given: list[str]
 ) -> "Iterator[tuple[SparkSession, TableTarget]]":
-    """The table of a pipeline that nobody else runs meanwhile, and a session."""
+    """The pipeline's table and a session, with the pipeline locked against other runs."""
     from ledgerstone.pipeline.status import held
     from ledgerstone.pipeline.tables.opening import open_target
 
@@ -226,14 +226,13 @@ def _positions(pipeline: Pipeline) -> "Positions | None":
     try:
         return positions_of(pipeline)
     except LedgerstoneError as error:
-        said = f"the table cannot be asked, positions are those of the last run: {error}"
+        said = f"the table cannot be read; positions are those of the last run: {error}"
         sys.stderr.write(f"ledgerstone: {printable(said)}\n")
         return None
 
 
 def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
-    """Records that the table has yet to see: from where it is, or else from the start of the
-    log."""
+    """Records the table has yet to apply: from its position, or from the start of the log."""
     from ledgerstone.errors import LedgerstoneError
     from ledgerstone.pipeline.connecting import connect_to, log_ends, log_starts
 
@@ -242,7 +241,7 @@ def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
             ends = log_ends(client, pipeline.source.topic)
             starts = log_starts(client, pipeline.source.topic)
     except LedgerstoneError as error:
-        sys.stderr.write(f"ledgerstone: the lag is not known: {printable(str(error))}\n")
+        sys.stderr.write(f"ledgerstone: the lag is unknown: {printable(str(error))}\n")
         return None
     at = {int(each): int(offset) for each, offset in positions.items()}
     return sum(max(end - at.get(each, starts[each]), 0) for each, end in ends.items())

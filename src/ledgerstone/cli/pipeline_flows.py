@@ -36,7 +36,7 @@ app = new_app("Sources, mirrors, bulk compaction and erasure on Spark.")
 MasterOption = Annotated[str, typer.Option("--master", help="Spark's master.")]
 OnceOption = Annotated[bool, typer.Option("--once", help="One round, then stop.")]
 EveryOption = Annotated[
-    float, typer.Option("--every", metavar="SECONDS", help="How often to look for news.")
+    float, typer.Option("--every", metavar="SECONDS", help="Seconds between rounds.")
 ]
 
 
@@ -51,10 +51,10 @@ def compact(
     ] = [],  # noqa: B006 - typer copies it
     config: ConfigOption = [],  # noqa: B006 - typer copies it
     keep_tombstones: Annotated[
-        bool, typer.Option("--keep-tombstones", help="Whatever their horizon says.")
+        bool, typer.Option("--keep-tombstones", help="Keep them even past their horizon.")
     ] = False,
     memory: Annotated[
-        int, typer.Option("--dedupe-bytes", help="Memory of each task for its keys.")
+        int, typer.Option("--dedupe-bytes", help="Memory per task for its keys.")
     ] = 128 << 20,
     master: MasterOption = "local[*]",
     conf: ConfOption = [],  # noqa: B006 - typer copies it
@@ -96,7 +96,7 @@ def source(
     every: EveryOption = 10.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what changed in a table or a directory to its topic, deletes as tombstones."""
+    """Write the changes of a table or a directory to a topic, deletes as tombstones."""
     from ledgerstone.pipeline.sources.running import run_source
     from ledgerstone.pipeline.sources.source_files import load_source
 
@@ -119,16 +119,17 @@ def source(
 @app.command()
 def mirror(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC[=COPY]…", help="What to copy, and its new name.")
+        list[str],
+        typer.Argument(metavar="TOPIC[=COPY]…", help="A topic, and optionally the copy's name."),
     ],
     target: Annotated[str, typer.Option("--to", metavar="HOST:PORT[,…]")],
-    work: Annotated[Path, typer.Option("--work", help="Where it notes how far it is.")],
+    work: Annotated[Path, typer.Option("--work", help="Directory for its progress.")],
     bootstrap: BootstrapOption = "127.0.0.1:9092",
     group: Annotated[
-        list[str], typer.Option("--group", help="A group whose place is translated.")
+        list[str], typer.Option("--group", help="A group whose offsets are translated.")
     ] = [],  # noqa: B006 - typer copies it
     max_offsets: Annotated[
-        int, typer.Option("--max-offsets", min=1, help="Of a partition in a round.")
+        int, typer.Option("--max-offsets", min=1, help="Most offsets per partition and round.")
     ] = 1_000_000,
     verify: Annotated[bool, typer.Option("--verify", help="Fold both sides and compare.")] = False,
     once: OnceOption = False,
@@ -137,7 +138,7 @@ def mirror(
     conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
 ) -> None:
-    """Copy topics to another cluster: records, tombstones, settings, places of groups."""
+    """Copy topics to another cluster: records, tombstones, settings and group offsets."""
     from ledgerstone.pipeline.mirror import Mirror, mirror_round, verify_mirror
 
     names = [each.partition("=") for each in topics]
@@ -176,24 +177,26 @@ def mirror(
 
 @app.command()
 def erase(
-    definition: Annotated[Path, typer.Argument(metavar="DEFINITION", help="Of the pipeline.")],
-    key: Annotated[str, typer.Option("--key", help="The key; after 0x in hex; - reads it.")],
+    definition: Annotated[
+        Path, typer.Argument(metavar="DEFINITION", help="The pipeline's definition.")
+    ],
+    key: Annotated[str, typer.Option("--key", help="The key: text, 0xHEX, or - for stdin.")],
     erasure: Annotated[
         str | None, typer.Option("--erasure", metavar="ID", help="Report to this erasure.")
     ] = None,
     api: Annotated[
         str | None,
-        typer.Option("--http", metavar="HOST:PORT", help="Instead of what the brokers say."),
+        typer.Option("--http", metavar="HOST:PORT", help="Overrides the address the brokers give."),
     ] = None,
     snapshots: Annotated[
-        list[Path], typer.Option("--snapshots", help="A directory of snapshots, likewise.")
+        list[Path], typer.Option("--snapshots", help="A directory of snapshots to rewrite too.")
     ] = [],  # noqa: B006 - typer copies it
     search_only: Annotated[
-        bool, typer.Option("--search", help="Only look; rewrite nothing.")
+        bool, typer.Option("--search", help="Only search; rewrite nothing.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Rewrite what still holds an erased key, look again, and report to the receipt."""
+    """Rewrite outputs that still hold an erased key, search again, and report to the receipt."""
     from ledgerstone.pipeline import erasing
     from ledgerstone.pipeline.definition_files import load_definition
     from ledgerstone.pipeline.verifying import VERIFIER_NAME
@@ -252,7 +255,7 @@ def _show(content: dict[str, Any], line: str, as_json: bool) -> None:
 
 
 def _repeat(round_: Callable[[], None], *, once: bool, every_s: float) -> None:
-    """Until Ctrl-C; each round may be interrupted and is taken up by the next run."""
+    """Repeats until Ctrl-C. A round may be interrupted; the next run resumes it."""
     pause = threading.Event()
     while True:
         round_()

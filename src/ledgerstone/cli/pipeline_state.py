@@ -29,7 +29,7 @@ DirectoryOption = Annotated[
 ]
 MasterOption = Annotated[
     str,
-    typer.Option("--master", help="Spark's master; `none` reads here, partition by partition."),
+    typer.Option("--master", help="Spark master; `none` reads in this process."),
 ]
 
 
@@ -37,14 +37,14 @@ def snapshot(
     topic: TopicArgument,
     snapshots: DirectoryOption,
     again: Annotated[
-        bool, typer.Option("--rebuild", help="Read everything, whatever is there already.")
+        bool, typer.Option("--rebuild", help="Read everything; ignore existing snapshots.")
     ] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Keep the state of a topic as Parquet; reads only what is new since the last one."""
+    """Save a topic's state as Parquet; reads only records newer than the last snapshot."""
     from ledgerstone.pipeline.state.snapshot import TopicSource
     from ledgerstone.pipeline.state.snapshot import snapshot as make
 
@@ -57,7 +57,7 @@ def snapshot(
 def restore(
     topic: TopicArgument,
     at: Annotated[str, typer.Option("--at", metavar="TIME|OFFSET|JSON", help="The point.")],
-    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Where it is written.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Output directory.")],
     snapshots: DirectoryOption,
     into: Annotated[
         Path | None,
@@ -65,14 +65,14 @@ def restore(
     ] = None,
     include_forgotten: Annotated[
         bool,
-        typer.Option("--include-forgotten", help="Also keys that the log knows nothing of."),
+        typer.Option("--include-forgotten", help="Also keys that the log no longer has."),
     ] = False,
     master: MasterOption = "local[*]",
     conf: ConfOption = [],  # noqa: B006 - typer copies it
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """The state at a point in time, without what was erased since."""
+    """Restore the state at a point in time, without keys erased since."""
     from ledgerstone.cli.state import parse_point
     from ledgerstone.pipeline.state.snapshot import TopicSource
     from ledgerstone.pipeline.state.snapshot import restore as make

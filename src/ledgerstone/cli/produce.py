@@ -1,7 +1,7 @@
 """`ledgerstone produce`: records from arguments or from lines of standard input. Shell.
 
-A keyed record goes to the partition the Java client would choose, so that a tombstone meets the
-values it is meant for. A tombstone is a null value and is only ever made by --tombstone.
+A keyed record goes to the partition the Java client would choose, so that a tombstone lands with
+the values it deletes. A tombstone is a null value; only --tombstone writes one.
 """
 
 import sys
@@ -38,34 +38,39 @@ def produce(
     key: Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT|0xHEX")] = None,
     value: Annotated[
         str | None,
-        typer.Option("--value", "-v", metavar="TEXT|0xHEX", help="Without it, lines of stdin."),
+        typer.Option("--value", "-v", metavar="TEXT|0xHEX", help="Default: lines of stdin."),
     ] = None,
     tombstone: Annotated[
         bool, typer.Option("--tombstone", help="Delete the key: write it with a null value.")
     ] = False,
     key_separator: Annotated[
         str | None,
-        typer.Option("--key-separator", metavar="TEXT", help="Of stdin lines: before it, the key."),
+        typer.Option(
+            "--key-separator", metavar="TEXT", help="Splits stdin lines into key and value."
+        ),
     ] = None,
     header: Annotated[
-        list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="May be repeated.")
+        list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="Repeatable.")
     ] = [],  # noqa: B006  # typer reads it and makes a new list for each call
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Instead of the key's own.")
+        int | None, typer.Option("--partition", "-p", min=0, help="Overrides the key's partition.")
     ] = None,
     timestamp: Annotated[
-        str | None, typer.Option("--timestamp", metavar="TIME", help="ISO 8601, ms, or 2h (ago).")
+        str | None,
+        typer.Option("--timestamp", metavar="TIME", help="Record time: ISO 8601, ms, or 2h (ago)."),
     ] = None,
     acks: Annotated[str, typer.Option("--acks", metavar="all|1|0")] = "all",
     compression: Annotated[
         str, typer.Option("--compression", metavar="none|gzip|snappy|lz4|zstd")
     ] = "none",
-    idempotent: Annotated[bool, typer.Option("--idempotent", help="No duplicates.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the count.")] = False,
+    idempotent: Annotated[
+        bool, typer.Option("--idempotent", help="Retries create no duplicates.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the count.")] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Write one record, or one for each line of standard input; say where each went."""
+    """Write one record, or one per line of standard input; show where each went."""
     _check_usage(key, value, key_separator, tombstone=tombstone)
     model = NewRecord(
         topic=topic,
@@ -100,11 +105,11 @@ def _check_usage(
     key: str | None, value: str | None, key_separator: str | None, *, tombstone: bool
 ) -> None:
     if tombstone and key is None:
-        raise typer.BadParameter("--tombstone needs the --key to delete")
+        raise typer.BadParameter("--tombstone needs --key")
     if tombstone and value is not None:
-        raise typer.BadParameter("--tombstone has no --value; its value is null")
+        raise typer.BadParameter("--tombstone takes no --value; its value is null")
     if key_separator == "":
-        raise typer.BadParameter("--key-separator is empty")
+        raise typer.BadParameter("--key-separator must not be empty")
     if key_separator is not None and (key is not None or value is not None):
         raise typer.BadParameter("--key-separator is for lines of stdin, without --key and --value")
 
@@ -116,10 +121,10 @@ def _one_of(name: str, text: str, choices: dict[str, T]) -> T:
 
 
 def _from_stdin(model: NewRecord, key_separator: str | None) -> Iterator[list[NewRecord]]:
-    """The lines that are there, as they come: few at a terminal, many from a file."""
+    """Lines as they arrive: a few at a time from a terminal, many from a file."""
     separator = None if key_separator is None else key_separator.encode()
     rest = b""
-    # Unlike read, read1 returns with what is there; typeshed does not know that stdin has it.
+    # Unlike read, read1 returns what is available; typeshed does not know that stdin has it.
     read1: Callable[[int], bytes] = sys.stdin.buffer.read1  # type: ignore[union-attr]
     while data := read1(_READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
@@ -140,7 +145,7 @@ def _from_line(model: NewRecord, line: bytes, separator: bytes | None) -> NewRec
 
 
 def _write(producer: Producer, records: list[NewRecord], *, as_json: bool, quiet: bool) -> int:
-    """The number of records written. Raises the first refusal, after saying what was written."""
+    """Returns the number of records written. Raises the first error after reporting the rest."""
     placed = 0
     refused: KafkaError | None = None
     for outcome in producer.send(records):

@@ -1,7 +1,7 @@
 """The Spark session of a command: its settings, its log, and its failures as one line. Shell.
 
-What the JVM and its workers write goes to a file, for it is hundreds of lines where one is
-promised; a failure says where the file is. A file of no work directory goes when all went well.
+The JVM and its workers write hundreds of log lines. They go to a file, and a failure names it. If
+all goes well, a file outside a work directory is removed.
 """
 
 import logging
@@ -33,12 +33,12 @@ ConfOption = Annotated[
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """It logs some of its tracebacks under the name of everybody."""
+    """py4j logs some of its tracebacks to the root logger."""
     return "py4j" not in record.pathname
 
 
 def _silence(session: "SparkSession") -> None:
-    """Its server for accumulators shows a traceback when the JVM that it serves is gone."""
+    """The accumulator server prints a traceback when its JVM is gone."""
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
@@ -53,16 +53,16 @@ def spark_session(
     given: list[str],
     work: Path | None = None,
 ) -> "Iterator[SparkSession]":
-    """`conf` is a definition's, and `given`, of the command line, wins over it."""
+    """`given`, from the command line, overrides `conf`, from the definition."""
     import ledgerstone.spark
     from ledgerstone.spark.failures import SparkFailed, spark_failures
 
     pairs = parse_pairs(given)
     for name in pairs:
         if not name.startswith("spark."):
-            raise typer.BadParameter(f"{name!r}: names of Spark's settings begin with spark.")
+            raise typer.BadParameter(f"{name!r}: Spark settings begin with spark.")
     settings = {"spark.log.level": "ERROR", **(conf or {}), **pairs}
-    # That a JVM is gone is told once, by us.
+    # We report a dead JVM once ourselves.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_of_py4j)
     temporary = Path(tempfile.gettempdir()) / f"ledgerstone-spark-{os.getpid()}.log"
@@ -75,7 +75,7 @@ def spark_session(
             _silence(session)
             yield session
     except SparkFailed as error:
-        raise SparkFailed(f"{error}. What Spark said is in {log_file}") from error
+        raise SparkFailed(f"{error}. Spark's log is {log_file}") from error
     except LedgerstoneError:
         temporary.unlink(missing_ok=True)
         raise

@@ -27,15 +27,17 @@ from ledgerstone.state.points import AtOffset, AtOffsets, AtTime, PointInTime
 from ledgerstone.state.rebuild import pieces_at, pieces_of, rebuild, resume
 from ledgerstone.state.rows import Row, row_at, rows
 from ledgerstone.state.snapshot import Snapshot, write_snapshot
-from ledgerstone.state.topic_state import Isolation, StateError, TopicState
+from ledgerstone.state.topic_state import IsolationLevel, StateError, TopicState
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
-# The state is shown all the same.
+# Exit code of a state that may be incomplete; it is still shown.
 INCOMPLETE_EXIT: Final = 3
 
 FileOption = Annotated[
     Path | None,
-    typer.Option("--snapshot", metavar="FILE", dir_okay=False, help="Go on from it, and write it."),
+    typer.Option(
+        "--snapshot", metavar="FILE", dir_okay=False, help="Resume from this file, and update it."
+    ),
 ]
 
 
@@ -54,41 +56,43 @@ def state(
     topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]")] = None,
     key: Annotated[
         str | None,
-        typer.Option("--key", "-k", metavar="TEXT|0xHEX", help="Live, deleted or never seen?"),
+        typer.Option(
+            "--key", "-k", metavar="TEXT|0xHEX", help="Show whether this key is live or deleted."
+        ),
     ] = None,
     listed: Annotated[
-        bool, typer.Option("--list", "-l", help="Every live key and its value.")
+        bool, typer.Option("--list", "-l", help="List every live key and its value.")
     ] = False,
-    deleted: Annotated[
-        bool, typer.Option("--deleted", help="List the keys known deleted instead.")
-    ] = False,
+    deleted: Annotated[bool, typer.Option("--deleted", help="List deleted keys instead.")] = False,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="List at most so many.")
+        int | None, typer.Option("--limit", "-n", min=1, help="List at most this many keys.")
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME|OFFSET|JSON", help="As it was then."),
+        typer.Option("--at", metavar="TIME|OFFSET|JSON", help="The state at this point."),
     ] = None,
     snapshot: FileOption = None,
     again: Annotated[
-        bool, typer.Option("--rebuild", help="Read everything, whatever the snapshot holds.")
+        bool, typer.Option("--rebuild", help="Read everything; ignore the snapshot.")
     ] = False,
     forget: Annotated[
         str | None,
         typer.Option(
-            "--forget-deleted-after", metavar="TIME", help="30d: leave older tombstones out."
+            "--forget-deleted-after", metavar="TIME", help="Leave out older tombstones, as in 30d."
         ),
     ] = None,
     from_file: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="FILE", exists=True, dir_okay=False, help="Only this snapshot."
+            "--from", metavar="FILE", exists=True, dir_okay=False, help="Read only this snapshot."
         ),
     ] = None,
     isolation: Annotated[
-        Isolation, typer.Option("--isolation", help="Which records count.")
-    ] = Isolation.READ_COMMITTED,
-    full: Annotated[bool, typer.Option("--full", help="Do not cut long keys and values.")] = False,
+        IsolationLevel, typer.Option("--isolation", help="Which records to read.")
+    ] = IsolationLevel.READ_COMMITTED,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show long keys and values in full.")
+    ] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -97,7 +101,7 @@ def state(
     wanted = _Wanted(wanted_key, listed or deleted, deleted, limit, as_json, full)
     if from_file is not None:
         if topic is not None or snapshot is not None or at is not None:
-            raise typer.BadParameter("--from goes with no topic, no --snapshot and no --at")
+            raise typer.BadParameter("--from cannot be combined with a topic, --snapshot or --at")
         _show_file(from_file, wanted)
         return
     if topic is None:
@@ -127,14 +131,14 @@ def parse_point(text: str, now_ms: int) -> PointInTime:
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f'{text!r} is not like {{"0": 120, "1": 98}}') from error
     if not all(type(offset) is int for offset in offsets.values()):
-        raise typer.BadParameter(f"{text!r}: an offset is a number")
+        raise typer.BadParameter(f"{text!r}: an offset must be a number")
     return AtOffsets(offsets)
 
 
 class _Run(NamedTuple):
     topic: str
     at: PointInTime | None
-    isolation: Isolation
+    isolation: IsolationLevel
     snapshot: str | None
     again: bool
     forget_before_ms: int | None
@@ -180,7 +184,7 @@ def _write(client: Client, run: _Run, found: TopicState, old: Snapshot | None) -
 
 
 def _open_snapshot(path: str) -> Snapshot:
-    # Imported here: only reading a file needs it, and it brings the dump tool along.
+    # Imported here: only reading a file needs it, and it imports the dump tool.
     from ledgerstone.cli.dump import ReadOnlyFilesystem
 
     try:
@@ -240,7 +244,7 @@ def _rows_of_key(
         if row is None:
             raise StateError(
                 f"{found.topic}-{partition} was compacted while it was read: offset {offset} is "
-                "not there any more; try again"
+                "gone; try again"
             )
         gathered.append(row)
     return gathered

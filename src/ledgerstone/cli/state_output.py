@@ -39,7 +39,7 @@ _COLUMNS: Final = (
 
 
 class ProgressLine:
-    """One line on a terminal, written over again; nothing where nobody looks."""
+    """One line on a terminal, overwritten in place; silent if stderr is not a terminal."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -71,7 +71,7 @@ class ProgressLine:
 
 
 class Work(NamedTuple):
-    """What this run took; the counts of a state may be those of many runs."""
+    """The work of this run; the counts of a state may span many runs."""
 
     bytes_read: int
     seconds: float
@@ -135,12 +135,12 @@ def _write_summary(state: TopicState, work: Work) -> None:
     several = totals.keys_in_several_partitions
     if several:
         write_line(
-            f"{totals.distinct_keys} distinct keys: {several} of them live in several partitions, "
+            f"{totals.distinct_keys} distinct keys: {several} are live in several partitions, "
             "where a tombstone in one deletes nothing in the others"
         )
     write_line(
         f"{totals.deleted_keys} keys known deleted; {counts.tombstones} tombstones, "
-        f"{counts.deletes_applied} of them deleted a live key; {counts.recreated} keys came back"
+        f"{counts.deletes_applied} of them deleted a live key; {counts.recreated} recreated"
     )
     hidden = f", {counts.aborted_batches} aborted" if counts.aborted_batches else ""
     write_line(
@@ -187,7 +187,7 @@ def _row_line(row: Row, *, full: bool) -> str:
 
 
 def show_key(key: bytes, found: list[Row], *, as_json: bool, full: bool) -> None:
-    """`found` has the key's latest record in each partition that knows it."""
+    """`found` has the key's latest record in each partition that has one."""
     live = any(row.value is not None for row in found)
     status = KeyStatus.LIVE if live else KeyStatus.DELETED if found else KeyStatus.NEVER_SEEN
     if as_json:
@@ -200,7 +200,7 @@ def show_key(key: bytes, found: list[Row], *, as_json: bool, full: bool) -> None
         ]
         write_json({**bytes_field("key", key), "status": status.value, "partitions": where})
     elif not found:
-        write_line(f"{show_bytes(key, full=full)} never seen: not written, or gone without trace")
+        write_line(f"{show_bytes(key, full=full)} never seen: not written, or compacted away")
     for row in () if as_json else found:
         what = "deleted" if row.value is None else "live"
         value = "" if row.value is None else f": {show_bytes(row.value, full=full)}"

@@ -1,4 +1,4 @@
-"""`ledgerstone tombstones`: where deletes stand, who has not seen them, who missed some. Shell."""
+"""`ledgerstone tombstones`: pending deletes, and the groups that miss them. Shell."""
 
 from typing import Annotated, Any, Final
 
@@ -22,7 +22,7 @@ _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")
 class _ShowByDefault(TyperGroup):
     """`tombstones TOPIC` is short for `tombstones show TOPIC`."""
 
-    # The argument types are those of whichever click typer brings along.
+    # The argument types belong to the click that typer bundles.
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         if args and args[0] not in _NOT_TOPICS:
             args = ["show", *args]
@@ -32,7 +32,7 @@ class _ShowByDefault(TyperGroup):
 
 app = typer.Typer(
     cls=_ShowByDefault,
-    help="Show pending tombstones, who holds them, who may miss or has missed deletes.",
+    help="Show pending tombstones, groups that hold them, and groups that miss deletes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -47,7 +47,7 @@ def show(
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Show the tombstones of a topic: pending, held, missed by groups, and what only looks so."""
+    """Show a topic's tombstones: pending, held, missed by groups, and near or stray ones."""
     with connect(bootstrap) as client:
         client.topic(topic)
         apis = apis_of(client)
@@ -70,12 +70,12 @@ def ack(
     topic: TopicArgument,
     group: Annotated[str, typer.Argument(metavar="GROUP")],
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Only this one.")
+        int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")
     ] = None,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Say that the deletes a group missed were dealt with: it is no longer listed."""
+    """Acknowledge the deletes a group missed, so that it is no longer listed."""
     content: dict[str, Any] = {"group": group}
     if partition is not None:
         content["partition"] = partition
@@ -87,29 +87,27 @@ def ack(
     if as_json:
         write_json({"acknowledged": acknowledged})
     elif not acknowledged:
-        raise AdminCallFailed(f"group {group} has missed nothing in {topic} that is listed")
+        raise AdminCallFailed(f"group {group} is not listed as having missed deletes in {topic}")
     else:
-        write_line(f"forgotten in {acknowledged} partitions")
+        write_line(f"acknowledged in {acknowledged} partitions")
     flush()
 
 
 def describe(status: dict[str, Any]) -> list[str]:
     """The lines for one partition; the first one names it."""
     name = f"{printable(status['topic'])}-{status['partition']}"
-    removed = "none was removed yet"
+    removed = "none removed yet"
     if status["removed_below_offset"] is not None:
         removed = (
             f"removed below offset {status['removed_below_offset']}, the last at "
             f"{show_time(status['removed_at_ms'])}"
         )
-    lines = [
-        f"{name}: {status['fresh_tombstones']} tombstones wait for their first pass; {removed}"
-    ]
+    lines = [f"{name}: {status['fresh_tombstones']} tombstones await their first pass; {removed}"]
     lines += [f"  pending  {_pending(each)}" for each in status["pending"]]
     lines += [f"  hold     {_hold(each)}" for each in status["holds"]]
     missed = [each["group"] for each in status["missed"]]
-    # Who missed deletes and has none left to read is not safe: the line about what it missed says
-    # all there is to say.
+    # A group that missed deletes and has none left to read is not safe: its MISSED line says
+    # everything.
     margins = [
         each
         for each in status["margins"]
@@ -124,7 +122,7 @@ def _pending(tombstones: dict[str, Any]) -> str:
     held = " (held)" if tombstones["is_held"] else ""
     return (
         f"offsets {tombstones['first_offset']} to {tombstones['last_offset']}, horizon "
-        f"{show_time(tombstones['earliest_horizon_ms'])}{held}, goes from "
+        f"{show_time(tombstones['earliest_horizon_ms'])}{held}, removable from "
         f"{show_time(tombstones['goes_at_ms'])}"
     )
 
@@ -143,7 +141,7 @@ def _margin(margin: dict[str, Any]) -> str:
 
 
 def show_margin(margin_ms: int | None) -> str:
-    """None stands for a group that has read every tombstone there is."""
+    """None means the group has read every tombstone."""
     if margin_ms is None:
         return "safe"
     if margin_ms <= 0:
@@ -158,7 +156,7 @@ def _missed(missed: dict[str, Any]) -> str:
     return (
         f"group {printable(missed['group'])} may have missed deletes between offsets "
         f"{missed['first_offset']} and {missed['last_offset']} ({show_time(missed['at_ms'])}); "
-        "rebuild what it keeps"
+        "rebuild its state"
     )
 
 
@@ -168,6 +166,8 @@ def _near(near: dict[str, Any]) -> list[str]:
         return []
     lines = [f"{', '.join(counts)} since the broker started"]
     for each in near["samples"]:
-        where = "" if each["live_in"] is None else f", its key lives in partition {each['live_in']}"
+        where = (
+            "" if each["live_in"] is None else f", its key is live in partition {each['live_in']}"
+        )
         lines.append(f"offset {each['offset']} {each['kind']} ({show_time(each['at_ms'])}){where}")
     return lines

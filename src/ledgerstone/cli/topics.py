@@ -1,4 +1,4 @@
-"""`ledgerstone topics`: what topics there are, and what they are made of. Shell."""
+"""`ledgerstone topics`: lists, describes and changes topics. Shell."""
 
 from typing import Annotated
 
@@ -39,7 +39,7 @@ _PARTITION_COLUMNS = (
 
 @app.command("list")
 def list_topics(
-    internal: Annotated[bool, typer.Option("--internal", help="Also the cluster's own.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -65,7 +65,7 @@ def create(
         bool, typer.Option("--compacted", help="Keep the last record of each key.")
     ] = False,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that is there is no error.")
+        bool, typer.Option("--if-not-exists", help="Succeed if the topic exists.")
     ] = False,
     config: ConfigOption = [],  # noqa: B006  # typer reads it and makes a new list for each call
     as_json: JsonOption = False,
@@ -74,7 +74,7 @@ def create(
     """Create a topic."""
     configs = parse_pairs(config)
     if compacted and configs.setdefault("cleanup.policy", "compact") != "compact":
-        raise typer.BadParameter("--compacted and another cleanup.policy")
+        raise typer.BadParameter("--compacted contradicts cleanup.policy")
     with connect(bootstrap) as client:
         new = admin.NewTopic(
             name=topic, partitions=partitions, replication_factor=replication, configs=configs
@@ -93,12 +93,12 @@ def create(
 def delete(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC")],
     if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="A topic that is not there is no error.")
+        bool, typer.Option("--if-exists", help="Succeed if the topic does not exist.")
     ] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Delete topics and everything in them."""
+    """Delete topics and all their records."""
     with connect(bootstrap) as client:
         for topic in topics:
             try:
@@ -114,15 +114,15 @@ def delete(
 def delete_records(
     topic: TopicArgument,
     before: Annotated[
-        int, typer.Option("--before", metavar="OFFSET", help="-1: all there is now.", min=-1)
+        int, typer.Option("--before", metavar="OFFSET", help="-1: all records.", min=-1)
     ],
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this; may be repeated.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; repeatable.")
     ] = None,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Delete the records below an offset; nobody can read them any more."""
+    """Delete the records below an offset; they can no longer be read."""
     with connect(bootstrap) as client:
         numbers = partition or list(client.topic(topic).partitions)
         wanted = {TopicPartition(topic, number): before for number in numbers}
@@ -138,7 +138,7 @@ def alter(
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Add partitions. Keys written so far stay where they are; new records of a key may not."""
+    """Add partitions. Existing records stay; new records of a key may go to another partition."""
     with connect(bootstrap) as client:
         admin.add_partitions(client, topic, partitions)
     _say("altered", topic, as_json=as_json)
@@ -148,7 +148,7 @@ def alter(
 def describe(
     topic: TopicArgument,
     all_configs: Annotated[
-        bool, typer.Option("--all-configs", help="Also settings left at their defaults.")
+        bool, typer.Option("--all-configs", help="Include settings at their defaults.")
     ] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
@@ -217,7 +217,7 @@ def _partition_rows(client: Client, info: TopicInfo) -> list[tuple[Cell, ...]]:
 
 
 def _leader_sizes(client: Client, info: TopicInfo) -> dict[int, int]:
-    """Bytes of each partition on its leader's disk; empty if the brokers do not tell."""
+    """Bytes of each partition on its leader's disk; empty if the brokers do not say."""
     leaders: dict[int, PartitionInfo] = dict(info.partitions)
     try:
         logs = admin.replica_logs(client, info.name)

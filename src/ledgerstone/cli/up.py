@@ -23,18 +23,20 @@ _EXIT_REFUSED = 2
 
 
 def up(
-    data: Annotated[Path | None, typer.Option(help="Directory of the logs (log.dirs).")] = None,
-    listen: Annotated[str | None, typer.Option(help="HOST:PORT for clients; port 0: any.")] = None,
-    http: Annotated[str | None, typer.Option(help="HOST:PORT of page, API and metrics.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Log directory (log.dirs).")] = None,
+    listen: Annotated[
+        str | None, typer.Option(help="HOST:PORT for clients; port 0: any free.")
+    ] = None,
+    http: Annotated[str | None, typer.Option(help="HOST:PORT for web page, API, metrics.")] = None,
     http_readonly: Annotated[
-        bool, typer.Option("--http-readonly", help="The page and the HTTP API change nothing.")
+        bool, typer.Option("--http-readonly", help="Refuse changes by web page and HTTP API.")
     ] = False,
     ready_file: Annotated[
-        Path | None, typer.Option(help="Written as JSON once the broker is ready.")
+        Path | None, typer.Option(help="JSON file written when the broker is ready.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A server.properties file.")] = None,
     override: Annotated[
-        list[str] | None, typer.Option("-c", help="key=value, stronger than file and environment.")
+        list[str] | None, typer.Option("-c", help="key=value; overrides file and environment.")
     ] = None,
     clock: Annotated[
         str, typer.Option(help="real, or virtual: `ledgerstone clock advance` moves it. For tests.")
@@ -42,7 +44,7 @@ def up(
     log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
-    """Start a broker: listens on 127.0.0.1:9092 unless told otherwise, stops on SIGTERM."""
+    """Start a broker. Listens on 127.0.0.1:9092 by default; stops on SIGTERM."""
     if log_format not in ("text", "json"):
         raise typer.BadParameter("must be text or json", param_hint="--log-format")
     if clock not in ("real", "virtual"):
@@ -75,9 +77,9 @@ def up(
 
 
 async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: bool) -> None:
-    # Nothing of what a start makes is garbage.
+    # A start makes no garbage.
     gc.disable()
-    # Imported here: `ledgerstone --help` must not pay for a broker.
+    # Imported here: `ledgerstone --help` must not load a broker.
     from ledgerstone.server.bootstrap import World, start_broker
     from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
@@ -88,8 +90,8 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
     if is_virtual:
         clock = MovableClock(clock)
         logging.getLogger(__name__).warning(
-            "THE CLOCK IS VIRTUAL: anybody on this machine can move it ahead, and retention and "
-            "deletes follow it. Data that is to be kept has no place here."
+            "THE CLOCK IS VIRTUAL: anyone on this machine can advance it, and retention and "
+            "deletes follow it. Do not keep data here that you need."
         )
     world = World(fs=OsFilesystem(), clock=clock, dice=SystemDice(), boot_id=boot_id())
     stopping = asyncio.Event()
@@ -114,7 +116,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
         line += f" http={running.http_address}"
     typer.echo(line)
     if running.http_address is not None:
-        # Only here: whoever has this address may change things, and logs are kept and copied.
+        # Printed only here, not logged: this address grants changes, and logs are kept and copied.
         typer.echo(f"ledgerstone page {running.http_address}/?token={access.token}")
     sys.stdout.flush()
     await stopping.wait()
@@ -124,7 +126,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
 
 
 def _write_ready_file(path: Path, facts: dict[str, object]) -> None:
-    """Whoever waits for the file must never read half of it; the token is its owner's alone."""
+    """Written atomically, since others wait for it; private, since it holds the token."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
     temporary.touch(mode=0o600)
@@ -133,8 +135,8 @@ def _write_ready_file(path: Path, facts: dict[str, object]) -> None:
 
 
 def _spare_the_collector() -> None:
-    """What a start leaves behind lives as long as the process: looking through it again and again
-    costs a tenth of every request."""
+    """Objects made at start live as long as the process. Scanning them in every collection would
+    cost a tenth of every request."""
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -142,7 +144,7 @@ def _spare_the_collector() -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """A segment and a connection cost a descriptor each; the soft limit is often only 1024."""
+    """Each segment and each connection needs a descriptor; the soft limit is often only 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,7 +1,7 @@
-"""`ledgerstone where`: every place a key lives, in which file, and what it is there. Shell.
+"""`ledgerstone where`: finds every record of a key, and the file it is in. Shell.
 
-The key travels in the body of a request: an address is written to logs, a body is not. A search
-takes its time, so a broker answers with a ticket first and is then asked for the rest.
+The key travels in the body of a request, because addresses get logged and bodies do not. A search
+takes time, so the broker first returns a ticket, which is then polled.
 """
 
 import time
@@ -59,7 +59,7 @@ _COLUMNS: Final = (
 def where(
     topic: TopicArgument,
     key: KeyArgument = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.", min=0)] = 600.0,
+    timeout: Annotated[float, typer.Option(help="Most seconds to wait.", min=0)] = 600.0,
     key_hex: KeyHexOption = None,
     key_base64: KeyBase64Option = None,
     key_file: KeyFileOption = None,
@@ -94,7 +94,7 @@ def _wait(api: AdminApi, search: dict[str, Any], deadline_s: float) -> dict[str,
 
 
 def show(topic: str, key: bytes, answers: list[dict[str, Any]], *, as_json: bool) -> None:
-    """`answers` are those of the brokers, as `erasure.places.places_json` makes them."""
+    """`answers` come from the brokers, as `erasure.places.places_json` makes them."""
     places = [place for answer in answers for place in answer["places"]]
     places.sort(key=lambda place: (place["partition"], place["offset"], place["file"]))
     if as_json:
@@ -125,8 +125,8 @@ def _row(topic: str, place: dict[str, Any]) -> list[Cell]:
 
 
 def _warn(answer: dict[str, Any], shown: int) -> None:
-    """To standard error, so that what programs read stays what it is."""
+    """To standard error, so that programs can read standard output."""
     if answer["truncated"]:
-        typer.echo(f"{answer['records']} records have the key, {shown} are shown", err=True)
+        typer.echo(f"{answer['records']} records have the key; {shown} are shown", err=True)
     if answer["trouble"]:
-        typer.echo(f"not all could be searched: {printable(answer['trouble'])}", err=True)
+        typer.echo(f"the search is incomplete: {printable(answer['trouble'])}", err=True)

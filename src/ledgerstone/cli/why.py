@@ -1,7 +1,7 @@
-"""`ledgerstone why`: what keeps records on disk, in plain words, and until when. Shell.
+"""`ledgerstone why`: explains what keeps records on disk, and until when. Shell.
 
-For a partition the broker knows. For a key the command reads the key's partition through the
-client, batch headers included, and says of each of its records what keeps it.
+For a partition, the broker knows. For a key, the command reads the key's partition through the
+client, including batch headers, and explains what keeps each of its records.
 """
 
 from collections.abc import Iterator
@@ -46,15 +46,17 @@ _READ_UNCOMMITTED = 0
 
 def why(
     topic: TopicArgument,
-    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Hex after 0x.")] = None,
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="Text, or hex after 0x.")
+    ] = None,
     partition: Annotated[
         int | None,
-        typer.Option("--partition", "-p", min=0, help="Where the key is, if not by its hash."),
+        typer.Option("--partition", "-p", min=0, help="The key's partition, if not by its hash."),
     ] = None,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Say why records were not compacted away yet, and when they will be."""
+    """Explain why records have not been compacted away yet, and when they will be."""
     wanted = None if key is None else parse_bytes(key)
     with connect(bootstrap) as client:
         info = client.topic(topic)
@@ -79,7 +81,7 @@ def _gates(status: dict[str, Any]) -> list[Gate]:
 
 
 def _holds(status: dict[str, Any]) -> Holds:
-    """A broker that knows nothing of holds has none."""
+    """An older broker that does not report holds has none."""
     groups = [
         GroupHold(each["group"], each["committed_offset"]) for each in status.get("holds", ())
     ]
@@ -93,7 +95,7 @@ def _show_partition(status: dict[str, Any], *, as_json: bool) -> None:
         write_json({**status, "reason": shut._asdict() if shut else None})
         return
     name = f"{printable(status['topic'])}-{status['partition']}"
-    answer = "nothing keeps the next pass" if shut is None else shut.text
+    answer = "nothing blocks the next pass" if shut is None else shut.text
     write_line(f"{name}: {printable(answer)}{_until(shut)}")
     for gate in gates:
         mark = "open" if gate.is_open else "shut"
@@ -115,7 +117,7 @@ def _show_key(client: Client, status: dict[str, Any], key: bytes, *, as_json: bo
     if not records and not as_json:
         write_line(
             f"{printable(str(tp))}: no record has the key {show_bytes(key)}: it was never written "
-            "here, or it is gone for good"
+            "here, or has been compacted away"
         )
     gates = _gates(status)
     for at, (offset, is_tombstone, horizon_ms) in enumerate(records):

@@ -1,4 +1,4 @@
-"""Topics, partitions, log directories: what an operator does with them. Shell over a `Client`."""
+"""Administration of topics, partitions and log directories. Shell over a `Client`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -132,7 +132,7 @@ def delete_records(client: Client, before: Mapping[TopicPartition, int]) -> Answ
 
 
 def replica_logs(client: Client, topic: str | None = None) -> list[ReplicaLog]:
-    """The logs on every broker's disks; of one topic, if one is named."""
+    """The logs on every broker's disks, or those of one topic."""
     asked = None
     if topic is not None:
         numbers = list(client.topic(topic).partitions)

@@ -1,6 +1,6 @@
-"""One answer ahead: the next is fetched while the present one is worked on. Shell: a thread.
+"""Fetches the next response while the current one is processed. Shell: a thread.
 
-It pays because sockets and kernels let go of the interpreter.
+It pays off because sockets and kernels release the interpreter lock.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def one_ahead(source: Iterator[T]) -> Iterator[T]:
-    """What `source` gives, none of it None. Nobody else may use what it uses until this ends."""
+    """Yields from `source`, which must not yield None and must not be shared until this ends."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         coming = thread.submit(next, source, None)
         while (current := coming.result()) is not None:

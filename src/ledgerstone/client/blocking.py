@@ -1,7 +1,7 @@
 """The session over plain blocking sockets. Shell: performs steps, decides nothing.
 
-One thread at a time may use a `Client`. Connections are made when first needed and kept; one that
-fails is dropped, and the session says where to go instead.
+One thread at a time may use a `Client`. Connections are made on first use and kept; a failed one is
+dropped, and the session says where to go instead.
 """
 
 import socket
@@ -19,7 +19,7 @@ from ledgerstone.client.routing import Broker, Target, target_of
 from ledgerstone.client.session import Link, Session, SessionConfig
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import InvariantViolation, KafkaError
-from ledgerstone.protocol.client_connection import ClientConnection, Response, State
+from ledgerstone.protocol.client_connection import ClientConnection, ClientState, Response
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -32,15 +32,15 @@ A = TypeVar("A")
 W = TypeVar("W")
 
 CONNECT_TIMEOUT_MS: Final = 10_000
-# A parked fetch stays silent for as long as it was asked to, and then a little.
+# A parked fetch may stay silent for its own max wait, plus this.
 GRACE_MS: Final = 5_000
-# Most responses are smaller; of a larger one the rest is received in place.
+# Most responses are smaller; the rest of a larger one is received in place.
 RECEIVE_BYTES: Final = 1 << 16
 MAX_RESPONSE_BYTES: Final = 256 << 20
 
 
 class Wire(Protocol):
-    """What is used of a socket."""
+    """The part of a socket that is used."""
 
     def sendall(self, data: Buffer, /) -> None: ...
     def recv(self, size: int, /) -> bytes: ...
@@ -60,16 +60,16 @@ def dial_tcp(endpoint: Endpoint, timeout_s: float) -> socket.socket:
 
 
 class BlockingConnection:
-    """One socket and the protocol's view of it. Unusable after any exception but a refusal."""
+    """One socket and its protocol state. Unusable after any exception but UnsupportedVersion."""
 
     def __init__(self, sock: Wire, client_id: str) -> None:
         self._sock = sock
         self._protocol = ClientConnection(client_id, __version__, max_bytes=MAX_RESPONSE_BYTES)
 
     def exchange(self, step: Send, clock: Clock) -> ApiMessage | None:
-        """The response; None if none is expected."""
+        """Returns the response, or None if none is expected."""
         deadline_ms = clock.monotonic_ms() + step.timeout_ms
-        while self._protocol.state is State.NEGOTIATING:
+        while self._protocol.state is ClientState.NEGOTIATING:
             self._flush()
             self._receive(deadline_ms, clock)
         self._protocol.send(
@@ -102,7 +102,7 @@ class BlockingConnection:
                 count = self._sock.recv_into(room)
             if count:
                 return self._protocol.received(count)
-        # A fresh object each time: what is decoded from it may be views of it.
+        # A fresh object each time: decoded messages may hold views of it.
         elif data := self._sock.recv(RECEIVE_BYTES):
             return self._protocol.receive_data(data)
         raise ConnectionError("closed by the broker")
@@ -157,7 +157,7 @@ class Client:
         timeout_ms: int | None = None,
         one_try: bool = False,
     ) -> R:
-        """The response, whatever codes are in it; raises if there is none to be had."""
+        """Returns the response, whatever error codes it has; raises if there is none."""
         call = Call(
             self.session,
             request,
@@ -188,9 +188,9 @@ class Client:
             call.failed(reason, self.clock.monotonic_ms())
             return
         except KafkaError:
-            raise  # the broker does not speak a version we need; the connection is still good
+            raise  # the broker lacks a version we need; the connection is still good
         except BaseException:
-            # Interrupted between request and response: the stream is of no use any more.
+            # Interrupted between request and response: the stream is unusable.
             self._drop(step.link)
             raise
         if response is None:
@@ -222,7 +222,7 @@ class Client:
         return [self.session.cluster.topics[n] for n in names if n in self.session.cluster.topics]
 
     def topic(self, name: str) -> TopicInfo:
-        """What the cluster says now; raises UnknownTopicOrPartition at once if it is not there."""
+        """Asks the cluster; raises UnknownTopicOrPartition at once if there is no such topic."""
         self.call(ask_about([name]), MetadataResponse)
         cluster = self.session.cluster
         if name not in cluster.topics:
@@ -240,7 +240,7 @@ class Client:
         *,
         timeout_ms: int | None = None,
     ) -> Answers[A]:
-        """Asks the leader of each partition; `build` gets those of one leader at a time."""
+        """Asks the leader of each partition; `build` gets one leader's partitions at a time."""
         rounds: Rounds[W, A] = Rounds(
             self.session,
             api_name,

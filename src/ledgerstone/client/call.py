@@ -1,7 +1,7 @@
-"""One request's life: where it goes next, when it is repeated, when it has failed. Pure.
+"""The life of one request: where it goes next, when it is retried, when it has failed. Pure.
 
-A shell drives a `Call` in a loop: it asks for the next step, performs it, and reports what came of
-it. What has to be found out first, such as who coordinates a group, is a step like any other.
+A shell drives a `Call` in a loop: it asks for the next step, performs it, and reports the result.
+Lookups, such as finding a group's coordinator, are steps like any other.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from ledgerstone.protocol.messages.find_coordinator import FindCoordinatorRespon
 from ledgerstone.protocol.messages.metadata import MetadataResponse
 from ledgerstone.protocol.messages.produce import ProduceRequest, ProduceResponse
 
-# Their answers name partitions one by one, and are large.
+# Their responses are large and carry an error code per partition.
 _READ_BY_PARTITION: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """Send this, connecting first if need be; then report `answered`, or `failed`."""
+    """Send this, connecting first if necessary; then report `answered`, or `failed`."""
 
     link: Link
     request: ApiMessage
@@ -48,10 +48,10 @@ Step = Send | Wait | Done
 
 
 class Call:
-    """One request until its response, its refusal or its deadline.
+    """One request, until its response, its error or its deadline.
 
     After every `Send` comes one report: `answered`, `sent_without_response` or `failed`. With
-    `one_try` a broken connection ends the call; its owner knows better where to try next.
+    `one_try` a broken connection ends the call, and its owner decides where to try next.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Call:
         self._failures = 0
         self._trouble = "nothing was tried"
         self._sent: Send | None = None
-        self._has_choice = False  # what was last sent could have gone to another broker
+        self._has_choice = False  # the last request could have gone to another broker
         self._response: ApiMessage | None = None
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ class Call:
         self._response = ProduceResponse()
 
     def answered(self, response: ApiMessage, now_ms: int) -> None:
-        """Takes the response to what was last sent. Raises what no repetition can mend."""
+        """Takes the response to the last request. Raises errors that a retry cannot fix."""
         assert self._sent is not None, "an answer to nothing"
         self.session.reached(self._sent.link, response, now_ms)
         if self._sent.request is self.request:
@@ -151,7 +151,7 @@ class Call:
         if self._one_try and self._sent.request is self.request:
             raise error_of(ErrorCode.NETWORK_EXCEPTION, f"{self}", self._trouble)
         if not self._has_choice:
-            # With a choice the next endpoint is tried at once; this one has a pause of its own.
+            # With a choice, the next endpoint is tried at once; this one has its own pause.
             self._pause(now_ms)
 
     def _take(self, response: ApiMessage, now_ms: int) -> None:

@@ -1,7 +1,7 @@
-"""What a client knows about the cluster: brokers, topics, leaders. Pure; fed with Metadata answers.
+"""A client's view of the cluster: brokers, topics, leaders. Pure; fed with Metadata responses.
 
 Everything here may be out of date at any time. Being wrong costs a round trip, since the broker
-asked says so; nothing is ever decided here that only the cluster can decide.
+says so; only the cluster decides.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ class Cluster:
         self.controller_id = NO_NODE
         self.brokers: dict[int, Endpoint] = {}
         self.topics: dict[str, TopicInfo] = {}
-        self.topic_errors: dict[str, int] = {}  # of the topics last asked for
+        self.topic_errors: dict[str, int] = {}  # of the topics in the last request
         self._names: dict[bytes, str] = {}
         self._learned_ms: dict[str, int] = {}
 
@@ -95,13 +95,13 @@ class Cluster:
         return learned_ms is not None and now_ms - learned_ms < max_age_ms
 
     def leader_of(self, partition: TopicPartition) -> int:
-        """NO_NODE if there is no such partition, or nobody leads it, or we were not told."""
+        """NO_NODE if there is no such partition, or it has no leader, or none is known."""
         topic = self.topics.get(partition.topic)
         info = None if topic is None else topic.partitions.get(partition.partition)
         return NO_NODE if info is None else info.leader_id
 
     def why_leaderless(self, partition: TopicPartition) -> int:
-        """The error code that says why `leader_of` has no answer."""
+        """The error code that explains why `leader_of` is NO_NODE."""
         topic = self.topics.get(partition.topic)
         if topic is None:
             return self.topic_errors.get(partition.topic, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
@@ -120,7 +120,7 @@ class Cluster:
 
 
 def ask_about(topics: Iterable[str]) -> MetadataRequest:
-    """A client that only looks must not create what it looks for."""
+    """Auto-creation is off: a lookup must not create the topic."""
     return MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in topics],
         allow_auto_topic_creation=False,

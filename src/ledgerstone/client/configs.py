@@ -1,4 +1,4 @@
-"""Configuration of topics and brokers: read, set, set back. Shell: talks through a `Client`."""
+"""Configuration of topics and brokers: read, set, reset. Shell over a `Client`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Resource:
 
     @property
     def target(self) -> Target:
-        # What a broker was started with is known to that broker alone.
+        # Only the broker itself knows the settings it was started with.
         if self.type is ResourceType.BROKER and self.name:
             return Broker(int(self.name))
         return AnyBroker()
@@ -101,7 +101,7 @@ def _entry(config: DescribeConfigsConfig) -> ConfigEntry:
 
 
 def alter_configs(client: Client, resource: Resource, changes: Mapping[str, str | None]) -> None:
-    """Sets each key to its value; None sets it back to what it is without us."""
+    """Sets each key to its value; None removes the override."""
     request = IncrementalAlterConfigsRequest(
         resources=[
             IncrementalAlterConfigsResource(

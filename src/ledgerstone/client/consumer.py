@@ -1,7 +1,7 @@
 """Records of assigned partitions, one object each: for people and small jobs. Shell.
 
-Control batches and what aborted transactions wrote are passed over; the CRC of every batch is
-checked. A position that is no longer there raises: a reader that was away too long is told.
+Control batches and aborted records are skipped; the CRC of every batch is checked. A position that
+no longer exists raises, so that a reader that was away too long notices.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,9 +20,9 @@ class Consumed(NamedTuple):
 
 
 class AbortedFilter:
-    """Tells which transactional batches of one answer belong to aborted transactions.
+    """Finds the batches of one response that belong to aborted transactions.
 
-    The answer lists (producer id, first offset) of each; it ends at that producer's abort marker.
+    The response lists (producer id, first offset) of each; it ends at that producer's abort marker.
     """
 
     def __init__(self, aborted: tuple[AbortedTxn, ...]) -> None:
@@ -53,7 +53,7 @@ def records_of(fetched: Fetched, *, isolation_level: int = READ_COMMITTED) -> It
 
 
 class Consumer:
-    """Reads from positions it is given; a group, if any, is only a place to keep them."""
+    """Reads from given positions; a group, if any, only stores them."""
 
     def __init__(self, fetcher: Fetcher, positions: Mapping[TopicPartition, int]) -> None:
         self._fetcher = fetcher
@@ -61,9 +61,9 @@ class Consumer:
         self.end_offsets: dict[TopicPartition, int] = {}  # as of the last fetch
 
     def poll(self, *, max_wait_ms: int | None = None) -> Iterator[Consumed]:
-        """What one round of fetches brings, decoded as it is taken.
+        """The records of one round of fetches, decoded lazily.
 
-        A partition's position moves once all of its records were taken.
+        A partition's position moves once all of its records were consumed.
         """
         isolation_level = self._fetcher.config.isolation_level
         for fetched in self._fetcher.fetch(self.positions, max_wait_ms=max_wait_ms):
@@ -73,6 +73,6 @@ class Consumer:
                 yield Consumed(partition, record)
             self.positions[partition] = fetched.next_offset
         if self.positions:
-            # The first partition of a request gets its bytes for sure, so each has to be the first.
+            # Only the first partition of a request is sure to get bytes, so they take turns.
             first = next(iter(self.positions))
             self.positions[first] = self.positions.pop(first)

@@ -1,4 +1,4 @@
-"""What a client raises: the broker's answers as exceptions, and the ways to get none. Pure.
+"""Exceptions of a client: the broker's errors, and failures to reach it. Pure.
 
 A code that has a class in `ledgerstone.errors` becomes that class, so a caller catches
 `TopicAlreadyExists` and not a number; every other code is a `BrokerError`.
@@ -14,11 +14,11 @@ from ledgerstone.protocol.error_codes import RETRIABLE, ErrorCode
 
 
 class BrokerError(KafkaError):
-    """An answer with a code that has no class of its own."""
+    """An error code without a class of its own."""
 
     def __init__(self, code: int, name: str, message: str) -> None:
         super().__init__(message)
-        # Every other error knows its code from its class; here it is known when the answer comes.
+        # Other errors have a code per class; here each instance has its own.
         self.code = code  # type: ignore[misc]
         self.retriable = code in RETRIABLE  # type: ignore[misc]
         self.name = name
@@ -29,7 +29,7 @@ class BrokerUnreachable(LedgerstoneError):
 
 
 class CallTimedOut(LedgerstoneError):
-    """The deadline of a call passed; says what stood in the way last."""
+    """The deadline of a call passed; the message has the last failure."""
 
 
 def _classes_by_code() -> Mapping[int, type[KafkaError]]:
@@ -52,7 +52,7 @@ def name_of(code: int) -> str:
 
 
 def error_of(code: int, subject: str, message: str | None = None) -> KafkaError:
-    """The exception for a code; `subject` says what was asked for, `message` is the broker's."""
+    """The exception for a code; `subject` names the request, `message` is the broker's."""
     name = name_of(code)
     text = f"{subject}: {name}" if not message else f"{subject}: {name}: {message}"
     known = _BY_CODE.get(code)

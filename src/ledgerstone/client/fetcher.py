@@ -1,7 +1,7 @@
-"""Raw batches by partition and offset: the road for Spark and for `consumer`. Shell.
+"""Raw batches by partition and offset, for Spark and for `consumer`. Shell.
 
 Nothing is decoded here but batch headers. Offsets have gaps where compaction or a transaction
-marker was, so a reader goes on at the `next_offset` of the last batch, never at "last record + 1".
+marker was, so readers continue at the `next_offset` of the last batch, never at "last record + 1".
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class FetchConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What one fetch brought of one partition."""
+    """The result of one fetch for one partition."""
 
     partition: TopicPartition
     fetch_offset: int
@@ -55,7 +55,7 @@ class Fetched:
                 yield header, self.records[position : position + header.size]
 
     def end_offset(self, isolation_level: int) -> int:
-        """Where a reader of this isolation level has read everything there is."""
+        """The end of what a reader of this isolation level can read."""
         if isolation_level == READ_UNCOMMITTED or self.last_stable_offset < 0:
             return self.high_watermark
         return self.last_stable_offset
@@ -69,11 +69,11 @@ class Fetcher:
     def fetch(
         self, positions: Mapping[TopicPartition, int], *, max_wait_ms: int | None = None
     ) -> list[Fetched]:
-        """One fetch from every leader concerned. Raises OffsetOutOfRange and its like."""
+        """One fetch from every leader concerned. Raises errors such as OffsetOutOfRange."""
         wait_ms = self.config.max_wait_ms if max_wait_ms is None else max_wait_ms
         cluster = self._client.session.cluster
         leaders = dict.fromkeys(map(cluster.leader_of, positions))
-        # Leaders are asked one after the other, and together may take no longer than one.
+        # Leaders are asked one after the other and share the waiting time.
         share_ms = wait_ms // max(len(leaders), 1)
 
         def build(group: Mapping[TopicPartition, int]) -> FetchRequest:
@@ -86,7 +86,7 @@ class Fetcher:
     def read_range(
         self, partition: TopicPartition, start_offset: int, end_offset: int
     ) -> Iterator[Fetched]:
-        """Fetches until `end_offset`, or until the end of what may be read if that is lower."""
+        """Fetches until `end_offset`, or the end of the readable log if that is lower."""
         position = start_offset
         max_wait_ms = 0
         while position < end_offset:
@@ -98,8 +98,8 @@ class Fetcher:
             elif position >= fetched.end_offset(self.config.isolation_level):
                 return
             else:
-                # There is more, but it did not come. Asking again at once would only keep the
-                # broker from sending it.
+                # There is more, but it was not sent. Retrying at once would only keep the broker
+                # busy.
                 max_wait_ms = self.config.max_wait_ms
 
     def _request(self, positions: Mapping[TopicPartition, int], max_wait_ms: int) -> FetchRequest:
@@ -139,7 +139,7 @@ class Fetcher:
 
 
 def _range_of(answer: FetchPartitionResponse) -> str | None:
-    """What there is, for whoever asked for something else."""
+    """The valid range, for an error message."""
     if answer.log_start_offset < 0 or answer.high_watermark < 0:
         return None
     return f"offsets {answer.log_start_offset} to {answer.high_watermark} are there"

@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 def by_topic(partitions: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
-    """In the order given, so that whoever rotates partitions rotates them on the wire, too."""
+    """In the order given, so that rotated partitions are also rotated on the wire."""
     topics: dict[str, dict[int, V]] = {}
     for (topic, partition), value in partitions.items():
         topics.setdefault(topic, {})[partition] = value

@@ -1,4 +1,4 @@
-"""Groups: which there are, who is in them, and how far behind they are. Shell: uses a `Client`."""
+"""Groups, their members and their lag. Shell over a `Client`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _NEWEST_ASSIGNMENT: Final = 3
 class ListedGroup:
     group_id: str
     protocol_type: str
-    state: str  # empty where the broker does not say
+    state: str  # empty if the broker does not say
     type: str
 
 
@@ -60,7 +60,7 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """How far a group is in one partition. The lag is None where nothing was committed."""
+    """A group's progress in one partition. The lag is None without a committed offset."""
 
     partition: TopicPartition
     committed_offset: int | None
@@ -83,7 +83,7 @@ def list_groups(client: Client) -> list[ListedGroup]:
     client.call(ask_about([]), MetadataResponse)
     found: dict[str, ListedGroup] = {}
     for broker_id in sorted(client.session.cluster.brokers):
-        # Every broker knows only the groups it coordinates.
+        # A broker knows only the groups it coordinates.
         response = client.call(ListGroupsRequest(), ListGroupsResponse, to=Broker(broker_id))
         check(response.error_code, f"groups of broker {broker_id}")
         for each in response.groups:
@@ -104,13 +104,13 @@ def describe_group(client: Client, group_id: str) -> GroupDescription:
     for group in response.groups:
         check(group.error_code, f"group {group_id}", group.error_message)
         if group.group_state == _DEAD:
-            raise GroupIdNotFound(f"group {group_id} is not known")
+            raise GroupIdNotFound(f"group {group_id} does not exist")
         return _classic(group)
-    raise GroupIdNotFound(f"group {group_id} is not known")
+    raise GroupIdNotFound(f"group {group_id} does not exist")
 
 
 def _describe_consumer_group(client: Client, group_id: str) -> GroupDescription | None:
-    """None if the broker does not know such groups, or this one is not of that kind."""
+    """None if the broker does not support such groups, or this is not one."""
     try:
         response = client.call(
             ConsumerGroupDescribeRequest(group_ids=[group_id]), ConsumerGroupDescribeResponse
@@ -170,7 +170,7 @@ def _classic(group: DescribeGroupsGroup) -> GroupDescription:
 
 
 def _assigned(assignment: bytes) -> Iterator[TopicPartition]:
-    """What a consumer was assigned; nothing if these bytes are of some other kind of member."""
+    """A consumer's assignment; empty for members of other kinds."""
     if len(assignment) < 2:
         return
     version = min(int.from_bytes(assignment[:2], "big", signed=True), _NEWEST_ASSIGNMENT)
@@ -186,7 +186,7 @@ def _assigned(assignment: bytes) -> Iterator[TopicPartition]:
 
 
 def group_lags(client: Client, group: GroupDescription) -> list[GroupLag]:
-    """One line per partition that the group has committed or is assigned."""
+    """One entry per partition with a committed offset or an assigned member."""
     committed = committed_offsets(client, group.group_id)
     assigned = [each for member in group.members for each in member.partitions]
     wanted = sorted({**committed, **dict.fromkeys(assigned)})

@@ -1,4 +1,4 @@
-"""Offsets: of logs by time, and of groups as they were committed. Shell over a `Client`."""
+"""Offsets of logs by time, and committed offsets of groups. Shell over a `Client`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -45,7 +45,7 @@ _CONSUMER_REPLICA_ID: Final = -1
 
 
 class ListedOffset(NamedTuple):
-    offset: int  # NO_OFFSET: no record is that young
+    offset: int  # NO_OFFSET: no record is that recent
     timestamp_ms: int
     leader_epoch: int
 
@@ -103,7 +103,7 @@ def _read_listed(
 def offsets_at(
     client: Client, partitions: Iterable[TopicPartition], at: int
 ) -> dict[TopicPartition, int]:
-    """Where to start reading for a time; the end of the log if no record is that young."""
+    """Where to start reading for a time; the end of the log if no record is that recent."""
     wanted = list(partitions)
     listed = list_offsets(client, dict.fromkeys(wanted, at))
     late = [each for each in wanted if listed[each].offset == NO_OFFSET]
@@ -143,7 +143,7 @@ def commit_offsets(
 def committed_offsets(
     client: Client, group: str, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, CommittedOffset]:
-    """What a group has committed; None asks for everything. What it has not is left out."""
+    """Committed offsets; None asks for all partitions. Those without a commit are left out."""
     wanted = None if partitions is None else by_topic(dict.fromkeys(partitions, None))
     request = OffsetFetchRequest(
         group_id=group,
@@ -174,7 +174,7 @@ def _read_committed(
 ) -> dict[TopicPartition, CommittedOffset]:
     check(response.error_code, f"offsets of group {group}")
     found: dict[TopicPartition, CommittedOffset] = {}
-    # Up to version 7 the answer is about one group and has no list of them.
+    # Up to version 7 the response is for one group and has no list.
     answers: list[tuple[str, OffsetFetchPartition | OffsetFetchGroupPartition]] = [
         (topic.name, each) for topic in response.topics for each in topic.partitions
     ]

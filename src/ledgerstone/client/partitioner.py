@@ -1,7 +1,7 @@
 """Which partition a record goes to. Pure.
 
 Keyed records go where the Java client sends them. A tombstone must reach the partition that holds
-its key, so this is a matter of correctness and not of taste: clients built on librdkafka hash with
+its key, so this matters for correctness: clients built on librdkafka hash with
 CRC-32 by default and send the same key elsewhere. Golden vectors are in the tests.
 """
 
@@ -38,7 +38,7 @@ def partition_of(key: bytes, partition_count: int) -> int:
 
 
 class Partitioner:
-    """Keyed records by their hash; the others stay together until a batch of theirs is closed.
+    """Keyed records go by their hash; the others stay together until their batch is closed.
 
     Spreading keyless records one by one would make many small batches of what could be one.
     """
@@ -56,6 +56,6 @@ class Partitioner:
         return self._current[topic] % partition_count
 
     def close_batch(self, topic: str) -> None:
-        """Keyless records of this topic go on with the next partition."""
+        """Keyless records of this topic continue with the next partition."""
         if topic in self._current:
             self._current[topic] += 1

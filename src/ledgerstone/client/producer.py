@@ -1,7 +1,7 @@
-"""Records to partitions, and what became of each. Shell: talks through a `Client`.
+"""Sends records and reports the result for each. Shell over a `Client`.
 
-`send` is synchronous: when it returns, every record given to it has an answer. Records of one
-partition keep their order; they go as one batch per request, since the protocol takes no more.
+`send` is synchronous: when it returns, every record has a result. Records of one partition keep
+their order; they go as one batch per request, since the protocol allows no more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,12 +37,12 @@ from ledgerstone.types import (
 )
 
 ACKS_ALL: Final = -1
-# What a record costs besides its bytes: lengths, deltas, attributes. Generous.
+# Overhead of a record: lengths, deltas, attributes. Generous.
 _RECORD_OVERHEAD_BYTES: Final = 30
 
 
 class NewRecord(NamedTuple):
-    """A record to be. A value of None is a tombstone; an empty one is not."""
+    """A record to send. A value of None is a tombstone; an empty one is not."""
 
     topic: str
     key: bytes | None
@@ -53,7 +53,7 @@ class NewRecord(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a record is. The offset is NO_OFFSET if no answer was asked for."""
+    """Where a record is. The offset is NO_OFFSET with acks=0."""
 
     partition: TopicPartition
     offset: int
@@ -92,7 +92,7 @@ class Producer:
         self._partition_counts: dict[str, int] = {}
 
     def send(self, records: Sequence[NewRecord]) -> list[Placed | KafkaError]:
-        """For each record, in the order given, where it is now or why it is nowhere."""
+        """For each record, in the order given, where it is or why it failed."""
         outcomes: dict[int, Placed | KafkaError] = {}
         queues = {
             partition: list(self._batches(items))
@@ -106,14 +106,14 @@ class Producer:
                 if error is None:
                     outcomes |= _placed(partition, items, answers.done[partition])
                     continue
-                # What follows in this partition must not overtake what failed.
+                # Later records of this partition must not overtake the failed ones.
                 rest = [item for batch in queues[partition] for item in batch]
                 outcomes |= {item.place: error for item in [*items, *rest]}
                 queues[partition] = []
             queues = {partition: batches for partition, batches in queues.items() if batches}
         return [outcomes[index] for index in range(len(records))]
 
-    # -- who goes where ------------------------------------------------------------------------
+    # -- partitions ------------------------------------------------------------------------
 
     def _by_partition(self, records: Sequence[NewRecord]) -> dict[TopicPartition, list[_Item]]:
         now_ms = self._client.clock.now_ms()
@@ -131,7 +131,7 @@ class Producer:
         return found
 
     def _partition_count(self, topic: str) -> int:
-        # Kept for the life of a producer: keys must not change their partition half way.
+        # Kept for the life of a producer: keys must not move to another partition half way.
         if topic not in self._partition_counts:
             self._partition_counts[topic] = len(self._client.topic(topic).partitions)
         return self._partition_counts[topic]
@@ -154,7 +154,7 @@ class Producer:
     def _produce(
         self, batches: Mapping[TopicPartition, list[_Item]]
     ) -> Answers[ProducePartitionResponse]:
-        # Built once: a repetition must carry the same sequence numbers, or it is not one.
+        # Built once: a retry must carry the same sequence numbers to be recognised.
         built = {partition: self._build(partition, items) for partition, items in batches.items()}
         if self._config.acks == 0:
             return self._produce_unanswered(built)
@@ -170,7 +170,7 @@ class Producer:
             sequence = self._sequences.get(partition, 0)
             self._sequences[partition] = increment_sequence(sequence, len(batches[partition]))
         if answers.failed:
-            # Nobody knows whether the leader has counted what failed. A new id starts at 0.
+            # The leader may or may not have counted the failed batch. A new id starts at 0.
             self._identity = None
             self._sequences.clear()
         return answers
@@ -230,15 +230,15 @@ def _read(response: ProduceResponse) -> Iterator[PartitionAnswer[ProducePartitio
         for answer in topic.partition_responses:
             code = answer.error_code
             if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                # It is in the log from a try whose answer was lost, so far back that the leader
-                # does not know the offset any more.
+                # An earlier attempt is in the log, but so far back that the leader no longer
+                # knows its offset.
                 code = int(ErrorCode.NONE)
             partition = TopicPartition(topic.name, answer.index)
             yield PartitionAnswer(partition, code, answer, _blame(answer))
 
 
 def _blame(answer: ProducePartitionResponse) -> str | None:
-    """The broker's message, and which record of the batch it is about."""
+    """The broker's message, and the record of the batch it refers to."""
     records = "; ".join(
         f"record {each.batch_index}: {each.batch_index_error_message or 'refused'}"
         for each in answer.record_errors

@@ -1,4 +1,4 @@
-"""What a client does about an error code: give up, wait, or find out who is in charge now. Pure."""
+"""How a client reacts to an error code: give up, wait, or look up the right broker. Pure."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -17,7 +17,7 @@ class Reaction(Enum):
 
 
 _MOVED: Final = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a broker may hear of a new topic later than we do
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # a broker may learn of a new topic later than we do
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.BROKER_NOT_AVAILABLE,
@@ -41,8 +41,8 @@ _REACTIONS: Final[Mapping[int, Reaction]] = MappingProxyType(
     }
 )
 
-# Of a request that names several things, these say that it came to the wrong broker, or too early,
-# and that nothing of it was done. Any other code belongs to one of the things it names.
+# For a request that names several things, these codes mean that it reached the wrong broker, or
+# came too early, and nothing was done. Any other code belongs to one of the things it names.
 _WHOLE_REQUEST: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -59,7 +59,7 @@ def reaction_to(code: int) -> Reaction:
 
 
 def refusal_in(response: object) -> int | None:
-    """The first code in a response that says nothing of the request was done."""
+    """The first code in a response that means that nothing was done."""
     return next((code for code in _codes_in(response) if code in _WHOLE_REQUEST), None)
 
 

@@ -1,7 +1,7 @@
-"""One question to the leaders of many partitions, in rounds until each has an answer. Pure.
+"""One request to the leaders of many partitions, in rounds until each has a result. Pure.
 
-A round asks every leader for the partitions it leads. What is refused for a passing reason goes
-into the next round, after a pause and with fresh metadata; the rest is answered or failed.
+A round asks every leader for its partitions. Those that fail with a retriable error go into the
+next round, after a pause and with fresh metadata; the rest have succeeded or failed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ class PartitionAnswer(NamedTuple, Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class Answers(Generic[A]):
-    """What came of each partition. `done` and `failed` share no partition and miss none."""
+    """The result of each partition: every one is in either `done` or `failed`."""
 
     done: dict[TopicPartition, A] = field(default_factory=dict)
     failed: dict[TopicPartition, KafkaError] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Rounds(Generic[W, A]):
         return max(self._deadline_ms - now_ms, 0)
 
     def metadata_to_ask(self, now_ms: int) -> MetadataRequest | None:
-        """What has to be known before the pending partitions can be grouped."""
+        """The lookup needed before the pending partitions can be grouped."""
         cluster = self._session.cluster
         max_age_ms = self._session.config.metadata_max_age_ms
         topics = dict.fromkeys(partition.topic for partition in self.pending)
@@ -72,7 +72,7 @@ class Rounds(Generic[W, A]):
         return ask_about(unknown) if unknown else None
 
     def by_leader(self, now_ms: int) -> dict[int, dict[TopicPartition, W]]:
-        """The round's requests by node id. Partitions nobody leads count as refused already."""
+        """The round's requests by node id. Partitions without a leader count as refused."""
         groups: dict[int, dict[TopicPartition, W]] = {}
         cluster = self._session.cluster
         for partition, what in list(self.pending.items()):
@@ -89,12 +89,12 @@ class Rounds(Generic[W, A]):
         answers: Iterable[PartitionAnswer[A]],
         now_ms: int,
     ) -> None:
-        """What a leader said about the partitions it was asked for."""
+        """Takes a leader's results for the partitions it was asked about."""
         by_partition = {answer.partition: answer for answer in answers}
         for partition in group:
             answer = by_partition.get(partition)
             if answer is None:
-                missing = "the answer leaves it out"
+                missing = "missing from the response"
                 self._refused(partition, ErrorCode.UNKNOWN_SERVER_ERROR, missing, now_ms)
             elif answer.error_code == ErrorCode.NONE:
                 del self.pending[partition]

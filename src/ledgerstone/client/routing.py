@@ -1,4 +1,4 @@
-"""Which broker a request is for, told from the request itself. Pure.
+"""Which broker a request goes to, derived from the request itself. Pure.
 
 Requests that name partitions of several leaders are split before they come here; see `rounds`.
 """
@@ -71,7 +71,7 @@ _FOR_CONTROLLER: Final = (
 
 
 def target_of(request: ApiMessage) -> Target:
-    """Where a request goes unless its sender says otherwise."""
+    """The default target of a request."""
     group = _group_of(request)
     if group is not None:
         return Coordinator(group)

@@ -1,8 +1,8 @@
-"""One logical client without sockets: what it knows, and where a request has to go. Pure.
+"""One logical client without sockets: what it knows, and where requests go. Pure.
 
-A `Session` is shared by all calls of a client; `call` has the life of one request. Everything is
-decided in these two, so a blocking and an asynchronous shell behave alike and both stay small.
-Time and chance are handed in; time is monotonic.
+All calls of a client share a `Session`; `call` handles one request. These two decide everything, so
+blocking and asynchronous shells behave alike and stay small. Time and randomness are passed in;
+time is monotonic.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ from ledgerstone.protocol.messages.metadata import MetadataResponse
 class SessionConfig:
     client_id: str = "ledgerstone"
     call_timeout_ms: int = 30_000
-    # How long to look for a first broker. After one pass over the list when it is 0.
+    # How long to look for a first broker. 0: one pass over the list.
     reach_timeout_ms: int = 5_000
-    # How long a topic may be unknown; a new one is not known to every broker at once.
+    # How long a topic may be unknown; not every broker knows a new topic at once.
     unknown_topic_patience_ms: int = 1_000
     backoff_ms: int = 50
     max_backoff_ms: int = 1_000
@@ -37,7 +37,7 @@ class SessionConfig:
 
 
 class Purpose(Enum):
-    """Why there is a connection. A parked fetch must not hold up what a coordinator has to hear."""
+    """What a connection is for. A parked fetch must not hold up requests to a coordinator."""
 
     DATA = "data"
     COORDINATOR = "coordinator"
@@ -51,7 +51,7 @@ class Link(NamedTuple):
 
 
 class Backoff:
-    """Doubling waits with up to a fifth of jitter, so that clients do not return in step."""
+    """Doubling waits with up to a fifth of jitter, so that clients do not retry in step."""
 
     def __init__(self, config: SessionConfig, dice: Dice) -> None:
         self._config = config
@@ -64,7 +64,7 @@ class Backoff:
 
 
 class Session:
-    """What calls share: the cluster as far as known, and which endpoints have failed."""
+    """Shared by calls: the known cluster, and endpoints that have failed."""
 
     def __init__(
         self, bootstrap: Sequence[Endpoint], dice: Dice, config: SessionConfig | None = None
@@ -75,16 +75,16 @@ class Session:
         self.cluster = Cluster()
         self.backoff = Backoff(self.config, dice)
         self.was_reached = False
-        self._is_stale = False  # brokers or the controller have changed; ask before relying on it
+        self._is_stale = False  # brokers or the controller have changed: refresh before use
         self._coordinators: dict[Coordinator, Endpoint] = {}
         self._failures: dict[Endpoint, int] = {}
         self._down_until_ms: dict[Endpoint, int] = {}
         self._muted_until_ms: dict[Link, int] = {}
 
-    # -- where to ------------------------------------------------------------------------------
+    # -- targets ------------------------------------------------------------------------------
 
     def resolve(self, target: Target) -> Link | ApiMessage | None:
-        """The link to a target, or what to ask first; None stands for any link that works."""
+        """The link to a target, or the lookup to do first; None stands for any working link."""
         match target:
             case AnyBroker():
                 return None
@@ -107,18 +107,18 @@ class Session:
         if self._is_stale or not self.cluster.brokers:
             return ask_about([])
         endpoint = self.cluster.brokers.get(self.cluster.controller_id)
-        # Where controllers are not brokers, any broker passes the request on.
+        # If controllers are not brokers, any broker forwards the request.
         return None if endpoint is None else Link(endpoint, Purpose.DATA)
 
     def any_link(self, now_ms: int) -> Link | int:
-        """A link worth trying, or how long until there is one."""
+        """A link worth trying, or the time until there is one."""
         candidates = dict.fromkeys([*self.cluster.brokers.values(), *self.bootstrap])
         waits = {each: self._down_until_ms.get(each, 0) - now_ms for each in candidates}
         best = min(waits, key=lambda each: max(waits[each], 0))
         return waits[best] if waits[best] > 0 else Link(best, Purpose.DATA)
 
     def muted_ms(self, link: Link, now_ms: int) -> int:
-        """How long a broker has asked not to be sent anything."""
+        """How long a broker has asked for a pause."""
         return max(self._muted_until_ms.get(link, 0) - now_ms, 0)
 
     # -- what was learned ----------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Session:
             self._is_stale = False
 
     def lost(self, link: Link, now_ms: int) -> None:
-        """A connection failed: do not insist on it, and do not trust what made us choose it."""
+        """A connection failed: back off, and drop the knowledge that led to it."""
         failures = self._failures.get(link.endpoint, 0) + 1
         self._failures[link.endpoint] = failures
         self._down_until_ms[link.endpoint] = now_ms + self.backoff.after(failures)
@@ -147,7 +147,7 @@ class Session:
             del self._coordinators[coordinator]
 
     def react(self, code: int, target: Target) -> Reaction:
-        """Forgets what a code proves wrong."""
+        """Drops knowledge that an error code proves wrong."""
         reaction = reaction_to(code)
         if reaction is Reaction.REFRESH_METADATA:
             self._is_stale = True
@@ -156,7 +156,7 @@ class Session:
         return reaction
 
     def learn_coordinator(self, target: Coordinator, response: FindCoordinatorResponse) -> int:
-        """The error code of the answer; versions below 4 have no list."""
+        """Returns the error code of the response; versions below 4 have no list."""
         for each in response.coordinators:
             if each.key == target.key:
                 if each.error_code == ErrorCode.NONE:

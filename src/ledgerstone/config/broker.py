@@ -1,23 +1,22 @@
 """A broker's settings: read from file, environment and command line, checked, typed. Pure.
 
-The keys are declared in `broker_keys`. A value from the command line comes before one from the
-environment, that before the file, that before the default. A key nobody knows is a warning, since
-configurations made for Kafka carry many; a value that cannot be obeyed is a ConfigError.
+The keys are declared in `broker_keys`. The command line overrides the environment, which overrides
+the file, which overrides the defaults. An unknown key is a warning, since configurations made for
+Kafka carry many; an invalid value is a ConfigError.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.broker_keys import BROKER_DEFAULTS, BROKER_KEYS
 from ledgerstone.config.properties import parse_properties
 from ledgerstone.config.setting import Value
 from ledgerstone.config.topic import resolve_topic
 from ledgerstone.errors import ConfigError
-from ledgerstone.types import INT32_MAX
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
-# Start scripts of Kafka's images read these; they are no broker keys.
+# Read by the start scripts of Kafka's images; not broker keys.
 _NOT_KEYS: Final = (
     "KAFKA_GC_LOG_OPTS",
     "KAFKA_HEAP_OPTS",
@@ -49,76 +48,69 @@ class Listener(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """The settings the broker reads, each named as its key with underscores.
+    """The settings read from here, each named as its key with underscores.
 
-    `raw` has what was given, as text, by key: the rest of a topic's defaults, and what
-    DescribeConfigs shows as static.
+    Defaults are those of `broker_keys`; `from_raw({})` is a broker with nothing set. The cleaner
+    reads its own keys, which may change while the broker runs. `raw` has every given value as text,
+    by key: it also holds the defaults of topics, and DescribeConfigs shows it as static.
     """
 
-    node_id: int = 1
-    broker_rack: str | None = None
-    listeners: tuple[Listener, ...] = (Listener("PLAINTEXT", _LOOPBACK, 9092),)
-    advertised_listeners: tuple[Listener, ...] = (Listener("PLAINTEXT", _LOOPBACK, 9092),)
-    log_dirs: tuple[str, ...] = ("ledgerstone-logs",)
-    ledgerstone_http_listener: Listener | None = None
-    ledgerstone_http_readonly: bool = False
-    ledgerstone_http_hosts: tuple[str, ...] = ()
+    node_id: int
+    broker_rack: str | None
+    listeners: tuple[Listener, ...]
+    advertised_listeners: tuple[Listener, ...]
+    log_dirs: tuple[str, ...]
+    ledgerstone_http_listener: Listener | None
+    ledgerstone_http_readonly: bool
+    ledgerstone_http_hosts: tuple[str, ...]
 
-    socket_request_max_bytes: int = 104_857_600
-    max_connections: int = INT32_MAX
-    max_connections_per_ip: int = INT32_MAX
-    connections_max_idle_ms: int = 600_000
-    queued_max_requests: int = 500
-    queued_max_request_bytes: int = 536_870_912
-    fetch_max_bytes: int = 57_671_680
-    max_incremental_fetch_session_cache_slots: int = 1000
+    socket_request_max_bytes: int
+    max_connections: int
+    max_connections_per_ip: int
+    connections_max_idle_ms: int
+    queued_max_request_bytes: int
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
 
-    num_partitions: int = 1
-    default_replication_factor: int = 1
-    auto_create_topics_enable: bool = True
-    delete_topic_enable: bool = True
+    num_partitions: int
+    default_replication_factor: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
 
-    group_min_session_timeout_ms: int = 6000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 3000
-    group_max_size: int = INT32_MAX
-    ledgerstone_groups_max_bytes: int = 134_217_728
-    ledgerstone_group_max_bytes: int = 16_777_216
-    ledgerstone_group_connection_max_bytes: int = 8_388_608
-    ledgerstone_offsets_max_bytes: int = 268_435_456
-    offsets_topic_num_partitions: int = 50
-    offsets_topic_replication_factor: int = 1
-    offsets_topic_segment_bytes: int = 104_857_600
-    offsets_retention_minutes: int = 10_080
-    offsets_retention_check_interval_ms: int = 600_000
-    offset_metadata_max_bytes: int = 4096
-    offsets_commit_timeout_ms: int = 5000
-    producer_id_expiration_ms: int = 86_400_000
-    producer_id_expiration_check_interval_ms: int = 600_000
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    ledgerstone_groups_max_bytes: int
+    ledgerstone_group_max_bytes: int
+    ledgerstone_group_connection_max_bytes: int
+    ledgerstone_offsets_max_bytes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
+    offset_metadata_max_bytes: int
+    producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
 
-    log_retention_check_interval_ms: int = 300_000
-    log_flush_offset_checkpoint_interval_ms: int = 60_000
-    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
-    replica_high_watermark_checkpoint_interval_ms: int = 5000
-    log_initial_task_delay_ms: int = 30_000
-    log_cleaner_enable: bool = True
-    log_cleaner_threads: int = 1
-    log_cleaner_dedupe_buffer_size: int = 134_217_728
-    log_cleaner_io_buffer_size: int = 524_288
-    log_cleaner_io_buffer_load_factor: float = 0.9
-    log_cleaner_io_max_bytes_per_second: float = 1.7976931348623157e308
-    log_cleaner_backoff_ms: int = 15_000
+    log_retention_check_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    log_initial_task_delay_ms: int
 
-    raw: Mapping[str, str] = field(default_factory=dict)
+    raw: Mapping[str, str]
 
     @classmethod
     def from_raw(cls, raw: Mapping[str, str]) -> "BrokerConfig":
-        """Parses every value of `raw`, whose keys are all known."""
+        """Parses every value of `raw`, whose keys are all known. The rest have their defaults."""
         given = {name: BROKER_KEYS[name].parse(text) for name, text in raw.items()}
-        # What a topic without settings of its own would get must be something it can have.
+        # Topics without settings of their own get these values, so they must be valid together.
         resolve_topic({}, raw)
-        typed: dict[str, Any] = {name.replace(".", "_"): value for name, value in given.items()}
-        plain = {name: value for name, value in typed.items() if name in _PLAIN_FIELDS}
+        plain: dict[str, Any] = {
+            field: given.get(name, BROKER_DEFAULTS[name]) for field, name in _PLAIN.items()
+        }
         listeners = _listeners("listeners", given)
         _check_groups(plain)
         return cls(
@@ -143,7 +135,12 @@ _DERIVED: Final = (
     "ledgerstone_http_hosts",
     "raw",
 )
-_PLAIN_FIELDS: Final = tuple(f.name for f in fields(BrokerConfig) if f.name not in _DERIVED)
+# The others, with their keys.
+_PLAIN: Final = {
+    each.name: each.name.replace("_", ".")
+    for each in fields(BrokerConfig)
+    if each.name not in _DERIVED
+}
 
 
 class LoadedConfig(NamedTuple):
@@ -157,7 +154,7 @@ def load_broker_config(
     environment: Mapping[str, str] | None = None,
     overrides: Sequence[str] = (),
 ) -> LoadedConfig:
-    """The settings of a broker, and what its operator should know about them."""
+    """The settings of a broker, and warnings for its operator."""
     given = {
         **_from_file(properties),
         **from_environment(environment or {}),
@@ -187,7 +184,7 @@ def _from_file(data: bytes) -> dict[str, str]:
 
 def _key_of_variable(name: str) -> str:
     words = name.removeprefix(ENVIRONMENT_PREFIX).lower()
-    # A character no key has keeps the longer runs apart from the shorter ones.
+    # A character that no key contains stands for `__` until the single ones are replaced.
     return words.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
@@ -206,7 +203,7 @@ def _node_id(given: Mapping[str, Value]) -> int:
     assert isinstance(node_id, int | None)
     assert isinstance(broker_id, int)
     if node_id is None:
-        return broker_id if broker_id >= 0 else 1
+        return broker_id if broker_id >= 0 else BROKER_DEFAULTS["node.id"]
     if broker_id not in (-1, node_id):
         raise ConfigError("broker.id", broker_id, f"must equal node.id={node_id}")
     return node_id
@@ -237,7 +234,7 @@ def _host_and_port(key: str, text: str, address: str) -> tuple[str, int]:
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65_536):
         raise ConfigError(key, text, "must end in a port from 0 to 65535")
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise ConfigError(key, text, "an IPv6 address stands in brackets")
+        raise ConfigError(key, text, "must have its IPv6 address in brackets")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -284,21 +281,19 @@ def _http_hosts(given: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 def _check_groups(values: Mapping[str, Any]) -> None:
-    defaults = BrokerConfig()
-    low = values.get("group_min_session_timeout_ms", defaults.group_min_session_timeout_ms)
-    high = values.get("group_max_session_timeout_ms", defaults.group_max_session_timeout_ms)
+    low, high = values["group_min_session_timeout_ms"], values["group_max_session_timeout_ms"]
     if low > high:
         reason = f"must not exceed group.max.session.timeout.ms={high}"
         raise ConfigError("group.min.session.timeout.ms", low, reason)
 
 
 def _advice(config: BrokerConfig) -> Iterator[str]:
-    told = dict.fromkeys(listener.name for listener in config.advertised_listeners)
+    advertised = dict.fromkeys(listener.name for listener in config.advertised_listeners)
     for listener in config.listeners:
         if listener.host in _EVERY_ADDRESS and "advertised.listeners" not in config.raw:
             yield f"advertised.listeners: not set, {listener} is advertised as {_LOOPBACK}"
-        elif listener.name not in told:
-            yield f"advertised.listeners: clients are not told about {listener}"
+        elif listener.name not in advertised:
+            yield f"advertised.listeners: {listener} is not advertised to clients"
 
 
-assert all(name.replace("_", ".") in BROKER_KEYS for name in _PLAIN_FIELDS)
+assert all(name in BROKER_KEYS for name in _PLAIN.values())

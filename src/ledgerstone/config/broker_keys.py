@@ -7,7 +7,7 @@ keys that give topic keys their defaults are made from ``topic``, so the two can
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ledgerstone.config.setting import ConfigKey, Kind, Value, format_value
 from ledgerstone.config.topic import TOPIC_KEYS
@@ -17,7 +17,7 @@ _DOUBLE_MAX: Final = 1.7976931348623157e308
 
 
 class Update(enum.Enum):
-    """Whether a running broker takes a new value, and for whom."""
+    """Whether the key can change on a running broker, and for which brokers."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -28,7 +28,7 @@ class Update(enum.Enum):
 class BrokerKey:
     name: str
     kind: Kind
-    default: Value | None  # None: nothing holds until somebody says something.
+    default: Value | None  # None: unset unless configured.
     doc: str
     at_least: float | None = None
     at_most: float | None = None
@@ -41,7 +41,7 @@ class BrokerKey:
         return None if self.default is None else format_value(self.default)
 
     def parse(self, text: str) -> Value:
-        """The typed value of `text`; ConfigError says the key, the value and the reason."""
+        """The typed value of `text`; ConfigError names the key, the value and the reason."""
         rule = ConfigKey(
             name=self.name,
             kind=self.kind,
@@ -87,41 +87,42 @@ def _dynamic(
 _IDENTITY: Final = (
     _int("node.id", 1, "This broker's number in the cluster.", at_least=0),
     _int("broker.id", -1, "The older name of node.id; -1 leaves it to node.id.", at_least=-1),
-    _text("broker.rack", None, "Where this broker stands; replicas are spread over racks."),
-    # Differs from Kafka: reachable from this machine only, until somebody says otherwise.
+    _text("broker.rack", None, "Rack of this broker; replicas are spread over racks."),
+    # Differs from Kafka: reachable only from this machine unless configured otherwise.
     _text(
         "listeners",
         "PLAINTEXT://127.0.0.1:9092",
-        "Where clients connect: name://host:port, comma separated.",
+        "Addresses to listen on: name://host:port, comma separated.",
     ),
     _text(
         "advertised.listeners",
         None,
-        "What clients are told to connect to; the listeners unless given.",
+        "Addresses that clients are given to connect to; by default, the listeners.",
     ),
-    # Differs from Kafka: beside the caller, not in a directory that is emptied at boot.
-    _text("log.dir", "ledgerstone-logs", "The log directory, where log.dirs names none."),
-    _text("log.dirs", None, "The log directories, comma separated; today one."),
+    # Differs from Kafka: in the working directory, not under /tmp, which is emptied at boot.
+    _text("log.dir", "ledgerstone-logs", "The log directory, unless log.dirs is set."),
+    _text("log.dirs", None, "The log directory. Kafka takes a list; only one is supported."),
     _text(
         "ledgerstone.http.listener",
         None,
-        "host:port of the page and the HTTP API; without it there is none.",
+        "host:port of the web page and the HTTP API; unset turns both off.",
     ),
     _text(
         "ledgerstone.http.hosts",
         None,
-        "Names that the HTTP port may be called by, comma separated, beside localhost, addresses "
-        "and the hosts of advertised.listeners: what Prometheus or a proxy sends as Host. *: any.",
+        "Further Host headers that the HTTP port accepts, comma separated, such as the name "
+        "Prometheus or a proxy uses. localhost, IP addresses and the hosts of "
+        "advertised.listeners are always accepted; * accepts any.",
     ),
     _flag(
         "ledgerstone.http.readonly",
         False,
-        "Whether the page and the HTTP API only show, and take no change from anybody.",
+        "Whether the web page and the HTTP API refuse all changes.",
     ),
     _text(
         "ledgerstone.erasure.keys.file",
         None,
-        "Where the secrets of erasures are kept; erasure.keys in the log directory unless given.",
+        "File with the secrets of erasures; by default, erasure.keys in the log directory.",
     ),
 )
 
@@ -129,43 +130,48 @@ _NETWORK: Final = (
     _int(
         "socket.request.max.bytes",
         104_857_600,
-        "Largest request; a larger one closes its connection.",
+        "Largest request in bytes; a larger one closes its connection.",
     ),
-    _dynamic("max.connections", Kind.INT, INT32_MAX, 0, "Connections open at a time."),
+    _dynamic("max.connections", Kind.INT, INT32_MAX, 0, "Most connections open at a time."),
     _dynamic(
         "max.connections.per.ip",
         Kind.INT,
         INT32_MAX,
         0,
-        "Connections open at a time from one address.",
+        "Most connections open at a time from one address.",
     ),
-    _long("connections.max.idle.ms", 600_000, "Silence after which a connection is closed."),
-    _int("queued.max.requests", 500, "Requests waiting before sockets are no longer read."),
+    _long("connections.max.idle.ms", 600_000, "Idle time after which a connection is closed."),
+    _int(
+        "queued.max.requests",
+        500,
+        "No effect: requests are handled as they arrive, and none are queued. "
+        "queued.max.request.bytes limits their memory.",
+    ),
     _long(
         "queued.max.request.bytes",
         536_870_912,
-        "Memory for requests that have arrived in part or wait; above it connections whose request "
-        "needs more are not read meanwhile. -1: no limit, which is Kafka's default.",
+        "Memory for requests that have partly arrived or are waiting. Above it, connections whose "
+        "request needs more are not read until memory is free. -1, Kafka's default: no limit.",
         at_least=-1,
     ),
     _int(
         "fetch.max.bytes",
         57_671_680,
-        "Largest fetch answer, whatever was asked for.",
+        "Largest fetch response, even if the request allows more.",
         at_least=1024,
     ),
     _int(
         "max.incremental.fetch.session.cache.slots",
         1000,
-        "Fetch sessions kept at a time.",
+        "Most fetch sessions kept at a time.",
         at_least=0,
     ),
 )
 
 _TOPICS: Final = (
-    _int("num.partitions", 1, "Partitions of a topic that names no number."),
-    _int("default.replication.factor", 1, "Replicas of a topic that names no number."),
-    _flag("auto.create.topics.enable", True, "Whether asking for an unknown topic creates it."),
+    _int("num.partitions", 1, "Partitions of a topic created without a partition count."),
+    _int("default.replication.factor", 1, "Replicas of a topic created without a factor."),
+    _flag("auto.create.topics.enable", True, "Whether a request for an unknown topic creates it."),
     _flag("delete.topic.enable", True, "Whether topics can be deleted."),
 )
 
@@ -180,34 +186,33 @@ _GROUPS: Final = (
         "How long a new group waits for more members.",
         at_least=0,
     ),
-    _int("group.max.size", INT32_MAX, "Members of one group."),
-    # Kafka has no limits by bytes: what members say about themselves is kept for as long as the
-    # session they ask for.
+    _int("group.max.size", INT32_MAX, "Most members of one group."),
+    # Ours; Kafka has no limit in bytes, and keeps members' metadata as long as their sessions.
     _long(
         "ledgerstone.groups.max.bytes",
         134_217_728,
-        "Memory for the members of all groups: their ids, metadata and assignments. Above it who "
-        "joins is told to try again (COORDINATOR_LOAD_IN_PROGRESS).",
+        "Memory for the members of all groups: their ids, metadata and assignments. Above it, "
+        "JoinGroup fails with the retriable COORDINATOR_LOAD_IN_PROGRESS.",
     ),
     _long(
         "ledgerstone.group.max.bytes",
         16_777_216,
-        "The same for one group; above it who joins gets GROUP_MAX_SIZE_REACHED.",
+        "The same for one group; above it, JoinGroup fails with GROUP_MAX_SIZE_REACHED.",
     ),
     _long(
         "ledgerstone.group.connection.max.bytes",
         8_388_608,
-        "The same for members that joined through one connection; above it who joins gets "
-        "POLICY_VIOLATION.",
+        "The same for the members that joined through one connection; above it, JoinGroup fails "
+        "with POLICY_VIOLATION.",
     ),
     _long(
         "ledgerstone.offsets.max.bytes",
         268_435_456,
-        "Memory for the committed offsets of all groups. Above it an offset for another partition "
-        "is refused with INVALID_COMMIT_OFFSET_SIZE; those that are there can be moved on.",
+        "Memory for the committed offsets of all groups. Above it, commits for new partitions fail "
+        "with INVALID_COMMIT_OFFSET_SIZE; existing offsets can still be updated.",
     ),
     _int("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets."),
-    # Differs from Kafka (3): a single broker must serve groups without being configured for it.
+    # Differs from Kafka (3): a single broker must serve groups without configuration.
     BrokerKey(
         name="offsets.topic.replication.factor",
         kind=Kind.SHORT,
@@ -217,20 +222,18 @@ _GROUPS: Final = (
     ),
     _int("offsets.topic.segment.bytes", 104_857_600, "Segment size of __consumer_offsets."),
     _int("offsets.retention.minutes", 10_080, "How long an inactive group's offsets are kept."),
-    _long(
-        "offsets.retention.check.interval.ms", 600_000, "How often expired offsets are looked for."
-    ),
+    _long("offsets.retention.check.interval.ms", 600_000, "How often expired offsets are removed."),
+    _int("offset.metadata.max.bytes", 4096, "Longest metadata of a committed offset.", at_least=0),
     _int(
-        "offset.metadata.max.bytes", 4096, "Longest metadata beside a committed offset.", at_least=0
+        "offsets.commit.timeout.ms",
+        5000,
+        "No effect with one broker: a commit has no other replicas to wait for.",
     ),
-    _int("offsets.commit.timeout.ms", 5000, "How long a commit waits for replicas."),
-    _int(
-        "producer.id.expiration.ms", 86_400_000, "Silence after which a producer id is forgotten."
-    ),
+    _int("producer.id.expiration.ms", 86_400_000, "Idle time after which a producer id expires."),
     _int(
         "producer.id.expiration.check.interval.ms",
         600_000,
-        "How often silent producer ids are looked for.",
+        "How often expired producer ids are removed.",
     ),
 )
 
@@ -238,46 +241,46 @@ _LOG: Final = (
     _long(
         "log.retention.check.interval.ms",
         300_000,
-        "How often segments past retention are looked for.",
+        "How often segments past retention are deleted.",
     ),
     _int(
         "log.flush.offset.checkpoint.interval.ms",
         60_000,
-        "How often recovery points are written.",
+        "How often recovery points are checkpointed.",
         at_least=0,
     ),
     _int(
         "log.flush.start.offset.checkpoint.interval.ms",
         60_000,
-        "How often log start offsets are written.",
+        "How often log start offsets are checkpointed.",
         at_least=0,
     ),
     _long(
         "replica.high.watermark.checkpoint.interval.ms",
         5000,
-        "How often high watermarks are written.",
+        "How often high watermarks are checkpointed.",
     ),
     _long(
         "log.initial.task.delay.ms",
         30_000,
-        "How long after the start the periodic tasks begin.",
+        "Delay after start before the periodic tasks begin.",
         at_least=0,
     ),
     _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
-    _dynamic("log.cleaner.threads", Kind.INT, 1, 0, "Cleaning passes at a time."),
+    _dynamic("log.cleaner.threads", Kind.INT, 1, 0, "Most cleaning passes at a time."),
     _dynamic(
         "log.cleaner.dedupe.buffer.size",
         Kind.LONG,
         134_217_728,
         1,
-        "Memory for offset maps, all passes together.",
+        "Memory for the offset maps of all passes together.",
     ),
     _dynamic(
         "log.cleaner.io.buffer.size",
         Kind.INT,
         524_288,
         0,
-        "Memory for reading and writing, all passes together.",
+        "Memory for the read and write buffers of all passes together.",
     ),
     _dynamic(
         "log.cleaner.io.buffer.load.factor",
@@ -292,26 +295,26 @@ _LOG: Final = (
         Kind.DOUBLE,
         _DOUBLE_MAX,
         0,
-        "Bytes cleaning may read and write in a second.",
+        "Most bytes that cleaning reads and writes in a second.",
     ),
     _dynamic(
         "log.cleaner.backoff.ms",
         Kind.LONG,
         15_000,
         0,
-        "How long the cleaner rests when nothing is to be done.",
+        "How long the cleaner waits when there is nothing to clean.",
     ),
 )
 
-# What Kafka's cleaner does not do. Each key says what gives Kafka's own behaviour.
+# Beyond Kafka's cleaner. Each key says which value gives Kafka's own behaviour.
 _CLEANER: Final = (
     BrokerKey(
         name="ledgerstone.cleaner.finish.deletes",
         kind=Kind.BOOLEAN,
         default=True,
         update=Update.CLUSTER_WIDE,
-        doc="Whether passes start by themselves, also on topics nobody writes to, when a delete "
-        "horizon, max.compaction.lag.ms or ledgerstone.cleaner.tombstone.lag.ms has passed; "
+        doc="Whether a pass starts when a delete horizon, max.compaction.lag.ms or "
+        "ledgerstone.cleaner.tombstone.lag.ms has passed, even on topics without new writes; "
         "false is Kafka's behaviour.",
     ),
     _dynamic(
@@ -319,14 +322,14 @@ _CLEANER: Final = (
         Kind.LONG,
         86_400_000,
         0,
-        "How long a tombstone waits at most for the pass that removes what it deletes.",
+        "Longest time a tombstone waits for the pass that removes the values it deletes.",
     ),
     _dynamic(
         "ledgerstone.cleaner.retry.ms",
         Kind.LONG,
         15_000,
         0,
-        "How long after a failed pass its partition is tried again, doubled with each failure; 0 "
+        "Delay before a partition whose pass failed is retried, doubled with each failure; 0 "
         "leaves it uncleanable until the next start, as Kafka does.",
     ),
     _dynamic(
@@ -342,23 +345,23 @@ _CLEANER: Final = (
         Kind.LONG,
         3_600_000,
         0,
-        "How late a due delete may be before the broker says that it is not ready; 0: never said.",
+        "How late a due delete may be before the broker reports that it is not ready; 0: never.",
     ),
     _dynamic(
         "ledgerstone.cleaner.worker.timeout.ms",
         Kind.LONG,
         60_000,
         0,
-        "How long a worker process (cleaning, scanning, analysing) may say nothing before it is "
-        "killed and its job is tried again; 0: for ever, as Kafka's threads may.",
+        "How long a worker process (cleaning, scanning, analysing) may be silent before it is "
+        "killed and its job retried; 0: forever, as with Kafka's threads.",
     ),
     BrokerKey(
         name="ledgerstone.near.tombstones.check",
         kind=Kind.BOOLEAN,
         default=True,
         update=Update.CLUSTER_WIDE,
-        doc="Whether samples of tombstones are looked for in the other partitions of their topic, "
-        "to report those that went to the wrong one.",
+        doc="Whether sampled tombstones are looked up in the other partitions of their topic, to "
+        "report those written to the wrong one.",
     ),
 )
 
@@ -368,11 +371,11 @@ _KEPT_FOR_TOOLS: Final = (
         kind=Kind.LONG,
         default=60_000,
         update=Update.PER_BROKER,
-        doc="No effect, as Kerberos is not spoken; client test suites set it as their example.",
+        doc="No effect: Kerberos is not supported. Client test suites set it as their example.",
     ),
 )
 
-# Kafka reads these when it starts and never again.
+# Kafka reads these only at start.
 _FIXED_SYNONYMS: Final = ("log.flush.scheduler.interval.ms",)
 
 
@@ -415,3 +418,6 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
         *_KEPT_FOR_TOOLS,
     )
 }
+
+# Typed configs take their defaults from here.
+BROKER_DEFAULTS: Final[Mapping[str, Any]] = {key.name: key.default for key in BROKER_KEYS.values()}

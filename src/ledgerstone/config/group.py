@@ -1,8 +1,9 @@
 """Every setting of a group, declared once. Pure.
 
 The names, defaults and ranges are Kafka 4.3's. They are for groups of the types consumer, share and
-streams, which are not served yet: a setting is checked, kept and shown, and nothing obeys it.
-`from_broker` is the broker key that gives Kafka's default; it is not known here, its default holds.
+streams, which are not served yet: a setting is checked, kept and shown, but has no effect.
+`from_broker` is the broker key that holds Kafka's default. This broker does not have that key and
+always uses the key's own default.
 """
 
 import re
@@ -38,14 +39,14 @@ def _timings(kind: str) -> tuple[GroupKey, ...]:
             45_000,
             45_000,
             60_000,
-            "How long a member may be silent before it is thrown out.",
+            "How long a member may miss heartbeats before it is removed.",
         ),
         _number(
             f"{kind}.heartbeat.interval.ms",
             5000,
             5000,
             15_000,
-            "How often a member is told to give a sign of life.",
+            "How often a member sends heartbeats.",
         ),
         _number(
             f"{kind}.assignment.interval.ms",
@@ -63,23 +64,27 @@ _SHARE: Final = (
         30_000,
         15_000,
         60_000,
-        "How long a record belongs to the member that fetched it.",
+        "How long a member holds a fetched record before others may get it.",
     ),
     _number(
-        "share.delivery.count.limit", 5, 2, 10, "How often a record is delivered before it is done."
+        "share.delivery.count.limit",
+        5,
+        2,
+        10,
+        "Most deliveries of a record before it is given up.",
     ),
     _number(
         "share.partition.max.record.locks",
         2000,
         100,
         4000,
-        "Records of a partition that members may hold at one time.",
+        "Most records of a partition that members may hold at a time.",
     ),
     GroupKey(
         name="share.auto.offset.reset",
         kind=Kind.STRING,
         default="latest",
-        doc="Where a group begins that has read nothing: earliest, latest or by_duration:PT1H.",
+        doc="Where a group without offsets starts: earliest, latest or by_duration:PT1H.",
         from_broker="share.auto.offset.reset",
     ),
     GroupKey(
@@ -94,7 +99,7 @@ _SHARE: Final = (
         name="share.renew.acknowledge.enable",
         kind=Kind.BOOLEAN,
         default=True,
-        doc="Whether a member may keep a record for longer.",
+        doc="Whether a member may renew its hold on a record.",
         from_broker="share.renew.acknowledge.enable",
     ),
 )
@@ -105,7 +110,7 @@ _STREAMS: Final = (
         3000,
         0,
         None,
-        "How long a new group waits for further members.",
+        "How long a new group waits for more members.",
     ),
 )
 
@@ -120,7 +125,7 @@ GROUP_KEYS: Final[Mapping[str, GroupKey]] = {
     )
 }
 
-# As java.time.Duration reads it; a share group may start that long ago.
+# A duration as java.time.Duration reads it: how far back a share group starts.
 _DURATION: Final = re.compile(
     r"by_duration:P(?=.)(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?", re.IGNORECASE
 )

@@ -1,7 +1,7 @@
-"""Java properties files: `meta.properties` and `server.properties` are such. Pure.
+"""Java properties files, such as `meta.properties` and `server.properties`. Pure.
 
-Reads what `java.util.Properties` reads and escapes as it escapes. Differs from Kafka: written keys
-are sorted and there is no date, so that the same facts are the same bytes.
+Reads and escapes as `java.util.Properties` does. Differs from Kafka: keys are written in order and
+without a date, so that equal contents are equal bytes.
 """
 
 import re
@@ -62,7 +62,7 @@ def _unescape(text: str) -> str:
             raise ValueError(f"{text[:80]!r} has a broken escape at {match.start()}")
         return _ESCAPED.get(match[2], match[2])
 
-    # Java wrote characters outside the basic plane as two halves.
+    # Java writes characters outside the basic plane as surrogate pairs.
     halves = _ESCAPE.sub(replace, text)
     return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
 

@@ -59,11 +59,11 @@ class ConfigKey:
     at_most: float | None = None
     other_than: tuple[int, ...] = ()
     one_of: tuple[str, ...] = ()
-    pattern: str = ""  # what a text, or each member of a list, must match as a whole
+    pattern: str = ""  # the text, or each member of a list, must match all of it
     synonyms: tuple[Synonym, ...] = ()
 
     def parse(self, text: str) -> Value:
-        """The typed value of `text`; ConfigError says the key, the value and the reason."""
+        """The typed value of `text`; ConfigError names the key, the value and the reason."""
         value = self._typed(text.strip())
         self.check(value, text)
         return value

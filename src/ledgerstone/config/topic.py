@@ -7,7 +7,7 @@ the default declared here.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ledgerstone.config.setting import ConfigKey, Kind, Synonym, Value
 from ledgerstone.errors import ConfigError
@@ -21,15 +21,15 @@ def _same(name: str) -> tuple[Synonym, ...]:
     return (Synonym(name=name),)
 
 
-# Of tiered storage, which is not built: taken at values that ask for nothing, as by a Kafka without
-# it. Nothing obeys them; the log on this disk is all there is.
+# Tiered storage is not built. Its keys take the values that a Kafka without tiered storage takes,
+# and have no effect.
 REMOTE_STORAGE: Final = "remote.storage.enable"
 _TIERED: Final = (
     ConfigKey(
         name=REMOTE_STORAGE,
         kind=Kind.BOOLEAN,
         default=False,
-        doc="Whether the log goes to tiered storage too; true is refused, it is not built.",
+        doc="Whether the log is also copied to tiered storage; true is refused: not supported.",
     ),
     ConfigKey(
         name="remote.log.copy.disable",
@@ -41,7 +41,7 @@ _TIERED: Final = (
         name="remote.log.delete.on.disable",
         kind=Kind.BOOLEAN,
         default=False,
-        doc="No effect: nothing lies in tiered storage.",
+        doc="No effect: nothing is kept in tiered storage.",
     ),
     ConfigKey(
         name="local.retention.ms",
@@ -60,7 +60,7 @@ _TIERED: Final = (
         doc="No effect without tiered storage; -2 stands for retention.bytes.",
     ),
 )
-# Of replication between brokers: kept for tools that set and remove them around a reassignment.
+# Replication throttles: kept for tools that set and remove them around a reassignment.
 _THROTTLED: Final = tuple(
     ConfigKey(
         name=f"{role}.replication.throttled.replicas",
@@ -111,7 +111,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
                 Synonym(name="log.roll.jitter.ms"),
                 Synonym(name="log.roll.jitter.hours", scale=_HOUR_MS),
             ),
-            doc="Largest random time taken off segment.ms, so that not all segments roll at once.",
+            doc="Largest random time subtracted from segment.ms, to spread rolls over time.",
         ),
         ConfigKey(
             name="segment.index.bytes",
@@ -229,7 +229,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
             default="producer",
             one_of=("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"),
             synonyms=_same("compression.type"),
-            doc="Codec batches are stored with; producer keeps the one they came with.",
+            doc="Codec that batches are stored with; producer keeps the producer's.",
         ),
         ConfigKey(
             name="compression.gzip.level",
@@ -265,7 +265,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
             default="CreateTime",
             one_of=("CreateTime", "LogAppendTime"),
             synonyms=_same("log.message.timestamp.type"),
-            doc="Whose time a record carries: the producer's or the broker's.",
+            doc="Whether a record carries the producer's time or the broker's.",
         ),
         ConfigKey(
             name="message.timestamp.before.max.ms",
@@ -300,7 +300,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         *_TIERED,
         *_THROTTLED,
-        # Ours; Kafka removes a tombstone at its horizon, whoever has not read it.
+        # Ours; Kafka removes a tombstone at its horizon even if consumers have not read it.
         ConfigKey(
             name="ledgerstone.tombstone.hold.groups",
             kind=Kind.LIST,
@@ -315,14 +315,17 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
             default=_WEEK_MS,
             at_least=0,
             synonyms=_same("ledgerstone.tombstone.hold.max.ms"),
-            doc="How long past its delete horizon a tombstone is held for groups at most.",
+            doc="Longest time a tombstone is held for groups past its delete horizon.",
         ),
     )
 }
 
+# For `LogConfig`, whose fields take their defaults from here.
+TOPIC_DEFAULTS: Final[Mapping[str, Any]] = {key.name: key.default for key in TOPIC_KEYS.values()}
+
 
 def parse_topic_overrides(overrides: Mapping[str, str]) -> dict[str, Value]:
-    """Typed values of a topic's own settings; refuses unknown names and values that contradict."""
+    """Typed values of a topic's own settings; refuses unknown names and contradictory values."""
     values: dict[str, Value] = {}
     for name, text in overrides.items():
         key = TOPIC_KEYS.get(name)
@@ -330,7 +333,7 @@ def parse_topic_overrides(overrides: Mapping[str, str]) -> dict[str, Value]:
             raise ConfigError(name, text, "unknown topic config name")
         values[name] = key.parse(text)
     if values.get(REMOTE_STORAGE):
-        raise ConfigError(REMOTE_STORAGE, "true", "there is no tiered storage here")
+        raise ConfigError(REMOTE_STORAGE, "true", "tiered storage is not supported")
     return values
 
 
@@ -356,7 +359,7 @@ def _from_broker(key: ConfigKey, broker: Mapping[str, str]) -> Value:
         text = broker.get(synonym.name)
         if text is None:
             continue
-        # A refusal names the key the operator wrote.
+        # An error must name the key that the operator wrote.
         written = replace(key, name=synonym.name)
         if synonym.scale == 1:
             return written.parse(text)

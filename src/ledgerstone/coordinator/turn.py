@@ -8,6 +8,7 @@ in which they were made, also those without records: an answer may rest on recor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ledgerstone.config.broker_keys import BROKER_DEFAULTS as _DEFAULT
 from ledgerstone.protocol.message import ApiMessage
 
 # Names a request that waits for its answer. The shell's own object; never looked into.
@@ -34,17 +35,17 @@ class RequestContext:
 class GroupConfig:
     """The broker's settings for groups, under Kafka's names."""
 
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 3_000
-    group_max_size: int = 2**31 - 1
-    ledgerstone_groups_max_bytes: int = 134_217_728
-    ledgerstone_group_max_bytes: int = 16_777_216
-    ledgerstone_group_connection_max_bytes: int = 8_388_608
-    ledgerstone_offsets_max_bytes: int = 268_435_456
-    offset_metadata_max_bytes: int = 4096
-    offsets_retention_ms: int = 10_080 * 60_000
-    offsets_retention_check_interval_ms: int = 600_000
+    group_min_session_timeout_ms: int = _DEFAULT["group.min.session.timeout.ms"]
+    group_max_session_timeout_ms: int = _DEFAULT["group.max.session.timeout.ms"]
+    group_initial_rebalance_delay_ms: int = _DEFAULT["group.initial.rebalance.delay.ms"]
+    group_max_size: int = _DEFAULT["group.max.size"]
+    ledgerstone_groups_max_bytes: int = _DEFAULT["ledgerstone.groups.max.bytes"]
+    ledgerstone_group_max_bytes: int = _DEFAULT["ledgerstone.group.max.bytes"]
+    ledgerstone_group_connection_max_bytes: int = _DEFAULT["ledgerstone.group.connection.max.bytes"]
+    ledgerstone_offsets_max_bytes: int = _DEFAULT["ledgerstone.offsets.max.bytes"]
+    offset_metadata_max_bytes: int = _DEFAULT["offset.metadata.max.bytes"]
+    offsets_retention_ms: int = _DEFAULT["offsets.retention.minutes"] * 60_000
+    offsets_retention_check_interval_ms: int = _DEFAULT["offsets.retention.check.interval.ms"]
 
 
 class GroupRecord(NamedTuple):

@@ -1,4 +1,4 @@
-"""Is it the tree that the truth says? Count, checksum, and the first difference. Pure."""
+"""Compares a tree with the truth: count, checksum, and the first difference. Pure."""
 
 import hashlib
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ _SHOWN_BYTES: Final = 200
 
 
 class Check(NamedTuple):
-    """Something that was compared with the truth, and was the same."""
+    """A comparison with the truth that succeeded."""
 
     what: str
     commit_id: str
@@ -33,7 +33,7 @@ def check_equal(what: str, commit_id: str, *, found: bytes, truth: bytes) -> Che
 
 def _difference(found: bytes, truth: bytes) -> str:
     ours, theirs = found.split(b"\0")[:-1], truth.split(b"\0")[:-1]
-    counts = f"{len(ours)} files, and the truth has {len(theirs)}"
+    counts = f"{len(ours)} files, but the truth has {len(theirs)}"
     for name, some, others in (("too much", ours, theirs), ("missing", theirs, ours)):
         known = dict.fromkeys(others)
         first = next((line for line in some if line not in known), None)

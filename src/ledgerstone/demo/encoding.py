@@ -1,8 +1,8 @@
 """Commits as records of two topics; rows of a topic or table as `git ls-tree` has them. Pure.
 
-`files` has a record for each change: the path, and what is there now. `authors` has one for each
-commit: a name, and what its number stands for. Names are in `authors` alone; `files` only knows
-numbers, so that a person can be forgotten and the files stay. Nobody's address is in either.
+`files` has a record for each change: the path, and the file's new entry. `authors` has one for each
+commit: a name, and the number that stands for it. Only `authors` has names; `files` has numbers, so
+that a person can be erased while the files stay. Neither has e-mail addresses.
 """
 
 import json
@@ -15,7 +15,7 @@ from ledgerstone.demo.history import SUBMODULE_MODE, Commit, FileEntry, short
 FILES: Final = "files"
 AUTHORS: Final = "authors"
 AUTHOR_PREFIX: Final = b"author:"
-# Where git has no size to show.
+# If git has no size to show.
 _NO_SIZE: Final = "-"
 _MISSING_BLOB: Final = "BAD"
 
@@ -72,7 +72,7 @@ def iso_time(time_ms: int) -> str:
 
 
 class TreeRow(NamedTuple):
-    """What a row says of a path."""
+    """A path and its entry."""
 
     path: bytes
     mode: str
@@ -126,7 +126,7 @@ def definitions(bootstrap: str, keys: Mapping[str, Iterable[bytes]]) -> dict[str
 
 
 def _key_format(keys: Iterable[bytes]) -> str:
-    """A path need not be text. Where one is not, the column holds bytes."""
+    """A path may not be text. If any is not, the column holds bytes."""
     try:
         for key in keys:
             key.decode()

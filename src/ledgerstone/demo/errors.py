@@ -1,15 +1,15 @@
-"""What can go wrong in a demonstration. Pure."""
+"""Errors of the demo. Pure."""
 
 from ledgerstone.errors import LedgerstoneError
 
 
 class DemoFailed(LedgerstoneError):
-    """A step did not do what it says; the message names it and the numbers."""
+    """A step failed; the message names it and the numbers."""
 
 
 class NoRepository(LedgerstoneError):
-    """There is no history to be read here."""
+    """There is no git history here."""
 
 
 class TooLittleHistory(LedgerstoneError):
-    """There is a history, and it has nothing to show."""
+    """The history is too small to show anything."""

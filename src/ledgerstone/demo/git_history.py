@@ -1,8 +1,8 @@
 """The history of a git repository, bounded, and `git ls-tree` as its truth. Shell.
 
-Commits are taken along first parents, newest first, until there are enough of them or of their
-changes; each is the difference to the one before it, so a merge brings in what its branch did. The
-oldest one taken comes as its whole tree. Renames are not looked for: they are a delete and an add.
+Commits are taken along first parents, newest first, until there are enough commits or changes. Each
+is the difference to the one before it, so a merge brings in its branch's changes. The oldest one is
+taken as a whole tree. Renames are not detected: they are a delete and an add.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,17 +24,17 @@ from ledgerstone.demo.history import (
 )
 
 DEFAULT_MAX_COMMITS: Final = 2_000
-# Some commits change everything: what a viewer waits for goes by changes.
+# Some commits change everything: the waiting time depends on changes.
 MAX_CHANGES: Final = 30_000
 MIN_COMMITS: Final = 3
 MIN_FILES: Final = 3
-# So many deletes are worth showing; looked for in so many commits before the last.
+# This many deletes are worth showing; searched in this many commits before the last.
 WANTED_DELETES: Final = 5
 LONGEST_WAY_BACK: Final = 30
 
 _DIFFERENCES: Final = (
     "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames",
-    # Two that settings would change even here.
+    # Settings would change these two even here.
     "--no-relative", "--ignore-submodules=none",
 )  # fmt: skip
 _ABSENT_MODE: Final = b"000000"
@@ -48,7 +48,7 @@ class Limits:
 
 
 class _Head(NamedTuple):
-    """What a commit says about itself."""
+    """A commit's own data."""
 
     commit_id: str
     author: bytes
@@ -56,12 +56,12 @@ class _Head(NamedTuple):
 
 
 def read_git_history(directory: Path, limits: Limits, *, now_ms: int) -> History:
-    """Raises NoRepository, or TooLittleHistory where nothing was ever changed or deleted."""
+    """Raises NoRepository, or TooLittleHistory if nothing was ever changed or deleted."""
     git = Git(directory)
     git.check()
     if _is_partial(git):
-        raise TooLittleHistory(f"{_name(git)} is a partial clone, whose files are elsewhere")
-    # Before this one lies what is not taken.
+        raise TooLittleHistory(f"{_name(git)} is a partial clone without its files")
+    # Commits before this one are not taken.
     heads = _heads(git, limits.max_commits + 1, now_ms)
     differences = _differences(git, heads, limits)
     taken = heads[: len(differences) + 1][: limits.max_commits]
@@ -97,7 +97,7 @@ def _name(git: Git) -> str:
 
 
 def _is_partial(git: Git) -> bool:
-    """Then git would fetch file by file, or fail."""
+    """In a partial clone git would fetch file by file, or fail."""
     names = git.ask("config", "--list", "--local", "--name-only", "-z").lower().split(b"\0")
     return any(
         name == b"extensions.partialclone"
@@ -114,14 +114,14 @@ def _heads(git: Git, count: int, now_ms: int) -> list[_Head]:
         if not line or line.startswith(b"commit "):
             continue
         commit_id, seconds, author = line.split(b"\t", 2)
-        # A broker refuses records from the future, and some commits claim to be.
+        # A broker refuses records from the future, and some commits claim to be from there.
         time_ms = min(max(int(seconds), 0) * 1000, now_ms)
         found.append(_Head(commit_id.decode(), author or b"nobody", time_ms))
     return found
 
 
 def _differences(git: Git, heads: list[_Head], limits: Limits) -> list[tuple[Change, ...]]:
-    """What each commit did to the one before it, newest first, as far as the limit allows."""
+    """The changes of each commit, newest first, up to the limit."""
     pairs = [f"{new.commit_id} {old.commit_id}" for new, old in pairwise(heads)]
     found: list[tuple[Change, ...]] = []
     room = limits.max_changes
@@ -140,7 +140,7 @@ def _between(git: Git, old: str, new: str) -> tuple[Change, ...]:
 
 
 def _empty_tree(git: Git) -> str:
-    """Its name depends on the repository's hash function; git knows it without having it."""
+    """Its id depends on the repository's hash function; git knows it without storing it."""
     return git.ask("hash-object", "-t", "tree", "--stdin").decode().strip()
 
 
@@ -211,7 +211,7 @@ def _sized(commit: Commit, sizes: dict[str, int]) -> Commit:
     return replace(commit, changes=changes)
 
 
-# -- is there something to see? -----------------------------------------------------------------
+# -- is there enough to show? -----------------------------------------------------------------
 
 
 def _worth_showing(history: History) -> History:
@@ -227,8 +227,8 @@ def _worth_showing(history: History) -> History:
 
 
 def _with_deletes(git: Git, history: History) -> History:
-    """Where nobody ever deleted a file, the last step is a checkout of an earlier commit: the files
-    that it does not have are deleted then."""
+    """If no file was ever deleted, the last step is a checkout of an earlier commit, which deletes
+    the files that it does not have."""
     if history.counts.deletes:
         return history
     last = history.last
@@ -244,7 +244,7 @@ def _with_deletes(git: Git, history: History) -> History:
     if best is None:
         raise TooLittleHistory(f"in {history.origin} nothing was ever deleted")
     note = (
-        f"nobody ever deleted a file here, so the last step is `git checkout "
+        f"no file was ever deleted here, so the last step is `git checkout "
         f"{short(best[1].commit_id)}`"
     )
     commits = (*history.commits, *_with_sizes(git, (best[1],)))

@@ -1,8 +1,8 @@
 """A change history: commits in order, what each did to which path, and a truth to check by. Pure.
 
-Folding the changes of the first n commits gives the tree of commit n. Who made the history also
-says what that tree is (`truth`), in the words of `git ls-tree -r -l -z`, by another road than the
-changes: what the log and the table say is compared with it, byte by byte.
+Folding the changes of the first n commits gives the tree of commit n. The source of the history
+also provides that tree (`truth`), in the format of `git ls-tree -r -l -z`, independently of the
+changes. The log and the table are compared with it, byte by byte.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ class Commit:
 
 
 class ChangeCounts(NamedTuple):
-    """Of a whole history; a rename is a delete and an add."""
+    """For a whole history; a rename is a delete and an add."""
 
     adds: int
     updates: int
@@ -50,7 +50,7 @@ class History:
     origin: str  # where it is from, in words
     commits: tuple[Commit, ...]
     truth: Callable[[str], bytes]
-    truth_name: str  # how somebody else can ask for it; {commit} stands for the commit
+    truth_name: str  # the command that prints it; {commit} stands for the commit
     note: str = ""  # what a viewer should know about the choice of commits
 
     @property
@@ -62,8 +62,8 @@ class History:
         return count_changes(self.commits)
 
     def middle(self) -> int:
-        """How many commits lie before the point in time that is looked back at: about half of the
-        changes, and never all."""
+        """The number of commits before the earlier point in time: about half of the changes, never
+        all."""
         wanted = self.counts.total // 2
         seen = 0
         for index, commit in enumerate(self.commits[:-1]):

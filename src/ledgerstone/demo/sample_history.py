@@ -1,7 +1,7 @@
-"""A history that is always there: made by a fixed recipe, the same on every machine. Pure.
+"""A built-in history: made by a fixed recipe, the same on every machine. Pure.
 
-Files have contents here, and the truth is made of those, as git would: it never looks at the
-changes that are streamed. `sample_worktrees` shows the contents, so that a test can hand them to
+Files have contents here, and the truth is computed from those, as git would: it never uses the
+changes that are streamed. `sample_worktrees` gives the contents, so that a test can feed them to
 git itself.
 """
 
@@ -34,7 +34,7 @@ class Content(NamedTuple):
 
 
 class _Dice:
-    """Numbers by a recipe of our own: the library's may change with its version."""
+    """Our own random numbers: the library's may change with its version."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
@@ -59,7 +59,7 @@ def sample_history() -> History:
 
 
 def sample_worktrees() -> Iterator[tuple[Commit, Worktree]]:
-    """Each commit, and every file as it is afterwards."""
+    """Each commit, and every file after it."""
     dice = _Dice(_SEED)
     worktree: Worktree = {}
     time_ms = _START_MS
@@ -69,7 +69,7 @@ def sample_worktrees() -> Iterator[tuple[Commit, Worktree]]:
             _work(dice, worktree)
         time_ms += 60_000 + dice.below(_LONGEST_PAUSE_MS)
         changes = tuple(_changes(before, worktree))
-        # Those who came later have done less.
+        # Later authors have fewer commits.
         author = _AUTHORS[min(dice.below(len(_AUTHORS)), number // 40)]
         commit_id = hashlib.sha1(f"{number} {time_ms} {changes}".encode()).hexdigest()
         yield (
@@ -79,7 +79,7 @@ def sample_worktrees() -> Iterator[tuple[Commit, Worktree]]:
 
 
 def _work(dice: _Dice, worktree: Worktree) -> None:
-    """One thing somebody does to one file."""
+    """One change to one file."""
     kind = dice.below(20)
     paths = sorted(worktree)
     if len(paths) < 12 or kind < 6:
@@ -121,7 +121,7 @@ def _changes(before: Worktree, after: Worktree) -> Iterator[Change]:
 
 
 def _blob(data: bytes) -> str:
-    """As git names what a file holds."""
+    """The git blob id of a file's contents."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 

@@ -86,7 +86,9 @@ class _Compaction:
 
     def __init__(self, fs: Filesystem, clock: Clock, dice: Dice, task: PartitionTask) -> None:
         self._fs, self._clock, self._dice, self._task = fs, clock, dice, task
-        self._settings = CleanerSettings(dedupe_buffer_bytes=task.dedupe_buffer_bytes)
+        self._settings = replace(
+            CleanerSettings.from_values({}), dedupe_buffer_bytes=task.dedupe_buffer_bytes
+        )
         self._runs: list[Run] = []
         self._log = _open(fs, clock, dice, task)
         self._earlier, self._ledger = _history(fs, task.directory)

@@ -1,7 +1,8 @@
-"""Which APIs and versions a broker offers, and which it takes. Pure.
+"""The APIs and versions that a broker advertises and accepts. Pure.
 
-A schema may know more versions than are offered: a version is offered once its meaning is served,
-not once its bytes can be read. Differs from Kafka: what has no handler is not offered.
+A schema may have more versions than are advertised: a version is advertised once its meaning is
+implemented, not once its bytes can be decoded. Differs from Kafka: an API without a handler is not
+advertised.
 """
 
 from collections.abc import Iterable
@@ -51,7 +52,7 @@ OFFERED: Final[dict[int, Versions]] = {
     **{key: Versions(APIS[key].first_version, APIS[key].last_version) for key in _WHOLE},
     **_PARTLY,
 }
-# Offered for the sake of old clients, refused when it comes.
+# Advertised for the sake of old clients, but refused.
 ACCEPTED_FROM: Final[dict[int, int]] = {ApiKey.PRODUCE: 3}
 
 

@@ -1,8 +1,8 @@
 """One connection, seen from a client: requests in, bytes out, responses matched. Pure.
 
-A broker answers in order, so the responses on their way are a queue: one that does not answer the
-oldest request is a broken stream. Versions are negotiated first: the newest ApiVersions we know is
-tried, and a broker that does not know it says in the oldest layout which ones it does.
+A broker answers in order, so requests in flight are a queue: a response that does not match the
+oldest one means a broken stream. Versions are negotiated first, with the newest ApiVersions we
+know. A broker that does not know it lists its versions in the oldest layout.
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ SOFTWARE_NAME: Final = "ledgerstone"
 
 
 class UnexpectedResponse(ProtocolViolation):
-    """A response that answers no request, or not the oldest one."""
+    """A response that matches no request, or not the oldest one."""
 
 
 class NegotiationFailed(ProtocolViolation):
@@ -55,7 +55,7 @@ class Response:
     message: ApiMessage
 
 
-class State(Enum):
+class ClientState(Enum):
     NEGOTIATING = "the broker's versions are not known yet"
     READY = "requests may be sent"
     CLOSED = "the broker broke the protocol"
@@ -67,7 +67,7 @@ class ClientConnection:
     def __init__(
         self, client_id: str | None, software_version: str, *, max_bytes: int = MAX_RESPONSE_BYTES
     ) -> None:
-        self.state = State.NEGOTIATING
+        self.state = ClientState.NEGOTIATING
         self.broker_versions: dict[int, Versions] = {}
         self.api_versions: ApiVersionsResponse | None = None  # with the broker's features
         self._client_id = client_id
@@ -84,7 +84,7 @@ class ClientConnection:
 
     @property
     def lends(self) -> bool:
-        """Whether the responses last returned may hold views of the data last received."""
+        """Whether the last responses may hold views of the data last received."""
         return self._reader.lends
 
     def best_version(self, api_key: int, *, at_most: int | None = None) -> int:
@@ -105,7 +105,7 @@ class ClientConnection:
         self, message: ApiMessage, *, at_most: int | None = None, expects_response: bool = True
     ) -> int:
         """Queues a request in the best version; returns its correlation id."""
-        if self.state is not State.READY:
+        if self.state is not ClientState.READY:
             raise InvariantViolation(f"{type(message).__name__} sent while {self.state.value}")
         version = self.best_version(message.api_key, at_most=at_most)
         return self._send(message, version, expects_response=expects_response)
@@ -122,7 +122,7 @@ class ClientConnection:
         return correlation_id
 
     def data_to_send(self) -> list[Piece]:
-        """What was not sent yet, in as few pieces as possible; the caller owns it from now on."""
+        """Unsent bytes, in as few pieces as possible; the caller now owns them."""
         pieces, self._outgoing = self._outgoing, []
         return join_pieces(pieces)
 
@@ -131,21 +131,21 @@ class ClientConnection:
         return self._take(lambda: self._reader.feed(data))
 
     def room(self) -> memoryview | None:
-        """Where the rest of a large response belongs, if one is under way; then tell `received`,
-        and let go of the view first."""
+        """Where to put the rest of a large response, if one is arriving. Release the view, then
+        call `received`."""
         return self._reader.room() if self._reader.is_worth_room else None
 
     def received(self, count: int) -> list[Response]:
-        """As `receive_data`, for bytes that were put where `room` said."""
+        """As `receive_data`, for bytes put into `room`."""
         return self._take(lambda: self._reader.fill(count))
 
     def _take(self, frames: Callable[[], list[memoryview]]) -> list[Response]:
-        if self.state is State.CLOSED:
+        if self.state is ClientState.CLOSED:
             raise InvariantViolation("data for a closed connection")
         try:
             responses = [self._match(frame) for frame in frames()]
         except ProtocolViolation:
-            self.state = State.CLOSED
+            self.state = ClientState.CLOSED
             raise
         return [each for each in responses if each is not None]
 
@@ -156,7 +156,7 @@ class ClientConnection:
             oldest = self._in_flight[0].correlation_id if self._in_flight else None
             raise UnexpectedResponse(f"correlation id {correlation_id}, oldest in flight: {oldest}")
         request = self._in_flight.popleft()
-        if self.state is State.NEGOTIATING:
+        if self.state is ClientState.NEGOTIATING:
             self._negotiate(request, frame)
             return None
         position = response_body_position(request.api_key, request.api_version, frame)
@@ -182,7 +182,7 @@ class ClientConnection:
         self.broker_versions = {
             each.api_key: Versions(each.min_version, each.max_version) for each in answer.api_keys
         }
-        self.state = State.READY
+        self.state = ClientState.READY
 
     def _versions_answer(self, version: int, frame: memoryview) -> ApiVersionsResponse:
         position = response_body_position(ApiKey.API_VERSIONS, version, frame)
@@ -201,5 +201,5 @@ class ClientConnection:
         if refused == 0:
             raise NegotiationFailed("the broker refuses ApiVersions v0")
         offered = [e.max_version for e in answer.api_keys if e.api_key == ApiKey.API_VERSIONS]
-        # Brokers before KIP-511 list nothing. An answer that repeats what it refused gets v0, too.
+        # Brokers before KIP-511 list nothing: use v0. Also if it lists what it just refused.
         return offered[0] if offered and 0 <= offered[0] < refused else 0

@@ -1,8 +1,8 @@
 """Messages to bytes and back. Pure. The rules are in README.md.
 
-A codec is compiled for one message class and one version when it is first needed and kept for the
-life of the process; compiling takes a few milliseconds. Records fields come out as memoryviews into
-the frame and go in as anything that has a size.
+A codec is compiled for one message class and version on first use and kept for the life of the
+process; compiling takes a few milliseconds. Records fields are decoded to memoryviews of the frame;
+to encode, they may be anything with a size.
 """
 
 import struct
@@ -63,7 +63,7 @@ def _checked_spec(message_class: type, version: int) -> MessageSpec:
     spec = spec_of(message_class)
     if not spec.versions.has(version):
         known = f"v{spec.versions.first}-{spec.versions.last}"
-        raise UnsupportedVersion(f"{spec.name} v{version}: known are {known}")
+        raise UnsupportedVersion(f"{spec.name} v{version}: known versions are {known}")
     return spec
 
 
@@ -79,7 +79,7 @@ def _make_encoder(message_class: type, version: int) -> Encoder:
     return Encoder(source.build(), source.out.subjects, has_records(spec.root, version))
 
 
-# Declared as plain callables: mypy takes no class for hashable once its instances define equality.
+# Declared as plain callables: to mypy, classes whose instances define equality are unhashable.
 decoder_of: Final[Callable[[type, int], Decoder]] = cache(_make_decoder)
 encoder_of: Final[Callable[[type, int], Encoder]] = cache(_make_encoder)
 
@@ -87,9 +87,9 @@ encoder_of: Final[Callable[[type, int], Encoder]] = cache(_make_encoder)
 @cache
 def api_class(api_key: int, side: str) -> type[ApiMessage]:
     """The class of an API's "Request" or "Response"; its module is imported on first use."""
-    if api_key not in APIS:
-        raise UnsupportedVersion(f"api key {api_key} is not known")
-    api = APIS[api_key]
+    api = APIS.get(api_key)
+    if api is None or api.module is None:
+        raise UnsupportedVersion(f"api key {api_key} is not supported")
     module = import_module(f"ledgerstone.protocol.messages.{api.module}")
     found: type[ApiMessage] = getattr(module, api.name + side)
     return found
@@ -101,7 +101,7 @@ def _api_decoder(api_key: int, side: str, version: int) -> Decoder:
 
 
 def decode(message_class: type[M], version: int, data: Buffer, position: int = 0) -> tuple[M, int]:
-    """The message, and where it ends. Bytes after it are the caller's business."""
+    """The message, and where it ends. Bytes after it are left to the caller."""
     return _decode(decoder_of(message_class, version), data, position)
 
 
@@ -150,7 +150,7 @@ encode_response = encode
 def _locate(
     error: BaseException, function: Callable[..., Any], subjects: list[str]
 ) -> tuple[str, int]:
-    """Which field compiled code was at when it failed, and its position in the bytes."""
+    """The field at which compiled code failed, and its position in the bytes."""
     code: CodeType = function.__code__
     at: TracebackType | None = error.__traceback__
     while at is not None:

@@ -1,12 +1,12 @@
 """Makes the decoder of one message in one version: straight-line Python. Pure.
 
-What keeps it fast: fields of fixed size are unpacked together, and the run takes along the first
-byte of the length or count that follows, which is there in any case. What keeps it safe:
+Fast: fields of fixed size are unpacked together, including the first byte of the length or count
+that follows. Safe:
 
 1. Positions only grow, and every read past the end raises or yields fewer bytes; one comparison at
-   the very end finds out. A length therefore needs no check of its own.
-2. A count is held against the bytes left and the smallest size of its elements before the first
-   element is made. In a request, all structs and strings together are counted against a budget.
+   the very end detects it. So a length needs no check of its own.
+2. A count is checked against the bytes left and the smallest size of its elements before the first
+   element is made. In a request, all structs and strings together have a budget.
 """
 
 import struct
@@ -26,7 +26,7 @@ from ledgerstone.protocol.wire import broken, read_uvarint, rest_of_uvarint, ski
 
 # An element costs up to a few hundred bytes of memory but as little as one byte on the wire.
 MAX_REQUEST_ELEMENTS: Final = 1 << 16
-# As in Kafka, also where the length has room for more: what is read must fit where it is written.
+# As in Kafka, even if the length allows more: what is read must also be writable.
 LONGEST_STRING: Final = 32767
 _NULL: Final = "broken('null where this version has none')"
 
@@ -34,7 +34,7 @@ Decode = Callable[[Any, int], tuple[Any, int]]
 
 
 class DecoderSource:
-    """Builds the source of one decoder. `run` is what is read together once it is flushed."""
+    """Builds the source of one decoder. `run` holds fields to be read together on flush."""
 
     def __init__(self, spec: MessageSpec, version: int, classes: Mapping[str, type]) -> None:
         self.out = Source(spec, version)

@@ -18,7 +18,7 @@ Encode = Callable[[Any], list[Piece]]
 
 
 class EncoderSource:
-    """Builds the source of one encoder. `run` is what is packed together once it is flushed."""
+    """Builds the source of one encoder. `run` holds fields to be packed together on flush."""
 
     def __init__(self, spec: MessageSpec, version: int, classes: Mapping[str, type]) -> None:
         self.out = Source(spec, version)
@@ -65,7 +65,7 @@ class EncoderSource:
         return f"{self.out.packer(formats)}({values})"
 
     def flush_with_length(self, name: str, rigid_format: str, subject: str) -> None:
-        """Writes the run, then the length or count in `name`, which has its plus one already."""
+        """Writes the run, then the length or count in `name`, already incremented."""
         if not self.out.flexible:
             self.put(rigid_format, name)
             self.flush(subject)
@@ -203,7 +203,7 @@ class EncoderSource:
         return f"{expression} != {each.default if each.default is not None else 0}"
 
     def one_tag(self, each: Field, expression: str, path: str) -> None:
-        """A tagged field is written aside first, since its size goes before it."""
+        """A tagged field is encoded separately first, since its size precedes it."""
         out, aside, outer = self.out, self.out.fresh("aside"), self.parts
         out.add(f"{aside} = []", path)
         self.parts = aside

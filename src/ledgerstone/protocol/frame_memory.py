@@ -1,26 +1,24 @@
-"""Memory for frames that arrive in parts: who has how much, and what if it runs out. Pure.
+"""Memory for frames that arrive in parts, shared by all connections and limited. Pure.
 
-The connections of a broker share one of these. A frame that came whole needs nothing from here; one
-that did not gets a buffer of its own, which grows with what was received of it, never with what was
-announced. Buffers of the usual size are kept and used again: fresh memory costs more than the copy
-it saves.
+The connections of a broker share one of these. A frame that arrives whole needs none. Otherwise it
+gets its own buffer, which grows with the bytes received, never with the announced size. Buffers of
+the usual size are reused: fresh memory costs more than the copy it saves.
 
-Above `limit_bytes` no buffer grows, except the one that has been collecting for the longest time:
-so there is always one frame that can be finished, and the sum stays below the limit, one frame and
-a first part for each connection.
+Above `limit_bytes` no buffer grows except the oldest, so there is always one frame that can be
+finished. The total stays below the limit plus one frame and a first part for each connection.
 """
 
 from typing import Final
 
 # A batch of the default max.message.bytes, and what it travels in.
 POOLED_BYTES: Final = (1 << 20) + (1 << 16)
-# Smaller ones would waste most of such a buffer.
+# Smaller frames would waste most of such a buffer.
 _POOLED_FROM_BYTES: Final = POOLED_BYTES // 4
 MAX_SPARES: Final = 8
-# Read before the size of a frame is known, where the frame is likely to get a buffer of its own or
+# Bytes to read before the size of a frame is known, if it is likely to need its own buffer or
 # memory is short. Most requests are smaller.
 FIRST_PART_BYTES: Final = 4096
-# Who has sent this much of a frame, or one like it before, means it.
+# A peer that has sent this much of a frame, or a frame like it before, is taken seriously.
 _TRUSTED_BYTES: Final = 1 << 14
 _UNLIMITED: Final = 1 << 62
 
@@ -39,12 +37,12 @@ class FrameMemory:
     ) -> None:
         self.limit_bytes = limit_bytes
         self._max_spares = max_spares
-        # Gives a frame all its memory at once: for a client, which chose whom it talks to.
+        # Gives a frame all its memory at once: for clients, which trust their broker.
         self._believes = believes
         self.reserved_bytes = 0
-        # Some memory, or the place in front, has become free; whoever looks sets it back.
+        # Memory, or the place in front, has become free; the reader of this flag resets it.
         self.has_given_back = False
-        # Connections in the middle of a frame, the one that began first in front.
+        # Connections in the middle of a frame, oldest first.
         self.collecting: dict[int, None] = {}
         self._spares: list[bytearray] = []
 
@@ -92,12 +90,12 @@ class FrameMemory:
         self.has_given_back = True
 
     def take_back(self, buffer: bytearray) -> None:
-        """Nobody looks at the buffer any more; where somebody does, it is not used again."""
+        """Takes back an unused buffer. If views of it still exist, it is not reused."""
         self.release(len(buffer))
         if len(buffer) != POOLED_BYTES or len(self._spares) >= self._max_spares:
             return
         try:
-            # Python refuses to resize a buffer as long as there is a view of it.
+            # Python refuses to resize a buffer while a view of it exists.
             buffer.append(buffer.pop())
         except BufferError:
             return

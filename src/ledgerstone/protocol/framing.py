@@ -1,11 +1,10 @@
 """Cuts a byte stream into frames: a four-byte size, then that many bytes. Pure.
 
-A frame that lies whole in the data given is handed out as a view of it, without a copy. A frame
-that does not is collected in a buffer of its own from `frame_memory`, which grows as bytes arrive:
-what a peer announces costs nothing, only what it sends does. Whoever reads from a socket may ask
-for `room` in that buffer and receive into it, which saves a copy. Frames are writable if the data
-given is. A frame that was lent stays valid for as long as the giver leaves that data alone; `lends`
-says whether it has to.
+A frame that is whole in the given data is returned as a view of it, without a copy. Any other frame
+is collected in its own buffer from `frame_memory`, which grows as bytes arrive: announced bytes
+cost nothing, only received ones do. A socket reader may ask for `room` in that buffer and receive
+into it, which saves a copy. Frames are writable if the given data is. A view stays valid as long as
+the caller does not change that data; `lends` says whether there are any.
 """
 
 import struct
@@ -16,13 +15,13 @@ from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.types import Buffer
 
 SIZE: Final = struct.Struct(">i")
-# Above this a frame seldom comes whole.
+# Larger frames seldom arrive whole.
 BULK_BYTES: Final = 1 << 16
 _TLS_START: Final = 0x1603
 
 
 class BadFrame(ProtocolViolation):
-    """A size that is negative or above the limit. Nothing after it can be understood."""
+    """A size that is negative or above the limit. The rest of the stream is unreadable."""
 
 
 class TlsHandshake(BadFrame):
@@ -52,7 +51,7 @@ class FrameReader:
         self, max_bytes: int, memory: FrameMemory | None = None, *, owner: int = 0
     ) -> None:
         self.max_bytes = max_bytes
-        self.lends = False  # the last feed() handed out views of the data it was given
+        self.lends = False  # the last feed() returned views of its data
         self.failure: BadFrame | None = None
         self.is_bulk = False  # the last frame that was collected was a large one
         self._memory = FrameMemory() if memory is None else memory
@@ -69,26 +68,26 @@ class FrameReader:
 
     @property
     def is_between_frames(self) -> bool:
-        """The size of the next frame is not known yet."""
+        """Whether the size of the next frame is still unknown."""
         return self._wanted is None
 
     @property
     def is_collecting(self) -> bool:
-        """A part of a frame is here."""
+        """Whether a part of a frame has arrived."""
         return self._filled > 0
 
     @property
     def is_worth_room(self) -> bool:
-        """So much of a frame is still to come that to receive it in place beats a copy.
+        """Whether so much of a frame is missing that receiving it in place beats a copy.
 
-        Of a smaller rest the next frames would have to be read in a call of their own."""
+        For a smaller rest, the frames after it would need a separate read."""
         if self._wanted is None or not self._filled:
             return False
         return self.is_bulk or self._wanted - self._filled > BULK_BYTES
 
     @property
     def is_starved(self) -> bool:
-        """The frame under way needs memory that others have."""
+        """Whether the current frame needs memory that others hold."""
         if self._wanted is None or self._filled < len(self._buffer):
             return False
         if self._wanted <= FIRST_PART_BYTES:
@@ -97,14 +96,14 @@ class FrameReader:
         return not self._memory.may_grow(self._owner, more)
 
     def feed(self, data: Buffer) -> list[memoryview]:
-        """The frames that are complete now, in order. BadFrame once none is left before it."""
+        """The frames that are complete now, in order. BadFrame after the good ones are returned."""
         if self.failure is not None:
             raise self.failure
         view = data if type(data) is memoryview else memoryview(data)
         if self._wanted is None and not self._prefix and len(view) >= SIZE.size:
             size = SIZE.unpack_from(view)[0]
             if size == len(view) - SIZE.size <= self.max_bytes:
-                # Nearly always: one request, whole and alone.
+                # The usual case: one whole request and nothing else.
                 self.lends = True
                 return [view[SIZE.size :]]
         return self._feed(view)
@@ -161,7 +160,7 @@ class FrameReader:
     # -- frames that come in parts ------------------------------------------------------------
 
     def _collect(self, view: memoryview, position: int, frames: list[memoryview]) -> int:
-        """Copies what `view` has of the frame under way; returns where that ends."""
+        """Copies the part of the current frame in `view`; returns where it ends."""
         assert self._wanted is not None
         taken = view[position : position + self._wanted - self._filled]
         if not taken:
@@ -170,7 +169,7 @@ class FrameReader:
         if not self._filled:
             self._buffer = self._memory.begin(self._owner, end, self._wanted, is_known=self.is_bulk)
         elif end > len(self._buffer):
-            # What has been received cannot be refused; `is_starved` keeps it from coming.
+            # Received bytes cannot be refused; `is_starved` stops the reading earlier.
             more = growth(len(self._buffer), self._wanted)
             self._memory.grow(self._buffer, max(more, end - len(self._buffer)))
         self._buffer[self._filled : end] = taken
@@ -179,8 +178,8 @@ class FrameReader:
         return position + len(taken)
 
     def room(self) -> memoryview:
-        """Where the next bytes of the frame that is being collected belong: up to its end, never
-        beyond. Tell `fill` how many came, and let go of the view first."""
+        """Where to put the next bytes of the current frame: up to its end, never beyond. Release
+        the view, then call `fill` with the number of bytes."""
         assert self._wanted is not None
         if self._filled == len(self._buffer):
             more = growth(self._filled, self._wanted)
@@ -188,7 +187,7 @@ class FrameReader:
         return memoryview(self._buffer)[self._filled : self._wanted]
 
     def fill(self, count: int) -> list[memoryview]:
-        """`count` bytes were put where `room` said: the frame, if it is complete now."""
+        """`count` bytes were put into `room`; returns the frame if it is complete."""
         self.lends = False
         self._filled += count
         return self._completed()
@@ -203,7 +202,7 @@ class FrameReader:
         return [frame]
 
     def abandon(self) -> None:
-        """The connection is gone, and what was collected with it."""
+        """The connection is gone; drops the collected bytes."""
         self._memory.complete(self._owner)
         self._memory.release(len(self._buffer))
         self._buffer, self._filled, self._wanted = bytearray(), 0, None

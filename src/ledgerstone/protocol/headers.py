@@ -1,8 +1,8 @@
 """Request and response headers. Pure. The byte table is in README.md.
 
 Two exceptions make these hand-written: a request header's client id keeps its two-byte length in
-every version, and ApiVersions is always answered with response header 0, since the client cannot
-know yet what the broker speaks.
+every version, and ApiVersions is always answered with response header 0, since the client does not
+know the broker's versions yet.
 """
 
 import struct
@@ -15,7 +15,7 @@ from ledgerstone.types import Buffer
 
 _REQUEST: Final = struct.Struct(">hhih")
 _NEVER: Final = 1 << 15  # above every version
-# The first version with tags. Those of an API that is unknown cannot be told from its body.
+# The first version with tags. For an unknown API, tags and body cannot be told apart.
 _FLEXIBLE_FROM: Final = {
     key: _NEVER if api.flexible_from is None else api.flexible_from for key, api in APIS.items()
 }
@@ -81,7 +81,7 @@ def encode_response_header(api_key: int, api_version: int, correlation_id: int) 
 
 
 def peek_correlation_id(frame: Buffer) -> int:
-    """The correlation id of a response, which says what the rest of its header looks like."""
+    """The correlation id of a response: the matching request decides the rest of its header."""
     if len(frame) < _CORRELATION_ID.size:
         reason = f"{len(frame)} bytes"
         raise MalformedMessage("ResponseHeader", 0, "correlation_id", 0, reason)

@@ -1,10 +1,10 @@
 """What every generated message class has in common. Pure.
 
 Every field has a default, so a handler sets only what matters; a field that a version does not
-have is left out when encoding and has its default after decoding.
+have is omitted when encoding and has its default after decoding.
 
-The generated classes are written out and are no dataclasses: making three hundred of those takes
-longer than all the rest of a start.
+The generated classes are written out. As dataclasses, three hundred of them took a quarter of the
+time it takes to import a broker.
 """
 
 from typing import Any, ClassVar, Final, TypeVar

@@ -1,7 +1,7 @@
 """Reads the schema notation into immutable specs. Pure. The notation is in schemas/README.md.
 
-A spec says what a message looks like in every version at once; the compiler asks it what one
-version looks like. Errors name file, line and column.
+A spec describes a message in all versions at once; the compiler picks one version. Errors name
+file, line and column.
 """
 
 import re
@@ -69,7 +69,7 @@ class Struct(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of a struct; `struct` is set where `type` is the name of one."""
+    """One field of a struct; `struct` is set if `type` names one."""
 
     name: str
     type: str
@@ -105,7 +105,7 @@ class MessageSpec:
         return self.flexible_from is not None and version >= self.flexible_from
 
     def structs(self) -> list[Struct]:
-        """Every struct once, a struct after those it holds."""
+        """Every struct once, each after those it contains."""
         found: dict[str, Struct] = {}
         _collect(self.root, found)
         return list(found.values())
@@ -136,7 +136,7 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Reader:
-    """Walks the lines of one text. `structs` holds what later lines may use again by name."""
+    """Walks the lines of one text. `structs` holds those that later lines may reuse by name."""
 
     file: str
     lines: list[_Line]
@@ -157,7 +157,7 @@ class _Reader:
             self.at += 1
             one = self.field(line)
             if one.name in found:
-                raise self.fail(line, 0, f"field {one.name} is there twice")
+                raise self.fail(line, 0, f"field {one.name} is repeated")
             found[one.name] = one
         return tuple(found.values())
 
@@ -221,7 +221,7 @@ class _Reader:
         if not is_plain or match["type"] in (*NULLABLE, "uuid"):
             raise self.fail(line, start, f"{match['type']} cannot have the default {text}")
         if (text == "true") != (match["type"] == "bool"):
-            raise self.fail(line, start, f"{text} is no {match['type']}")
+            raise self.fail(line, start, f"{text} is not a valid {match['type']}")
         return True if text == "true" else int(text)
 
 

@@ -1,7 +1,7 @@
 """What an encoded message is made of: bytes, and things that are sent by reference. Pure.
 
-A Fetch response names slices of files; reading them here would undo sendfile. So encoding gives a
-list of pieces, and whoever sends it decides how each piece travels.
+A Fetch response refers to slices of files; reading them here would defeat sendfile. So encoding
+returns a list of pieces, and the sender decides how to send each.
 """
 
 from collections.abc import Iterable
@@ -9,13 +9,13 @@ from typing import Final, Protocol
 
 from ledgerstone.types import Buffer
 
-# Below this size a copy is cheaper than one more entry in the list a socket is given.
+# Below this size a copy is cheaper than one more entry in the socket's list.
 JOIN_BELOW_BYTES: Final = 8192
 _BUFFERS: Final = (bytes, bytearray, memoryview)
 
 
 class Sendable(Protocol):
-    """Bytes that lie elsewhere and are sent from there: a slice of a file."""
+    """Bytes sent from where they are: a slice of a file."""
 
     @property
     def size(self) -> int: ...

@@ -27,7 +27,7 @@ V = TypeVar("V", bound=Message)
 
 
 class UnknownRecord(LedgerstoneError):
-    """A record only a newer release can have written. Whoever reads the log decides what to do."""
+    """A record that only a newer release can have written. The reader decides what to do."""
 
 
 def encode_metadata_record(record: MetadataRecord, version: int) -> bytes:
@@ -55,7 +55,7 @@ def encode_record_key(key: Message, version: int) -> bytes:
 
 
 def decode_record_key(family: ModuleType, data: Buffer) -> Message:
-    """The key, as one of the key classes of `family`: group_records, txn_records, share_records."""
+    """The key, as one of the key classes of `family`: group_records or txn_records."""
     version = _prefix_of(data, "record key")
     key_class = _key_classes(family.__name__).get(version)
     if key_class is None:

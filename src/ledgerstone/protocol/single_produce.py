@@ -1,8 +1,8 @@
 """A shortcut for the Produce request that most producers send: one batch for one partition. Pure.
 
-What the codecs say is the law; this reads and writes the same bytes with a third of the steps. A
-request that is not exactly of this shape is left to the codec, which also finds out what is wrong
-with it. tests/property/test_single_produce_against_codec.py holds the two together.
+The codecs are the reference; this reads and writes the same bytes in a third of the steps. A
+request of any other shape is left to the codec, which also reports what is wrong with it.
+tests/property/test_single_produce_against_codec.py compares the two.
 """
 
 import struct
@@ -26,12 +26,12 @@ LAST_VERSION: Final = 12
 _START: Final = struct.Struct(">bhibb")
 # One partition, its index.
 _PARTITION: Final = struct.Struct(">bi")
-# That neither partition nor topic nor request has tags.
+# No tags on partition, topic or request.
 _END: Final = bytes(3)
 _ONE: Final = 2  # a count plus one
 # Index, error code, base offset, log append time, log start offset.
 _NUMBERS: Final = struct.Struct(">ihqqq")
-# Any numbers will do that no topic name can be mistaken for.
+# Any numbers that cannot occur in a topic name.
 _ANY: Final = (1, 0, 2, 3, 4)
 _TOPICS_REMEMBERED: Final = 256
 
@@ -51,7 +51,7 @@ class SingleProduce(ApiMessage):
 
 
 def read_single_produce(version: int, frame: memoryview, position: int) -> SingleProduce | None:
-    """The request whose body begins at `position`; None where the codec has to read it."""
+    """The request whose body begins at `position`; None if the codec must read it."""
     if not FIRST_VERSION <= version <= LAST_VERSION:
         return None
     try:
@@ -87,7 +87,7 @@ def single_produce_answer(
 
 @lru_cache(_TOPICS_REMEMBERED)
 def _around_numbers(version: int, topic: str) -> tuple[bytes, bytes]:
-    """What the codec writes before and after the numbers of an answer."""
+    """The codec's bytes before and after the numbers of a response."""
     answer = ProducePartitionResponse(*_ANY)
     topics = [ProduceTopicResponse(name=topic, partition_responses=[answer])]
     (body,) = encode_response(ProduceResponse(responses=topics), version)

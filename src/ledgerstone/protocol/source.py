@@ -1,6 +1,6 @@
-"""Python source under construction: lines, what each line is about, the names it uses. Pure.
+"""Python source under construction: lines, the field each line handles, the names it uses. Pure.
 
-Compiled codecs report no field by themselves; when one fails, the line it failed on tells.
+Compiled codecs do not report fields themselves; when one fails, the failing line identifies it.
 """
 
 import struct
@@ -72,7 +72,7 @@ class Source:
 
 
 def min_size(each: Field, version: int, *, flexible: bool) -> int:
-    """The fewest bytes this field can take, which bounds how many may be announced."""
+    """The fewest bytes this field can take, which bounds the count of an array."""
     if each.is_array:
         return 1 if flexible else 4
     if each.struct is not None:

@@ -1,4 +1,4 @@
-"""Primitives of the wire that compiled codecs call where straight-line code does not do. Pure.
+"""Wire primitives that compiled codecs call where straight-line code is not enough. Pure.
 
 Unsigned varints are LEB128 of at most five bytes; lengths and counts in flexible versions are
 stored plus one, so that zero can mean null. Readers take the first byte already read: nearly every
@@ -15,7 +15,7 @@ UVARINT_MAX: Final = 2**32 - 1
 
 
 class ProtocolViolation(LedgerstoneError):
-    """The peer broke the protocol in a way no answer can name; the connection is closed."""
+    """The peer broke the protocol and no response is possible; the connection is closed."""
 
 
 class MalformedMessage(ProtocolViolation):
@@ -32,7 +32,7 @@ class MalformedMessage(ProtocolViolation):
 
 
 class BrokenBytes(Exception):
-    """Raised inside compiled code, which knows the reason but not where it stands."""
+    """Raised inside compiled code, which knows the reason but not the position."""
 
 
 def broken(reason: str) -> NoReturn:
@@ -72,7 +72,7 @@ def uvarint(value: int) -> bytes:
 
 
 def skip_tags(data: Buffer, position: int, count: int) -> int:
-    """Passes tagged fields this version does not know; `count` is the first byte of their count."""
+    """Skips tagged fields this version does not know; `count` is the first byte of their count."""
     if count > 127:
         count, position = rest_of_uvarint(data, position, count)
     for _ in range(count):

@@ -1,8 +1,8 @@
 """Record columns to Arrow, with the column names and types of Kafka connectors. Pure.
 
 The only importer of pyarrow in records/; it is an optional dependency (extra `arrow`). No Python
-object is made per record: kernels copy the bytes of the asked-for columns, once. Control records
-are left out, they are not for applications.
+object is made per record: kernels copy the bytes of the requested columns, once. Control records
+are left out, as they are not for applications.
 """
 
 from collections.abc import Sequence
@@ -49,8 +49,8 @@ class BinaryLayout(Enum):
     VIEWS = "binary_view"  # zero-copy: the array keeps the walked buffer and the arena alive
 
 
-class _Window:
-    """The rows that go out, and the two byte sources their spans lie in."""
+class _ArrowRows:
+    """The rows of the result, and the two byte sources of their spans."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
@@ -77,17 +77,17 @@ def to_arrow(
     partition: int | None = None,
     layout: BinaryLayout = BinaryLayout.COPIED,
 ) -> pa.RecordBatch:
-    """The columns in `names`, in that order. What is not asked for is not copied.
+    """The columns in `names`, in that order. Other columns are not copied.
 
     `headers` is null for a record without any, as in Spark's Kafka source.
     """
-    window = _Window(columns)
+    window = _ArrowRows(columns)
     arrays = [_column(window, name, topic, partition, layout) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
 def _column(
-    window: _Window, name: str, topic: str | None, partition: int | None, layout: BinaryLayout
+    window: _ArrowRows, name: str, topic: str | None, partition: int | None, layout: BinaryLayout
 ) -> pa.Array:
     columns = window.columns
     match name:
@@ -111,7 +111,7 @@ def _column(
     raise ValueError(f"column {name!r} is not one of {', '.join(ALL_COLUMNS)}")
 
 
-def _timestamps(window: _Window) -> pa.Array:
+def _timestamps(window: _ArrowRows) -> pa.Array:
     milliseconds = window.take_wide(window.columns.timestamp)
     bad = (milliseconds > _MAX_MILLISECONDS) | (milliseconds < -_MAX_MILLISECONDS)
     if bad.any():
@@ -123,7 +123,7 @@ def _timestamps(window: _Window) -> pa.Array:
     return pa.array(milliseconds * _MICROSECONDS).view(TIMESTAMP_TYPE)
 
 
-def _binary(window: _Window, start: Int64s, length: Int32s, layout: BinaryLayout) -> pa.Array:
+def _binary(window: _ArrowRows, start: Int64s, length: Int32s, layout: BinaryLayout) -> pa.Array:
     starts, lengths = window.take_wide(start), window.take_narrow(length)
     if layout is BinaryLayout.VIEWS:
         return _viewed(window.columns, starts, lengths)
@@ -156,7 +156,7 @@ def _validity(built: Gathered | Views) -> pa.Buffer | None:
     return pa.py_buffer(built.validity) if built.null_count else None
 
 
-def _headers(window: _Window) -> pa.Array:
+def _headers(window: _ArrowRows) -> pa.Array:
     columns = window.columns
     counts = window.take_narrow(columns.header_count)
     spans = span_headers(

@@ -1,7 +1,7 @@
 """The 61-byte header of a record batch, magic 2: read it, check its CRC, stamp it in place.
 
 Grade P. The byte table, the CRC range and the reader rules are in README.md. Nothing here looks at
-records: what a broker does with most batches is read the header, change twelve bytes and pass on.
+records: with most batches, a broker reads the header, changes twelve bytes and passes them on.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ LOG_OVERHEAD: Final = 12
 # The first byte after the magic byte, which lies at the same place in every message format.
 MAGIC_END: Final = 17
 MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
-# What magic 0 needs at least; below it the size field is noise, whatever the magic byte says.
+# The least that magic 0 needs; below it the size field is noise, whatever the magic byte says.
 MIN_LEGACY_LENGTH: Final = 14
 
 CODEC_MASK: Final = 0x07
@@ -84,7 +84,7 @@ class TimestampType(IntEnum):
 
 
 class BatchHeader(NamedTuple):
-    """The header's fields in the order of the bytes, and what follows from them."""
+    """The header's fields in byte order, and values derived from them."""
 
     base_offset: int
     batch_length: int
@@ -111,7 +111,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """Where a reader goes on. Compaction may have removed the last record, never this."""
+        """Where a reader continues. Compaction may remove the last record, never this."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -147,7 +147,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch may go. None until a cleaning has set it."""
+        """When tombstones and markers of this batch may be removed. None until a pass sets it."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
@@ -161,7 +161,7 @@ class BatchHeader(NamedTuple):
         return increment_sequence(self.base_sequence, self.last_offset_delta)
 
 
-# What `_make` does, without the layer of Python around it: headers are read by the million.
+# As `_make`, without its layer of Python: headers are read by the million.
 _new_header: Final[Callable[[tuple[int, ...]], BatchHeader]] = partial(tuple.__new__, BatchHeader)
 
 
@@ -171,7 +171,7 @@ def increment_sequence(sequence: int, by: int) -> int:
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; says nothing about whether the records after it are there."""
+    """The header at `position`; does not check that the records after it are there."""
     available = len(buffer) - position
     if available < HEADER_SIZE:
         _refuse_short(buffer, position, available)
@@ -184,7 +184,7 @@ def iter_headers(
     """Position and header of each complete batch in [start, end).
 
     A fetch and a crash both cut the last batch short, so an incomplete tail ends the iteration
-    without a word; a size or a magic byte that cannot be raises.
+    silently; an impossible size or magic byte raises.
     """
     stop = len(buffer) if end is None else end
     position = start
@@ -212,7 +212,7 @@ def _refuse_short(buffer: Buffer, position: int, available: int) -> NoReturn:
 
 
 def _read_header(buffer: Buffer, position: int) -> BatchHeader:
-    """HEADER_SIZE bytes are there."""
+    """For at least HEADER_SIZE bytes."""
     header = _new_header(_HEADER.unpack_from(buffer, position))
     if header.magic != MAGIC or header.batch_length < MIN_BATCH_LENGTH:
         _check_prefix(position, header.batch_length, header.magic)
@@ -254,7 +254,7 @@ def verify_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
 
 
 def write_header(buffer: WritableBuffer, position: int, header: BatchHeader) -> None:
-    """All 61 bytes as they are in `header`, its CRC included."""
+    """All 61 bytes of `header`, including its CRC."""
     _HEADER.pack_into(buffer, position, *header)
 
 
@@ -268,7 +268,7 @@ def write_crc(buffer: WritableBuffer, position: int, size: int) -> int:
 def stamp_offset_and_epoch(
     buffer: WritableBuffer, position: int, *, base_offset: int, leader_epoch: int
 ) -> None:
-    """What every append changes. Both fields lie outside the CRC, so it stays as it was sent."""
+    """The fields every append changes. The CRC covers neither, so it stays as it was sent."""
     _INT64.pack_into(buffer, position + BASE_OFFSET_AT, base_offset)
     _INT32.pack_into(buffer, position + LEADER_EPOCH_AT, leader_epoch)
 
@@ -281,11 +281,11 @@ def placed(header: BatchHeader, *, base_offset: int, leader_epoch: int) -> Batch
 def stamp_max_timestamp(
     buffer: WritableBuffer, position: int, *, timestamp_type: TimestampType, max_timestamp: int
 ) -> None:
-    """Sets type and maximum and seals again, unless both are already so."""
+    """Sets type and maximum and reseals the batch, unless both are already set."""
     header = read_header(buffer, position)
     if header.timestamp_type is timestamp_type and header.max_timestamp == max_timestamp:
         return
-    # Attribute bits nobody has given a meaning to do not survive a rewrite; Kafka drops them too.
+    # Attribute bits without a meaning do not survive a rewrite; Kafka drops them too.
     attributes = header.attributes & KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME_FLAG
     if timestamp_type is TimestampType.LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG

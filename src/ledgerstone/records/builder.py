@@ -1,4 +1,4 @@
-"""Batches made from records: for our own coordinators, for rebuilds, and for tests.
+"""Builds batches from records: for our coordinators, for rebuilds, and for tests.
 
 Grade P. Uncompressed output is the same byte for byte as Kafka's (golden vectors in the tests);
 compressed output decodes to the same records. What a rebuild must keep is in README.md.
@@ -69,7 +69,7 @@ def build_batch(
     """One sealed batch.
 
     `offsets` are absolute and default to base_offset, base_offset + 1, …; a batch that compaction
-    has thinned out passes the offsets that are left and the `last_offset_delta` it had before.
+    has thinned out passes its remaining offsets and its original `last_offset_delta`.
     """
     parts = list(records)
     if offsets is None:
@@ -124,9 +124,9 @@ def seal_batch(header: BatchHeader, payload: Buffer) -> bytearray:
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """What is left of a batch without records: its offsets and its producer's sequence numbers.
+    """A batch without records: only its offsets and its producer's sequence numbers remain.
 
-    The horizon goes, because nothing is left that it could expire.
+    The horizon is dropped, because nothing is left to expire.
     """
     kept_flags = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
     emptied = header._replace(

@@ -1,8 +1,8 @@
 """The five codecs: Kafka's framing on the way out, a bound on the size on the way in.
 
-Grade P. A stream is given up once it passes `limit`; what it declares about itself is checked,
-never believed. Malformed bytes are CorruptRecord, too many of them are MessageTooLarge. The
-framings and the arithmetic of the limit are in README.md. LZ4 frames have a module of their own.
+Grade P. A stream is abandoned once it passes `limit`; declared sizes are checked, never trusted.
+Malformed bytes are CorruptRecord, too many are MessageTooLarge. The framings and the arithmetic of
+the limit are in README.md. LZ4 frames have their own module.
 """
 
 from struct import Struct
@@ -24,15 +24,15 @@ from ledgerstone.records.lz4_frame import FrameReader, write_frame
 from ledgerstone.types import Buffer
 
 _MIB: Final = 2**20
-# Bound once: what is asked for each batch should not search an enum.
+# Bound once: an enum lookup per batch would be slow.
 _LZ4: Final = Codec.LZ4
 _ZSTD: Final = Codec.ZSTD
 
 # A bytearray that grows holds an eighth more than it needs and lz4 and zstd keep up to 8 MiB of
-# their own, so 48 MiB of output is what fits into the 64 MiB that no bomb may exceed.
+# their own, so 48 MiB of output fit into the 64 MiB that no bomb may exceed.
 DEFAULT_DECOMPRESSION_LIMIT: Final = 48 * _MIB
 _CHUNK_BYTES: Final = 256 * 1024
-# Walking blocks costs us time for each, whatever its size. Writers cut at 32 KiB and above.
+# Each block costs time, whatever its size. Writers use blocks of 32 KiB and more.
 _MAX_BLOCKS: Final = 16384
 
 _GZIP_WBITS: Final = 31
@@ -61,7 +61,7 @@ _ZSTD_LAST_COMPRESSED: Final = _ZSTD_COMPRESSED << 1 | 1
 
 
 class Codecs:
-    """Compresses and decompresses, with whatever the libraries gain by keeping from batch to batch.
+    """Compresses and decompresses; keeps library objects that are worth reusing between batches.
     Cheap to make. One thread at a time."""
 
     __slots__ = ("_lz4_reader", "_zstd_compressor", "_zstd_decompressor", "_zstd_level")
@@ -91,7 +91,7 @@ class Codecs:
         return bytes(opened) if codec is _LZ4 and isinstance(opened, memoryview) else opened
 
     def peek(self, codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
-        """The same, but good only until the next call: it may lie in memory that is used again."""
+        """The same, but valid only until the next call: it may be in reused memory."""
         if codec is _LZ4:
             if self._lz4_reader is None:
                 self._lz4_reader = FrameReader()
@@ -111,12 +111,12 @@ def decompression_limit(max_message_bytes: int) -> int:
 
 
 def compress(codec: Codec, payload: Buffer, level: int | None = None) -> Buffer:
-    """Once; who compresses batch after batch keeps a Codecs."""
+    """For a single batch; for many, keep a Codecs."""
     return Codecs().compress(codec, payload, level)
 
 
 def decompress(codec: Codec, payload: Buffer, *, limit: int) -> Buffer:
-    """Once; who decompresses batch after batch keeps a Codecs."""
+    """For a single batch; for many, keep a Codecs."""
     return Codecs().decompress(codec, payload, limit=limit)
 
 
@@ -125,7 +125,7 @@ def _too_large(codec: Codec, limit: int) -> MessageTooLarge:
 
 
 def _isal_level(level: int | None) -> int:
-    """isal knows three levels worth having; Kafka's nine and its default are spread over them."""
+    """isal has three useful levels; Kafka's nine and its default are mapped to them."""
     if level is None or level == _DEFAULT_GZIP_LEVEL:
         return 2
     return 1 if level <= 3 else 2 if level <= 6 else 3
@@ -231,7 +231,7 @@ def _zstd_decompressor() -> ZstdDecompressor:
 def _decompress_zstd(payload: memoryview, limit: int, decompressor: ZstdDecompressor) -> Buffer:
     end, largest_window, most = _usual_zstd_frame(payload) or _skip_zstd_frame(payload, 0, limit)
     if end == len(payload) and largest_window <= _ZSTD_SMALL_WINDOW:
-        # Whatever is wrong with it, or large about it, the slower road tells.
+        # The slower path reports what is wrong, or too large.
         try:
             return decompressor.decompress(payload, max_output_size=min(limit, most))
         except ZstdError:
@@ -244,10 +244,10 @@ def _decompress_zstd(payload: memoryview, limit: int, decompressor: ZstdDecompre
 
 def _stream_zstd(payload: memoryview, limit: int, largest_window: int) -> bytearray:
     if largest_window > _ZSTD_SMALL_WINDOW:
-        # The library then holds up to all of the output a second time.
+        # The library would hold up to all of the output a second time.
         limit //= 2
     out = bytearray()
-    # A decompressor of its own: it would keep the memory of a large window.
+    # A separate decompressor: a shared one would keep the memory of a large window.
     with _zstd_decompressor().stream_reader(payload, read_across_frames=True) as reader:
         while True:
             try:
@@ -262,8 +262,8 @@ def _stream_zstd(payload: memoryview, limit: int, largest_window: int) -> bytear
 
 
 def _usual_zstd_frame(payload: memoryview) -> tuple[int, int, int] | None:
-    """What `_skip_zstd_frame` would say of a frame that is all of the payload, one block, and says
-    nothing of itself but a small window, as nearly all do; None for any other."""
+    """As `_skip_zstd_frame`, for the usual frame: all of the payload, one block, a small window and
+    nothing else declared. None for any other."""
     if len(payload) < _ZSTD_PLAIN_FRAME.size:
         return None
     magic, descriptor, window, low, high = _ZSTD_PLAIN_FRAME.unpack_from(payload)
@@ -281,8 +281,8 @@ def _usual_zstd_frame(payload: memoryview) -> tuple[int, int, int] | None:
 
 
 def _skip_zstd_frame(payload: memoryview, start: int, limit: int) -> tuple[int, int, int]:
-    """Where the frame ends, its window, and the most it can become. The library takes a cut frame
-    for a whole one."""
+    """Where the frame ends, its window, and its largest possible output. The library accepts a
+    truncated frame as whole."""
     try:
         parameters = get_frame_parameters(payload[start:])
         position = start + frame_header_size(payload[start:])

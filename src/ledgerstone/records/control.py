@@ -1,6 +1,6 @@
-"""Control batches: the markers that end a transaction, and how to tell what any marker says.
+"""Control batches: makes the markers that end a transaction, and reads any marker.
 
-Grade P. A control batch is never handed to an application; a reader moves past it. The layout of
+Grade P. Applications never see a control batch; readers skip it. The layout of
 key and value is in README.md.
 """
 
@@ -66,7 +66,7 @@ def end_txn_marker(
 
 
 def read_control_record(batch: Buffer, position: int = 0) -> ControlRecord:
-    """What the control batch at `position` says; a type from the future is UNKNOWN."""
+    """Reads the control batch at `position`; a type from a later release is UNKNOWN."""
     header = read_header(batch, position)
     if not header.is_control:
         raise CorruptRecord(f"batch at offset {header.base_offset} is not a control batch")

@@ -1,8 +1,8 @@
 """LZ4 frames: written by the library, read block by block into memory that is kept.
 
-Grade P. Nearly every frame in a log has one of four headers, and those are taken apart here; any
-other is a stream for the library, which then also verifies the checksums. Which frames are read is
-in README.md, "Compression".
+Grade P. Nearly every frame in a log has one of four headers, and those are decoded here. Any other
+frame goes to the library, which then also verifies the checksums. README.md, "Compression", lists
+the accepted frames.
 """
 
 from struct import Struct, error
@@ -32,12 +32,12 @@ USUAL_BLOCK_BYTES: Final = 64 * _KIB
 _HEADER_AND_LENGTH: Final = Struct("<7sI")
 _LENGTH: Final = Struct("<I")
 _STORED: Final = 1 << 31  # in a length: the block is not compressed
-# Each byte of a block can stand for so many at most.
+# The most bytes that one byte of a block can stand for.
 _MAX_RATIO: Final = 255
-# Walking blocks costs us time for each; the library is better at very many of them.
+# Each block costs time; the library is faster with very many of them.
 _MAX_BLOCKS: Final = 16384
 _CHUNK_BYTES: Final = 256 * _KIB
-# Fits the largest block. More is given back at once.
+# Fits the largest block. Larger memory is freed at once.
 _KEPT_BYTES: Final = 4096 * _KIB
 
 # In Kafka level 9, its default, means the fast compressor and every other level the slow one.
@@ -50,7 +50,7 @@ _Block = tuple[int, int, bool]
 
 
 class FrameReader:
-    """Decompresses into memory that it keeps: fresh memory costs as much as filling it."""
+    """Decompresses into reused memory: allocating costs as much as filling it."""
 
     __slots__ = ("_memory",)
 
@@ -58,7 +58,7 @@ class FrameReader:
         self._memory = memoryview(bytearray(USUAL_BLOCK_BYTES))
 
     def read(self, payload: memoryview, limit: int) -> Buffer:
-        """At most `limit` bytes. A memoryview is one of the kept memory, good until the next call;
+        """At most `limit` bytes. A memoryview is of reused memory, valid until the next call;
         anything else belongs to the caller."""
         if limit >= USUAL_BLOCK_BYTES:
             used = read_usual(payload, self._memory[:USUAL_BLOCK_BYTES])
@@ -75,7 +75,7 @@ class FrameReader:
         self, payload: memoryview, blocks: list[_Block], block_bytes: int, limit: int
     ) -> Buffer:
         needed = sum(min(block_bytes, _MAX_RATIO * (end - start)) for start, end, _ in blocks)
-        # What has passed the limit is given up, so the last block begins below it.
+        # A frame that passes the limit is abandoned, so the last block begins below it.
         needed = min(needed, limit + block_bytes)
         if needed > _KEPT_BYTES:
             memory = bytearray(needed)
@@ -89,8 +89,8 @@ class FrameReader:
 
 
 def read_usual(payload: memoryview, room: memoryview) -> int | None:
-    """How many bytes of `room`, which has USUAL_BLOCK_BYTES, a frame became that is one block and
-    nothing else, as nearly all are; None for any other, which has to be walked."""
+    """Decodes the usual frame, a single block, into `room` of USUAL_BLOCK_BYTES; returns its size.
+    None for any other frame, which must be walked."""
     size = len(payload) - _HEADER_AND_LENGTH.size - _LENGTH.size
     if (
         not 0 < size <= USUAL_BLOCK_BYTES
@@ -131,7 +131,7 @@ def _split(payload: memoryview, block_bytes: int) -> list[_Block] | None:
                 raise CorruptRecord(f"lz4: {available - position} bytes after the frame")
             return blocks
         size = head & ~_STORED
-        # A stored block of no bytes would be the frame's end to Kafka and nothing to the library.
+        # Kafka takes an empty stored block for the frame's end; the library ignores it.
         if not 0 < size <= min(block_bytes, available - position):
             raise CorruptRecord(
                 f"lz4: block of {size} bytes at {position}, {available - position} left, "
@@ -145,7 +145,7 @@ def _split(payload: memoryview, block_bytes: int) -> list[_Block] | None:
 def _fill(
     room: memoryview, payload: memoryview, blocks: list[_Block], block_bytes: int, limit: int
 ) -> int:
-    """How many bytes the blocks became."""
+    """The decoded size of the blocks."""
     used = 0
     for start, end, is_stored in blocks:
         if is_stored:
@@ -160,7 +160,7 @@ def _fill(
 
 
 def _decode(payload: memoryview, start: int, end: int, room: memoryview) -> int:
-    """A block may fill the room it is given, so that must not be larger than a block may be."""
+    """A block may fill `room`, which must not be larger than the largest block."""
     try:
         return lz4_blocks.decompress_block_into(payload[start:end], room, len(room))
     except DecompressionError as problem:
@@ -184,7 +184,7 @@ def _read_stream(payload: memoryview, head: bytes, limit: int) -> bytes | bytear
             raise CorruptRecord(f"lz4: {len(payload)} bytes end inside the frame")
         position += taken
         if ended and not out and position == len(payload) and len(chunk) <= limit:
-            # All in one piece, as nearly always: nothing to put together.
+            # A single piece, as nearly always: nothing to join.
             whole: bytes = chunk
             return whole
         out += chunk
@@ -196,7 +196,7 @@ def _read_stream(payload: memoryview, head: bytes, limit: int) -> bytes | bytear
 
 
 def _check_header(head: bytes) -> None:
-    """What Kafka's reader insists on and the library would let pass."""
+    """Checks that Kafka's reader makes and the library does not."""
     if len(head) < _HEADER_SIZE or not head.startswith(_MAGIC):
         raise CorruptRecord(f"lz4: no frame starts with {head[:4].hex()}")
     flags, block_descriptor = head[4], head[5]

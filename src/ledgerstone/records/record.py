@@ -1,7 +1,7 @@
-"""Records one at a time, in plain Python: for dumps, small jobs, and as the kernels' measure.
+"""Records one at a time, in plain Python: for dumps, small jobs, and as the kernels' reference.
 
-Grade P. Hot paths do not come here: `kernels.inspect_records` gives the same facts about a payload
-a hundred times faster and must give the same faults. The layout of a record and the reader rules
+Grade P. Hot paths use `kernels.inspect_records` instead, which gives the same facts about a payload
+a hundred times faster and must report the same faults. The layout of a record and the reader rules
 are in README.md.
 """
 
@@ -87,13 +87,13 @@ class _Fault(Exception):
 def iter_records(
     batch: Buffer, position: int = 0, *, limit: int = DEFAULT_DECOMPRESSION_LIMIT
 ) -> Iterator[Record]:
-    """Every record of the batch at `position`. The CRC is the caller's to check."""
+    """Every record of the batch at `position`. The caller checks the CRC."""
     header = read_header(batch, position)
     yield from iter_payload(header, records_payload(batch, position, header, limit=limit))
 
 
 def iter_payload(header: BatchHeader, payload: Buffer) -> Iterator[Record]:
-    """The same, of a payload that was decompressed before."""
+    """The same, for a decompressed payload."""
     for index, span in enumerate(iter_spans(payload, record_count=header.record_count)):
         yield Record(
             header.base_offset + span.offset_delta,
@@ -189,7 +189,7 @@ def plain_inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts
 
 
 def near_kind(payload: Buffer, span: RecordSpan) -> NearKind | None:
-    """Which failed delete the record's value looks like."""
+    """The kind of failed delete that the record's value resembles."""
     if not 0 <= span.value_length <= _LONGEST_NEAR:
         return None
     value = bytes(memoryview(payload)[span.value_start : span.value_start + span.value_length])
@@ -197,7 +197,7 @@ def near_kind(payload: Buffer, span: RecordSpan) -> NearKind | None:
         return NearKind.EMPTY
     if value == b"null":
         return NearKind.NULL_TEXT
-    # A zero, the four bytes of a schema's id, and nothing or the null of a union behind them.
+    # A zero, a schema id of four bytes, then nothing or the null of a union.
     is_framed = len(value) >= 5 and value[0] == 0 and value[5:] in (b"", b"\0")
     return NearKind.FRAMED_NULL if is_framed else None
 
@@ -211,7 +211,7 @@ def _read_span(payload: Buffer, position: int) -> tuple[RecordSpan, int]:
         raise _Fault(RecordFault.TRUNCATED, position)
     if body == end:
         raise _Fault(RecordFault.LENGTH_MISMATCH, body)
-    # The first byte of the body is the record's attributes, which have no meaning so far.
+    # The first byte of the body is the record's attributes, which are unused.
     timestamp_delta, position = _varlong(payload, body + 1, end)
     offset_delta, position = _varint(payload, position, end)
     key_length, key_start = _nullable_length(payload, position, end)
@@ -290,7 +290,7 @@ def _timestamp(header: BatchHeader, span: RecordSpan) -> int:
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.max_timestamp
     # The delta is negative after a first cleaning: base_timestamp is then the delete horizon.
-    # Java's long wraps and so does the compiled walk; nothing here may stop at such a record.
+    # Java's long wraps, and so does the compiled walk; such a record must not stop us.
     timestamp = header.base_timestamp + span.timestamp_delta
     return (timestamp + INT64_MAX + 1) % (1 << 64) - INT64_MAX - 1
 

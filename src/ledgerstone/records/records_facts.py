@@ -1,6 +1,6 @@
-"""What a look at every record of a payload tells. Grade P.
+"""The facts found by inspecting every record of a payload. Grade P.
 
-Apart from `record`, whose codecs and checksums whoever only builds the kernels does not have.
+Separate from `record`, whose codecs and checksums are not available when kernels are built.
 """
 
 from enum import IntEnum
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class NearKind(IntEnum):
-    """A value that looks as if somebody had wanted to write a tombstone."""
+    """A value that was probably meant to be a tombstone."""
 
     EMPTY = 0  # no bytes, which is not null
     NULL_TEXT = 1  # the four bytes `null`
@@ -16,7 +16,7 @@ class NearKind(IntEnum):
 
 
 class RecordsFacts(NamedTuple):
-    """What a leader wants to know about a payload. With a fault, only the first three count."""
+    """What a leader needs to know about a payload. With a fault, only the first three count."""
 
     status: int  # a RecordFault
     fault_index: int  # of the record; -1 without a fault
@@ -29,7 +29,7 @@ class RecordsFacts(NamedTuple):
     sequential: bool  # offset deltas are 0, 1, 2, …
     tombstone_count: int
     last_offset_delta: int  # of the last record; -1 in an empty payload
-    # Records of each NearKind, and the first of them all; -1: there is none.
+    # Records of each NearKind, and the first of them all; -1 if there are none.
     empty_value_count: int = 0
     null_text_count: int = 0
     framed_null_count: int = 0
@@ -45,7 +45,7 @@ class RecordsFacts(NamedTuple):
 
 
 class NearTombstones(NamedTuple):
-    """Records of a batch that look like deletes that failed, by kind, and the first of them."""
+    """Records of a batch that resemble failed deletes, by kind, and the first of them."""
 
     counts: tuple[int, int, int]  # in the order of NearKind
     first_index: int

@@ -1,8 +1,8 @@
 """What a leader checks and changes before it appends a batch, and what a follower checks.
 
-Grade P. The rules and their order are in README.md, "What a leader checks". A batch that passes is
-stamped where it lies; it is rebuilt only if its codec or its offset deltas cannot stay. A batch
-that is refused has not been touched.
+Grade P. The rules and their order are in README.md, "What a leader checks". A valid batch is
+stamped in place; it is rebuilt only if its codec or its offset deltas must change. A refused batch
+is not modified.
 """
 
 from dataclasses import dataclass
@@ -43,17 +43,17 @@ from ledgerstone.records.record import (
 from ledgerstone.records.records_facts import NearTombstones, RecordsFacts
 from ledgerstone.types import INT64_MAX, NO_PRODUCER_ID, NO_TIMESTAMP, Buffer, WritableBuffer
 
-# Naming every culprit, or renumbering records, is done one record at a time. A request must not be
-# able to ask for more of that than takes a few tens of milliseconds.
+# Naming every bad record, or renumbering records, takes one step per record. A request must not
+# cause more than a few tens of milliseconds of that.
 MAX_PLAIN_RECORDS: Final = 10_000
 MAX_RECORD_ERRORS: Final = 1000
 
-# Bound once: asking an enum for a member costs as much as one of the checks below.
+# Bound once: an enum lookup costs as much as one of the checks below.
 _LOG_APPEND_TIME: Final = TimestampType.LOG_APPEND_TIME
 
 
 class Origin(Enum):
-    """Who wrote the batch. What a replica fetched goes through `check_replicated` instead."""
+    """Who wrote the batch. Replicated batches go through `check_replicated` instead."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -61,7 +61,7 @@ class Origin(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendRules:
-    """What a topic's configuration says about batches."""
+    """The topic's configuration for batches."""
 
     compacted: bool
     max_message_bytes: int
@@ -98,8 +98,8 @@ def validate_produced(
     inspect: InspectRecords = inspect_records,
     codecs: Codecs | None = None,
 ) -> ValidatedBatch:
-    """`records` must be one batch and nothing else; it may be part of a receive buffer. `codecs`
-    are the caller's, who has more batches to come."""
+    """`records` must be exactly one batch; it may be part of a receive buffer. The caller keeps
+    `codecs` for further batches."""
     header = _read_only_batch(records)
     _check_header(records, header, rules, origin)
     codecs = codecs or Codecs()
@@ -143,7 +143,7 @@ def validate_produced(
 
 
 def check_replicated(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
-    """Position and header of each complete batch a leader sent. Bytes stay as they came."""
+    """Position and header of each complete batch from a leader. Bytes are not changed."""
     batches: list[tuple[int, BatchHeader]] = []
     for position, header in iter_headers(buffer):
         verify_crc(buffer, position, header)
@@ -165,7 +165,7 @@ def _read_only_batch(records: WritableBuffer) -> BatchHeader:
     if not records:
         raise InvalidRecord("no record batch where exactly one is expected")
     if len(records) < HEADER_SIZE:
-        raise InvalidRecord(f"{len(records)} bytes are no record batch")
+        raise InvalidRecord(f"{len(records)} bytes are not a record batch")
     try:
         header = read_header(records)
     except UnsupportedForMessageFormat as error:
@@ -174,7 +174,7 @@ def _read_only_batch(records: WritableBuffer) -> BatchHeader:
     if size == available:
         return header
     if size > available:
-        # As in Kafka not CORRUPT_MESSAGE, which clients take for damage on the way and send again.
+        # As in Kafka, not CORRUPT_MESSAGE, which clients take for damage in transit and retry.
         raise InvalidRecord(f"record batch: {available} bytes of {size}")
     raise InvalidRecord(
         f"exactly one record batch is expected; {available - size} bytes follow the first, "
@@ -204,7 +204,7 @@ def _check_header(
 def _check_flags(header: BatchHeader, rules: AppendRules, origin: Origin) -> None:
     if header.has_delete_horizon:
         # Differs from Kafka: it lets a producer choose the horizon of its own tombstones.
-        raise InvalidRecord("only a cleaning sets a delete horizon (attribute bit 6)")
+        raise InvalidRecord("only the cleaner sets a delete horizon (attribute bit 6)")
     _check_producer(header, origin)
     if header.timestamp_type is _LOG_APPEND_TIME and (
         rules.timestamp_type is _LOG_APPEND_TIME or header.max_timestamp == NO_TIMESTAMP
@@ -259,7 +259,7 @@ def _max_timestamp(
         raise InvalidTimestamp(f"timestamps {earliest} to {latest} are not int64")
     if earliest == latest == NO_TIMESTAMP:
         return NO_TIMESTAMP
-    # Differs from Kafka: where only some records lack a timestamp, -1 is judged like any other.
+    # Differs from Kafka: if only some records lack a timestamp, -1 is checked like any other.
     if latest - now_ms > rules.timestamp_after_max_ms:
         reason = f"timestamp {latest} is more than {rules.timestamp_after_max_ms} ms after {now_ms}"
         index = facts.max_timestamp_index
@@ -296,7 +296,7 @@ def _rebuild(
                 f"of up to {MAX_PLAIN_RECORDS} records are renumbered"
             )
         payload = renumber_records(payload, record_count=header.record_count)
-    # Before the copy: uncompressed, a batch may be many times what it was.
+    # Checked before the copy: uncompressed, a batch may be many times larger.
     if codec is Codec.NONE:
         _check_rebuilt_size(HEADER_SIZE + len(payload), rules)
     compressed = codecs.compress(codec, payload, rules.level if codec is rules.codec else None)

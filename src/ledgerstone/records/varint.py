@@ -1,7 +1,7 @@
 """Zigzag varints as records use them: lengths and deltas in one to ten bytes.
 
 Grade P. Reading never passes `end`, never takes more bytes than the type has, and refuses a last
-byte whose upper bits the type has no room for: readers disagree about what such bits mean.
+byte with bits that do not fit the type: readers disagree about what such bits mean.
 """
 
 from typing import Final

@@ -1,1 +1,1 @@
-"""The current key set of a topic: folded at kernel speed, listed, kept in a file, resumed."""
+"""The current state of a topic by key: folded by kernels, listed, saved to a file, resumed."""

@@ -1,10 +1,9 @@
-"""How the bytes of a log divide into live, superseded and the rest, as records go by. Pure.
+"""Divides the bytes of a log into live, superseded and the rest. Pure.
 
-Fed in the order of the log, once. Of each key it is remembered where its latest record lies and how
-large that is, so that a later record takes those bytes out of "live" without anybody looking at
-them again. Keys are known by hashes, as everywhere in `state`. Where there are too many, only one
-key in 2, 4, 8, … is followed and stands for the others: what was counted before stays, what comes
-after is counted so many times. Rules in README.md, "Anatomy".
+Fed once, in log order. For each key it remembers the place and size of its latest record, so that a
+later record moves those bytes out of "live" without reading them again. Keys are stored as hashes,
+as everywhere in `state`. If there are too many, only one key in 2, 4, 8, … is followed and stands
+for the others: earlier counts stay, later ones are multiplied. Rules in README.md, "Anatomy".
 """
 
 from typing import Final, NamedTuple, TypeVar
@@ -21,10 +20,10 @@ from ledgerstone.state.visibility import Flags
 T = TypeVar("T", bound=np.generic)
 
 LIVE, TOMBSTONE, SUPERSEDED, UNKEYED, OTHER = range(len(CLASSES))
-# A column beside the classes: all that has a key, followed or not.
+# A column beside the classes: all records with a key, followed or not.
 _KEYED: Final = len(CLASSES)
 _COLUMNS: Final = len(CLASSES) + 1
-# A key takes about 90 bytes, tables that grow a while take more: some 130 MB at the most.
+# A key takes about 90 bytes, more while tables grow: at most some 130 MB.
 MAX_KEYS: Final = 1 << 20
 _FIRST_ROOM: Final = 1 << 12
 _GROWTH: Final = 1.5
@@ -35,7 +34,7 @@ _NO_HORIZON_MS: Final = -1
 
 
 class _Latest(NamedTuple):
-    """Of each key: its latest record's segment, its share of bytes, its horizon if a tombstone."""
+    """Per key: the latest record's segment, its share of bytes, its horizon if a tombstone."""
 
     slot: Int32s
     size: Int64s
@@ -61,7 +60,7 @@ class _Latest(NamedTuple):
 
 
 class Division:
-    """One partition's. Segments are begun in order; `take` speaks of the one begun last."""
+    """For one partition. Segments are begun in order; `take` adds to the last one."""
 
     __slots__ = (
         *("_bytes", "_horizon_bytes", "_horizon_count", "_horizons", "_known", "_latest"),
@@ -85,7 +84,7 @@ class Division:
 
     @property
     def weight(self) -> int:
-        """How many keys one that is followed stands for."""
+        """How many keys each followed key stands for."""
         return 1 << self.sampling_bits
 
     # -- feeding -------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ class Division:
             self._records = _with_rows(self._records, 2 * len(self._records))
 
     def take(self, columns: Columns, hidden: Flags) -> None:
-        """Records of whole batches, those of `hidden` batches left out."""
+        """Adds the records of whole batches, except those of `hidden` batches."""
         batches = columns.batches
         is_other = hidden | (batches.record_count == 0)
         self._count(OTHER, int(is_other.sum()), int(batches.size[is_other].sum()))
@@ -120,10 +119,10 @@ class Division:
             self._follow_fewer()
 
     def _settle(self, numbers: Int64s, share: Int64s, horizon: Int32s) -> None:
-        """Each row becomes its key's latest; of several in one window the last one does."""
+        """Each row becomes its key's latest; of several in one window, the last one wins."""
         latest, slot = self._latest, len(self.bases) - 1
         rows = np.arange(len(numbers), dtype=np.int32)
-        # Where an index is repeated the last one stays.
+        # If an index is repeated, the last assignment wins.
         latest.row[numbers] = rows
         is_last = latest.row[numbers] == rows
         self._count_sampled(slot, SUPERSEDED, ~is_last, share)
@@ -138,7 +137,7 @@ class Division:
         self._count_horizons(horizon, share, self.weight)
 
     def _retract(self, numbers: Int64s) -> None:
-        """What was the latest of these keys is superseded now."""
+        """The previous latest records of these keys are now superseded."""
         latest = self._latest
         before = latest.slot[numbers]
         known = before != _NOWHERE
@@ -248,7 +247,7 @@ class Division:
 
 
 def _shares(columns: Columns) -> Int64s:
-    """What part of its batch each record takes, so that all parts add up to the batch."""
+    """Each record's share of its batch; the shares add up to the batch."""
     batches: Batches = columns.batches
     batch = columns.batch_index
     start = batches.payload_start[batch]
@@ -262,7 +261,7 @@ def _shares(columns: Columns) -> Int64s:
 
 
 def _adding_up(counted: list[int]) -> Shares:
-    """Estimates may come out below zero or not add up; how much has a key is known exactly."""
+    """Estimates may be negative or not add up; the total of keyed records is exact."""
     live, tombstone, superseded, unkeyed, other, keyed = counted
     if live + tombstone + superseded != keyed or min(counted) < 0:
         live, tombstone, superseded = max(live, 0), max(tombstone, 0), max(superseded, 0)

@@ -1,9 +1,9 @@
-"""What an analysis of one partition is told, and what it tells back: plain facts. Pure.
+"""The input and output of an analysis of one partition: plain facts. Pure.
 
-The bytes of a segment are divided into classes that exclude each other and add up to what was
-looked at: `live` and `tombstone` are latest records of their keys, `superseded` have a later one,
-`unkeyed` have no key, `other` are markers, emptied batches and data of aborted transactions. A
-batch is divided among its records by their uncompressed lengths. Rules in README.md, "Anatomy".
+The bytes of a segment are divided into disjoint classes that add up to the bytes read: `live` and
+`tombstone` are latest records of their keys, `superseded` have a later one, `unkeyed` have no key,
+`other` are markers, emptied batches and data of aborted transactions. A batch is divided among its
+records by their uncompressed lengths. Rules in README.md, "Anatomy".
 """
 
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ CLASSES: Final = ("live", "tombstone", "superseded", "unkeyed", "other")
 
 
 class SegmentSpan(NamedTuple):
-    """A segment as its owner knows it; another generation has other bytes under the same name."""
+    """A segment; another generation has different bytes under the same name."""
 
     base_offset: int
     size_bytes: int
@@ -28,7 +28,7 @@ class AnatomyPlan:
     topic_partition: TopicPartition
     directory: str
     segments: tuple[SegmentSpan, ...]
-    # Everything below is decided; what lies behind is not looked at.
+    # Everything below is decided; later records are not read.
     end_offset: int
     decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
     bytes_per_second: float | None = None  # None is unlimited
@@ -45,7 +45,7 @@ class AnatomyPlan:
 
 
 class Shares(NamedTuple):
-    """How something divides into the classes."""
+    """A quantity divided into the classes."""
 
     live: int = 0
     tombstone: int = 0
@@ -63,7 +63,7 @@ class Shares(NamedTuple):
 
 class SegmentDivision(NamedTuple):
     base_offset: int
-    bytes: Shares  # adds up to what was looked at, a prefix of the segment
+    bytes: Shares  # adds up to the bytes read, a prefix of the segment
     records: Shares  # of `other` the batches
 
 
@@ -79,10 +79,10 @@ class HorizonCount(NamedTuple):
 class AnatomyReport:
     segments: tuple[SegmentDivision, ...]
     horizons: tuple[HorizonCount, ...]  # by time, those without one first
-    keys: int  # that have a record, deleted ones included
+    keys: int  # with a record, including deleted ones
     sampled_one_in: int  # 1: every key was followed; else the figures are estimates
     read_bytes: int
-    is_resumed: bool  # only what had grown was read
+    is_resumed: bool  # only new data was read
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,8 +1,8 @@
-"""A partition's files read for an analysis, from the start or from where the last one ended.
+"""Resumable analysis: reads a partition's files from the start, or from where the last run ended.
 
-Grade D. What an analysis knows is kept as long as the segments it has read are the first ones of
-the next plan, the last of them perhaps grown. Anything else starts over. Structure is checked by
-the kernels; a log that is damaged is not divided, and the reason is told.
+Grade D. An analysis can resume as long as the segments it has read are the first ones of the next
+plan; the last of them may have grown. Otherwise it starts over. The kernels check the structure; a
+damaged log is not analysed, and the reason is reported.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ _INT32: Final = Struct(">i")
 
 
 class Analysis:
-    """What is known of one partition. Spent when `bring_up_to` raises."""
+    """The analysis of one partition. Unusable after `bring_up_to` raises."""
 
     __slots__ = (
         *("_before_read", "_buffer", "_division", "_fs", "_max_keys", "_position", "_read"),
@@ -52,16 +52,16 @@ class Analysis:
 
     @property
     def followed_keys(self) -> int:
-        """What its memory goes by."""
+        """The number of keys in memory."""
         return self._division.followed_keys
 
     def bring_up_to(
         self, plan: AnatomyPlan, *, before_read: Callable[[int], None] = lambda size: None
     ) -> AnatomyReport:
-        """`before_read` is told the size of each window, and 0 before each file; it may wait, or
+        """`before_read` gets the size of each window, and 0 before each file; it may wait, or
         raise."""
         self._before_read = before_read
-        # Not bytearray: nobody needs the zeros. Not kept: nobody needs it between two calls.
+        # Not bytearray: zeroing it would be wasted work. Not kept between calls.
         self._buffer = np.empty(WINDOW_BYTES, np.uint8).data
         try:
             return self._bring_up_to(plan)
@@ -85,7 +85,7 @@ class Analysis:
             self._read[at] = span
             read_bytes += self._read_segment(plan, span, aborted)
             if self._position < span.size_bytes:
-                # The end of what is decided: the next segment's turn comes when this one is done.
+                # The end of decided data: the next segment waits until this one is done.
                 break
         return AnatomyReport(
             segments=tuple(self._division.segments()),
@@ -107,7 +107,7 @@ class Analysis:
     # -- files -------------------------------------------------------------------------------------
 
     def _aborted_in(self, plan: AnatomyPlan) -> Int64s:
-        """Rows of first offset, marker's offset and producer id, one for an aborted transaction."""
+        """One row per aborted transaction: first offset, marker's offset, producer id."""
         names = set(self._fs.list_dir(plan.directory))
         found: list[tuple[int, int, int]] = []
         for span in plan.segments:
@@ -165,7 +165,7 @@ class Analysis:
             room = len(self._buffer)
 
     def _take(self, view: memoryview, batches: Batches, plan: AnatomyPlan, aborted: Int64s) -> int:
-        """What is decided of a window; returns how many bytes that is."""
+        """Takes the decided part of a window; returns its bytes."""
         decided = int((batches.last_offset < plan.end_offset).sum())
         if decided == 0:
             return 0
@@ -203,10 +203,10 @@ def _walk(view: memoryview, batches: Batches, hidden: Flags, first: int, limit: 
 
 
 def _declared_bytes(view: memoryview, path: str, position: int, left_bytes: int) -> int:
-    """The size of the one batch that does not fit, which is believed only within the file."""
+    """The size of the one batch that does not fit, bounded by the file."""
     if len(view) < MAGIC_END:
         raise CorruptFile(path, position, f"{len(view)} bytes after the last batch")
     size = LOG_OVERHEAD + int(_INT32.unpack_from(view, BATCH_LENGTH_AT)[0])
     if not len(view) < size <= left_bytes:
-        raise CorruptFile(path, position, f"a batch of {size} bytes, {left_bytes} are left")
+        raise CorruptFile(path, position, f"a batch of {size} bytes, but {left_bytes} are left")
     return size

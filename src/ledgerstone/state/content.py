@@ -1,9 +1,9 @@
 """What a live key contributes to the checksum of a topic's state. Pure.
 
-A hash of 128 bits over key and value as a record of Kafka holds them: length of the key, key,
-length of the value, value, lengths as zigzag varints. In a record these lie side by side, so the
-kernel `fold_batches` takes them where they are. The definition, with a program anybody can run, is
-in docs/state.md.
+A 128-bit hash over key and value as a Kafka record holds them: length of the key, key, length of
+the value, value, with lengths as zigzag varints. In a record these are adjacent, so the kernel
+`fold_batches` hashes them in place. The definition, with a program to compute it, is in
+docs/state.md.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ import numpy as np
 
 from ledgerstone.records.kernels import Columns, Hashes
 
-# The key of the hash. A constant: two parties compute the same number without having met.
+# The key of the hash. A constant, so that everyone computes the same number.
 CONTENT_KEY: Final = b"ledgerstonestate"
 CHECKSUM_BITS: Final = 128
 
@@ -20,7 +20,7 @@ _MASK32: Final = np.uint64(0xFFFFFFFF)
 
 
 def sum_of(hashes: Hashes) -> int:
-    """The sum modulo 2**128; halves of words are summed, so that nothing is carried away."""
+    """The sum modulo 2**128; half words are summed, so that no carry is lost."""
     total = 0
     for shift, words in ((0, hashes.low), (64, hashes.high)):
         lower = int((words & _MASK32).sum(dtype=np.uint64))

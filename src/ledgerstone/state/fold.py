@@ -1,8 +1,8 @@
 """One partition folded to the latest record of each key. Pure; rules in README.md.
 
-A `Fold` is fed raw batches in the order of the log, and knows afterwards, for each key, the offset
-of its latest record, whether that is a tombstone, and a hash of what it says. It keeps no bytes of
-records: whoever wants those shows it the batches again and gets the ones that survived.
+A `Fold` is fed raw batches in log order. Afterwards it knows, for each key, the offset of its
+latest record, whether that is a tombstone, and a hash of its content. It keeps no bytes of records:
+to get those, show it the batches again, and it picks the survivors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ from ledgerstone.types import INT64_MAX, AbortedTxn, Buffer
 
 @dataclass(slots=True)
 class FoldCounts:
-    """What went by. `records` are those a reader may see; the hidden ones are counted apart."""
+    """Counts of a fold. `records` are those a reader may see; hidden ones count separately."""
 
     batches: int = 0
     bytes: int = 0
@@ -44,7 +44,7 @@ class FoldCounts:
     recreated: int = 0  # values of a key that was deleted
     control_batches: int = 0
     aborted_batches: int = 0
-    missing: int = 0  # offsets without a record, markers and aborted batches left aside
+    missing: int = 0  # offsets without a record, not counting markers and aborted batches
 
     def add(self, other: "FoldCounts") -> None:
         for field in fields(self):
@@ -66,8 +66,8 @@ class Found(NamedTuple):
 class Fold:
     """Fed from `next_offset` on, in order. Folds of one topic share a seed.
 
-    One that raised has taken some of the batches it was fed, and is of no further use. Whoever has
-    no use for the checksum asks for no contents, which are half of the work.
+    After an exception a fold is unusable, since it has taken some of the batches. Without contents
+    there is no checksum, and half the work.
     """
 
     __slots__ = ("_columns", "_keys", "_seed", "counts", "leader_epoch", "next_offset")
@@ -91,7 +91,7 @@ class Fold:
     ) -> None:
         """Folds the records in [next_offset, end_offset); the buffer holds whole batches.
 
-        `aborted` is the list that came with these batches; a reader of everything passes none."""
+        `aborted` is the list that came with these batches; empty to read uncommitted records."""
         found = scan(batches)
         check_order(found)
         start_offset = self.next_offset
@@ -132,7 +132,7 @@ class Fold:
             # Before anything is decompressed.
             check_crcs(data, found, actions)
         plan = FoldPlan(start_offset, end_offset, self._seed, CONTENT_KEY, not compressed)
-        # There are several pieces only where decompressed payloads take too much memory.
+        # More than one piece only if decompressed payloads take too much memory.
         arena = Arena(DEFAULT_DECOMPRESSION_LIMIT // 2)
         first, last_seen = 0, -1
         while first < len(found):
@@ -159,22 +159,22 @@ class Fold:
         counts.recreated += folded.recreated
 
     def load(self, batches: Buffer) -> None:
-        """Takes records of which no two have the same key, as a snapshot holds them."""
+        """Takes records with distinct keys, as a snapshot holds them."""
         found = scan(batches)
         check_order(found)
         last = self._take(batches, found, found.is_control, 0, INT64_MAX)
         self.next_offset = max(self.next_offset, last + 1)
 
     def resume(self, *, next_offset: int, leader_epoch: int, counts: FoldCounts) -> None:
-        """Goes on behind what was loaded; the rest is as it was when that was written."""
+        """Continues after the loaded records, with the counts of the snapshot."""
         if next_offset < self.next_offset:
-            raise ValueError(f"{next_offset} lies below {self.next_offset}, which was loaded")
+            raise ValueError(f"{next_offset} is below {self.next_offset}, which was loaded")
         self.next_offset = next_offset
         self.leader_epoch = leader_epoch
         self.counts = counts
 
     def forget_below(self, offset: int) -> None:
-        """Forgets keys whose latest record lies below: the log does not begin there any more."""
+        """Forgets keys whose latest record lies below the new start of the log."""
         self._keys.forget_below(offset)
 
     # -- what it knows -------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class Fold:
     def judge(self, batches: Buffer, *, start_offset: int = 0) -> Iterator[tuple[Columns, Bytes]]:
         """Whole batches as columns, with a flag for each record that is its key's latest.
 
-        An offset is never used twice, so nothing has to be known about transactions here."""
+        Offsets are unique, so transactions do not matter here."""
         found = scan(batches)
         check_order(found)
         for columns in walk_pieces(batches, found, found.is_control):
@@ -219,7 +219,7 @@ class Fold:
 
     def _is_latest(self, columns: Columns) -> Flags:
         latest = np.zeros(len(columns), np.bool_)
-        # Mostly few are where the latest record of some key is, and only those have to be hashed.
+        # Usually few rows are the latest record of a key, and only those need hashing.
         candidates = self._keys.latest_among(columns.offset)
         start, length = columns.key_start[candidates], columns.key_length[candidates]
         low, high = hash_keys(columns.buffer, start, length, self._seed, arena=columns.arena)
@@ -233,9 +233,9 @@ class Fold:
     def survivors(
         self, batches: Buffer, *, start_offset: int = 0, tombstones: bool = False
     ) -> Iterator[Columns]:
-        """The latest record of each live key among these; with `tombstones` of the deleted too.
+        """The latest record of each live key among these; with `tombstones`, of deleted keys too.
 
-        The columns go to `records.arrow` as they are."""
+        The columns can go to `records.arrow` unchanged."""
         for columns, keep in self.judge(batches, start_offset=start_offset):
             wanted = keep.view(np.bool_)
             if not tombstones:

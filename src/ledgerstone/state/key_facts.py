@@ -1,8 +1,8 @@
 """What a fold knows of each key: hash, latest record, content. Pure.
 
-Keys are known by a hash of 128 bits under a seed drawn for the run, never by their bytes. A key has
-a number, 0, 1, 2, … in the order in which keys are first seen, and a row of facts by it; slots of
-eight bytes lead from a hash to a number. Kernels fill both (`records.kernels.folding`).
+Keys are stored as 128-bit hashes under a seed drawn for the run, never as bytes. Keys are numbered
+0, 1, 2, … in the order in which they are first seen, with a row of facts each; slots of eight bytes
+map a hash to a number. Kernels fill both (`records.kernels.folding`).
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ from ledgerstone.records.kernels.payloads import Payloads
 from ledgerstone.records.kernels.windows import Bytes, Int64s
 from ledgerstone.types import INT64_MAX
 
-# The mark of a key that has no record, not yet or no more: no offset is that large.
+# The mark of a key without a record, yet or any more: no offset is that large.
 NO_RECORD: Final = ~INT64_MAX
 
 _FIRST_SLOTS: Final = 1 << 13
@@ -39,7 +39,7 @@ _GROWTH: Final = 1.5
 
 
 class KeyFacts:
-    """Nothing is ever taken out. Invariant: the numbers in `_slots` are exactly [0, size)."""
+    """Nothing is ever removed. Invariant: the numbers in `_slots` are exactly [0, size)."""
 
     __slots__ = ("_facts", "_latest", "_slots", "size")
 
@@ -76,7 +76,7 @@ class KeyFacts:
 
     def _make_room(self) -> None:
         if self._limit == len(self._facts):
-            # Memory nobody has written to yet takes none.
+            # Untouched pages cost nothing.
             known, words = self._facts.shape
             larger = np.empty((int(known * _GROWTH), words), np.uint64)
             larger[:known] = self._facts
@@ -85,11 +85,11 @@ class KeyFacts:
             self._slots = moved_to_more_slots(self._slots, 2 * len(self._slots))
 
     def numbers_of(self, hashes: Hashes) -> Int64s:
-        """The number of each key, -1 where the key was never seen."""
+        """The number of each key, -1 if it was never seen."""
         return find_keys(self._slots, self._facts, self.size, hashes)
 
     def latest_among(self, offset: Int64s) -> Int64s:
-        """The rows, of offsets that rise, where the latest record of some key is."""
+        """The rows, by rising offset, that are the latest record of a key."""
         if not len(offset):
             return np.zeros(0, np.int64)
         if self._latest is None:
@@ -104,14 +104,14 @@ class KeyFacts:
         return found
 
     def forget_below(self, offset: int) -> None:
-        """Keys whose latest record lies below have none."""
+        """Marks keys whose latest record lies below as having none."""
         marks = self.marks
         marks[np.where(marks >= 0, marks, ~marks) < offset] = NO_RECORD
         self._latest = None
 
     @property
     def marks(self) -> Int64s:
-        """By number: the offset of the latest record, `~offset` where that is a tombstone."""
+        """By number: the offset of the latest record, `~offset` for a tombstone."""
         return self._facts[: self.size, MARK_AT].view(np.int64)
 
     def hashes_of(self, wanted: NDArray[np.bool_]) -> Hashes:
@@ -121,6 +121,6 @@ class KeyFacts:
 
     def contents_of(self, wanted: NDArray[np.bool_]) -> Hashes:
         if self._facts.shape[1] == FACTS_WITHOUT_CONTENT:
-            raise ValueError("this fold was told to hash no contents")
+            raise ValueError("this fold does not hash contents")
         rows = self._facts[: self.size]
         return Hashes(rows[wanted, CONTENT_AT], rows[wanted, CONTENT_AT + 1])

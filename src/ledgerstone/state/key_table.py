@@ -1,8 +1,8 @@
 """Numbers for keys: 0, 1, 2, … in the order in which keys are first seen. Pure.
 
-Keys are known by a hash of 128 bits under a seed drawn for the run, never by their bytes. The slots
-are those of the cleaner's map (`records.kernels`), only that a slot holds a key's number in place
-of an offset, so that whoever keeps facts about keys keeps them in arrays of his own.
+Keys are stored as 128-bit hashes under a seed drawn for the run, never as bytes. The slots are
+those of the cleaner's map (`records.kernels`), but hold a key's number instead of an offset, so
+that callers can keep facts about keys in their own arrays.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ _SLOT_WORDS: Final = 3
 
 
 class KeyTable:
-    """Nothing is ever taken out. Invariant: the numbers in it are exactly [0, size)."""
+    """Nothing is ever removed. Invariant: the numbers in it are exactly [0, size)."""
 
     __slots__ = ("_table", "size")
 
@@ -34,7 +34,7 @@ class KeyTable:
         self._table = new_table(_FIRST_SLOTS)
 
     def number(self, hashes: Hashes, key_length: Int32s) -> Int64s:
-        """The number of each key, a new one for a new key; -1 where there is no key."""
+        """The number of each key, a new one for a new key; -1 for no key."""
         numbers = np.empty(len(hashes.low), np.int64)
         done = 0
         while True:
@@ -59,7 +59,7 @@ class KeyTable:
 
 
 def distinct_keys(parts: list[Hashes]) -> tuple[int, int]:
-    """(keys, those of them that are in more than one part); within a part every key is once."""
+    """(keys, keys in more than one part); within a part every key is unique."""
     if len(parts) < 2:
         return sum(len(part.low) for part in parts), 0
     table = KeyTable()

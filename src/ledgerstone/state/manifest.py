@@ -1,6 +1,6 @@
-"""What a snapshot says about itself: JSON to and from values. Pure; fields in README.md.
+"""The manifest of a snapshot: JSON to and from values. Pure; fields in README.md.
 
-A manifest comes from a file, so nothing in it is believed before its type and its range are right.
+A manifest comes from a file, so every type and range is checked before use.
 """
 
 import json
@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from ledgerstone.state.content import checksum_text
 from ledgerstone.state.fold import FoldCounts
-from ledgerstone.state.topic_state import Isolation, PartitionState, TopicState
+from ledgerstone.state.topic_state import IsolationLevel, PartitionState, TopicState
 from ledgerstone.types import INT32_MAX, INT64_MAX
 from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
 
-# More partitions than a topic has; it keeps a hostile manifest from making folds without end.
+# More partitions than a topic has; limits the folds a hostile manifest can cause.
 MAX_PARTITIONS: Final = 100_000
 
 
@@ -29,9 +29,9 @@ class PartitionManifest:
     checksum: str
     counts: FoldCounts
 
-    def is_at_end(self, isolation: Isolation) -> bool:
-        """Whether it held all there was to read when it was made."""
-        committed = isolation is Isolation.READ_COMMITTED
+    def is_at_end(self, isolation: IsolationLevel) -> bool:
+        """Whether it held everything readable when it was made."""
+        committed = isolation is IsolationLevel.READ_COMMITTED
         return self.next_offset >= (self.last_stable_offset if committed else self.high_watermark)
 
 
@@ -40,14 +40,14 @@ class Manifest:
     topic: str
     topic_id: bytes
     cluster_id: str | None
-    isolation: Isolation
+    isolation: IsolationLevel
     created_ms: int
     because: str | None
     partitions: tuple[PartitionManifest, ...]
 
 
 class BadManifest(ValueError):
-    """Not what a manifest has to be."""
+    """Not a valid manifest."""
 
 
 def manifest_of(state: TopicState) -> Manifest:
@@ -105,7 +105,7 @@ def from_json(data: bytes) -> Manifest:
         raise BadManifest("the partitions are not in order")
     try:
         topic_id = uuid_from_text(_get(content, "topic_id", str))
-        isolation = Isolation(_get(content, "isolation", str))
+        isolation = IsolationLevel(_get(content, "isolation", str))
     except ValueError as error:
         raise BadManifest(str(error)) from error
     return Manifest(

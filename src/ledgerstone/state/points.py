@@ -7,18 +7,18 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import offsets_at
 from ledgerstone.errors import UnknownTopicOrPartition
 from ledgerstone.state.reading import LogBounds
-from ledgerstone.state.topic_state import Isolation, StateError
+from ledgerstone.state.topic_state import IsolationLevel, StateError
 from ledgerstone.types import TopicPartition
 
 
 class AtTime(NamedTuple):
-    """Records before the first one that is as young as this."""
+    """Records before the first one at or after this time."""
 
     timestamp_ms: int
 
 
 class AtOffset(NamedTuple):
-    """Records below this offset in every partition, or below the end of one that is shorter."""
+    """Records below this offset in every partition, or below its end if that is lower."""
 
     offset: int
 
@@ -33,7 +33,7 @@ PointInTime = AtTime | AtOffset | AtOffsets
 
 
 def end_offsets(
-    client: Client, bounds: list[LogBounds], at: PointInTime | None, isolation: Isolation
+    client: Client, bounds: list[LogBounds], at: PointInTime | None, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
     """Where to stop reading each partition."""
     ends = {each.partition: each.end_offset(isolation) for each in bounds}
@@ -60,5 +60,5 @@ def _named_ends(
         offset_asked = offsets.get(each.partition)
         if offset_asked is None or not 0 <= offset_asked <= end:
             said = "no offset" if offset_asked is None else f"offset {offset_asked}"
-            raise StateError(f"{said} is given for {each}, it can be read up to {end}")
+            raise StateError(f"{said} is given for {each}, which can be read up to {end}")
     return {each: offsets[each.partition] for each in ends}

@@ -1,6 +1,6 @@
-"""A topic read from its brokers for a state: what there is to read, and the reading. Shell.
+"""Reads a topic from its brokers for a state. Shell.
 
-The next answer is fetched while the present one is folded: kernels let go of the interpreter.
+The next response is fetched while the current one is folded: kernels release the interpreter lock.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from ledgerstone.client.ahead import one_ahead
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
-from ledgerstone.state.topic_state import Isolation
+from ledgerstone.state.topic_state import IsolationLevel
 from ledgerstone.types import TopicPartition
 
 FETCH_BYTES: Final = 8 << 20
@@ -25,15 +25,15 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBounds:
-    """One partition's log as it was when the reading began."""
+    """One partition's log when reading began."""
 
     partition: TopicPartition
     log_start_offset: int
     high_watermark: int
     last_stable_offset: int
 
-    def end_offset(self, isolation: Isolation) -> int:
-        committed = isolation is Isolation.READ_COMMITTED
+    def end_offset(self, isolation: IsolationLevel) -> int:
+        committed = isolation is IsolationLevel.READ_COMMITTED
         return self.last_stable_offset if committed else self.high_watermark
 
 
@@ -41,7 +41,7 @@ def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[Log
     wanted = list(partitions)
     starts = list_offsets(client, dict.fromkeys(wanted, EARLIEST))
     latest = dict.fromkeys(wanted, LATEST)
-    ends = [list_offsets(client, latest, isolation_level=each.level) for each in Isolation]
+    ends = [list_offsets(client, latest, isolation_level=each.level) for each in IsolationLevel]
     committed, uncommitted = ends
     return [
         LogBounds(
@@ -55,11 +55,11 @@ def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[Log
 
 
 def read_ranges(
-    client: Client, ranges: Iterable[OffsetRange], isolation: Isolation
+    client: Client, ranges: Iterable[OffsetRange], isolation: IsolationLevel
 ) -> Iterator[Fetched]:
-    """Everything in these ranges, one after the other, and the rest of the batches at their ends.
+    """Everything in these ranges, one after the other, including the whole batches at their ends.
 
-    Nobody else may use the client until this has ended or is closed."""
+    The client must not be used otherwise until this has ended or is closed."""
     config = FetchConfig(
         max_bytes=FETCH_BYTES, partition_max_bytes=FETCH_BYTES, isolation_level=isolation.level
     )

@@ -1,7 +1,7 @@
 """The state of a topic from its brokers: from the start, or from a snapshot on. Shell.
 
-The rules are in README.md. `points` says where the reading ends, `freshness` whether a snapshot may
-still be gone on from, `fold` does the work.
+The rules are in README.md. `points` says where reading ends, `freshness` whether a snapshot can
+still be resumed, `fold` does the work.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -18,7 +18,7 @@ from ledgerstone.state.reading import LogBounds, OffsetRange, log_bounds, read_r
 from ledgerstone.state.rows import Piece
 from ledgerstone.state.snapshot import Snapshot
 from ledgerstone.state.topic_state import (
-    Isolation,
+    IsolationLevel,
     PartitionState,
     StateError,
     TopicState,
@@ -41,7 +41,7 @@ def rebuild(
     topic: str,
     *,
     at: PointInTime | None = None,
-    isolation: Isolation = Isolation.READ_COMMITTED,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
     progress: OnProgress | None = None,
 ) -> TopicState:
     """Reads the whole topic up to the ends it has now, or up to a point in its past."""
@@ -66,8 +66,8 @@ def resume(
     at: PointInTime | None = None,
     progress: OnProgress | None = None,
 ) -> TopicState:
-    """The snapshot's state, and what was written since. Raises StaleSnapshot if that is not all
-    there any more: a delete may be among what is gone."""
+    """The snapshot's state plus everything written since. Raises StaleSnapshot if some of that is
+    gone: it may have included a delete."""
     seed = client.dice.random_bytes(SEED_SIZE)
     loaded = snapshot.load(seed=seed)
     topic = loaded.topic
@@ -84,8 +84,8 @@ def resume(
 def pieces_of(
     client: Client | None, state: TopicState, snapshot: Snapshot | None = None
 ) -> Generator[Piece, None, None]:
-    """The batches of a state once more, in the order of partitions; without a client, those of
-    the snapshot alone."""
+    """The batches of a state again, ordered by partition; without a client, only those of the
+    snapshot."""
     held: Iterator[Piece] = iter(()) if snapshot is None else snapshot.pieces()
     piece = next(held, None)
     for each in state.partitions:
@@ -100,7 +100,7 @@ def pieces_of(
 def pieces_at(
     client: Client | None, state: TopicState, snapshot: Snapshot | None, partition: int, offset: int
 ) -> Generator[Piece, None, None]:
-    """The batches among which one record is."""
+    """The batches that include one record."""
     each = state.partition(partition)
     if client is not None and offset >= each.start_offset:
         here = OffsetRange(TopicPartition(state.topic, partition), offset, offset + 1)
@@ -137,7 +137,7 @@ def _read(
     received = 0
     for fetched in read_ranges(client, ranges, state.isolation):
         each = state.partition(fetched.partition.partition)
-        aborted = fetched.aborted if state.isolation is Isolation.READ_COMMITTED else ()
+        aborted = fetched.aborted if state.isolation is IsolationLevel.READ_COMMITTED else ()
         try:
             each.fold.feed(fetched.records, end_offset=each.end_offset, aborted=aborted)
         except KafkaError as error:
@@ -151,7 +151,7 @@ def _read(
         if each.fold.next_offset < each.end_offset:
             raise StateError(
                 f"{bound.partition} ended at offset {each.fold.next_offset} while it was read; "
-                f"when the reading began it ended at {each.end_offset}"
+                f"it ended at {each.end_offset} when reading began"
             )
         readable = bound.end_offset(state.isolation)
         why = each.why_incomplete(readable)
@@ -177,7 +177,7 @@ def _started(
             fold.forget_below(log_start)
         if end_offset < start:
             raise StateError(
-                f"the snapshot holds {bounds.partition} up to offset {start}, and the state asked "
+                f"the snapshot holds {bounds.partition} up to offset {start}, but the state asked "
                 f"for ends at {end_offset}; take one that ends earlier, or none"
             )
     return PartitionState(

@@ -1,4 +1,4 @@
-"""The records of a state, as rows: its batches are gone through once more. Pure."""
+"""The records of a state as rows, from a second pass over its batches. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -54,7 +54,7 @@ def row_at(state: TopicState, pieces: Iterable[Piece], offset: int) -> Row | Non
 
 
 class Tally:
-    """Counts what is found again. The log may be compacted between the two passes."""
+    """Counts the records found in the second pass: the log may be compacted in between."""
 
     def __init__(self, state: TopicState) -> None:
         self._topic = state.topic
@@ -71,7 +71,7 @@ class Tally:
             if left:
                 raise StateError(
                     f"{self._topic}-{partition} was compacted while it was read: the records of "
-                    f"{left} keys are not there any more; try again"
+                    f"{left} keys are gone; try again"
                 )
 
 

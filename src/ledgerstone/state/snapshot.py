@@ -1,7 +1,7 @@
 """A topic's state as one file: written atomically, read back in bounded pieces. Grade D.
 
-The bytes and the fields are in README.md. A file that was torn, changed or made up is refused with
-CorruptFile before anybody believes it.
+The bytes and the fields are in README.md. A torn, changed or forged file is refused with
+CorruptFile before its contents are used.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,7 +41,7 @@ LOCK_SUFFIX: Final = ".lock"
 
 
 class Snapshot:
-    """An open snapshot file. Later replacing it by name does not disturb this one."""
+    """An open snapshot file. Replacing the file by name later does not affect it."""
 
     def __init__(self, fs: Filesystem, path: str) -> None:
         self.path = path
@@ -57,12 +57,12 @@ class Snapshot:
         if magic != MAGIC:
             raise self._corrupt(0, f"begins with {magic!r}, not {MAGIC!r}")
         if version != VERSION:
-            raise self._corrupt(8, f"is of version {version}, this reads {VERSION}")
+            raise self._corrupt(8, f"has version {version}, expected {VERSION}")
         if length > self._size - smallest:
             raise self._corrupt(10, f"a manifest of {length} bytes in a file of {self._size}")
         stated, _ = TRAILER.unpack(self._file.pread(TRAILER.size, self._size - TRAILER.size))
         if stated != self._size:
-            raise self._corrupt(self._size, f"is torn: it says to have {stated} bytes")
+            raise self._corrupt(self._size, f"is torn: it should have {stated} bytes")
         self._pieces_at = HEADER.size + length
         try:
             return from_json(self._file.pread(length, HEADER.size))
@@ -70,8 +70,8 @@ class Snapshot:
             raise self._corrupt(HEADER.size, str(error)) from error
 
     def pieces(self) -> Iterator[Piece]:
-        """All batches, in the order of partitions and offsets. At the end the CRC has been right;
-        until then what came is only what the file says."""
+        """All batches, ordered by partition and offset. The CRC is checked at the end; until then
+        the batches are unverified."""
         position = self._pieces_at
         crc = crc32c(self._file.pread(position, 0))
         end = self._size - TRAILER.size
@@ -111,7 +111,7 @@ class Snapshot:
         return CorruptFile(self.path, position, reason)
 
     def load(self, *, seed: bytes) -> TopicState:
-        """The state as it was; checked against what the manifest says of it."""
+        """The saved state, checked against its manifest."""
         folds = {each.partition: Fold(seed=seed) for each in self.manifest.partitions}
         for partition, data, _ in self.pieces():
             try:
@@ -137,7 +137,7 @@ class Snapshot:
             raise self._corrupt(
                 0,
                 f"partition {said.partition} holds {found[0]} live keys with checksum {found[1]} "
-                f"below offset {fold.next_offset}, and the manifest says {said.live_keys}, "
+                f"below offset {fold.next_offset}, but the manifest says {said.live_keys}, "
                 f"{said.checksum}, {said.next_offset}",
             )
         fold.resume(
@@ -167,9 +167,9 @@ def write_snapshot(
     *,
     forget_deleted_before_ms: int | None = None,
 ) -> int:
-    """Writes the state whose batches `pieces` are, in order of partitions; returns its bytes.
+    """Writes the state with the batches of `pieces`, ordered by partition; returns its size.
 
-    The file at `path` is the old one until the new one is whole and synced."""
+    The file at `path` is replaced once the new one is complete and synced."""
     lock = fs.lock(path + LOCK_SUFFIX)
     temporary = path + TEMPORARY_SUFFIX
     try:
@@ -215,13 +215,13 @@ def _write(file: File, state: TopicState, pieces: Iterable[Piece], forget_ms: in
 
 def _kept_batches(columns: Columns, keep: Bytes) -> memoryview:
     batches = columns.batches
-    # What was not walked are markers, which say nothing to a reader of the snapshot.
+    # Batches that were not walked are markers, which a snapshot does not need.
     actions = np.where(batches.is_control, BatchAction.DISCARD, BatchAction.NONE)
     return rewrite(columns, keep, actions=actions.astype(np.uint8)).data
 
 
 class _Output:
-    """Appends, and knows the CRC of everything so far."""
+    """Appends, and tracks the CRC of everything so far."""
 
     def __init__(self, file: File) -> None:
         self._file = file

@@ -11,21 +11,21 @@ from ledgerstone.state.key_table import distinct_keys
 
 
 class StateError(LedgerstoneError):
-    """The state asked for cannot be had; the message says why, and what can be done."""
+    """The requested state is unavailable; the message says why, and what to do."""
 
 
 class StaleSnapshot(StateError):
-    """What happened since the snapshot cannot be read in full any more; rebuild."""
+    """Some records written since the snapshot are gone; rebuild."""
 
 
-class Isolation(Enum):
+class IsolationLevel(Enum):
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
 
     @property
     def level(self) -> int:
-        """As the wire has it."""
-        return int(self is Isolation.READ_COMMITTED)
+        """The value on the wire."""
+        return int(self is IsolationLevel.READ_COMMITTED)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,20 +44,20 @@ class PartitionState:
 
     @property
     def missing(self) -> int:
-        """Offsets in [start_offset, end_offset) that have no record any more."""
+        """Offsets in [start_offset, end_offset) that no longer have a record."""
         return self.fold.counts.missing - self.missing_before
 
     def why_incomplete(self, readable_end_offset: int) -> str | None:
-        """Why this may not be all that was live when the log ended at `end_offset`."""
+        """Why this may not be everything that was live when the log ended at `end_offset`."""
         if self.end_offset >= readable_end_offset:
-            # The present: what compaction took has a later record, and that was read.
+            # The present: compacted records have a later one, and that was read.
             return None
         if not self.is_resumed and self.log_start_offset > 0 and self.end_offset > 0:
             return f"partition {self.partition} starts at offset {self.log_start_offset}"
         if self.missing > 0:
             return (
                 f"{self.missing} offsets of partition {self.partition} below {self.end_offset} "
-                "have no record any more, and some may have been the latest of their key then"
+                "no longer have a record, and some may have been the latest of their key then"
             )
         return None
 
@@ -74,7 +74,7 @@ class TopicState:
     topic: str
     topic_id: bytes
     cluster_id: str | None
-    isolation: Isolation
+    isolation: IsolationLevel
     created_ms: int
     partitions: list[PartitionState]
     because: str | None = None  # why it may be incomplete
@@ -92,7 +92,7 @@ class TopicState:
 
     @property
     def checksum(self) -> int:
-        """Which partition a key is in makes no difference."""
+        """Independent of the partitions that keys are in."""
         return sum(each.fold.checksum for each in self.partitions) % (1 << CHECKSUM_BITS)
 
     def totals(self) -> Totals:
@@ -109,7 +109,7 @@ class TopicState:
         return next(each for each in self.partitions if each.partition == number)
 
     def lookup(self, key: bytes) -> dict[int, Found]:
-        """Every partition that knows the key: by its hash it belongs to one, but may be in all."""
+        """Every partition with the key: its hash belongs to one, but it may be in any."""
         found = {each.partition: each.fold.lookup(key) for each in self.partitions}
         return {
             partition: each

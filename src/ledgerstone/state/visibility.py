@@ -1,8 +1,8 @@
-"""Which batches of an answer a reader may see, and their records as columns. Pure.
+"""Which batches of a response a reader may see, and their records as columns. Pure.
 
-Control batches are never records. What an aborted transaction wrote is hidden from a reader of
-committed records: an answer lists (producer id, first offset) of each such transaction that it
-touches, and that producer's abort marker ends it.
+Control batches are never visible. Records of aborted transactions are hidden from read_committed
+readers: a response lists (producer id, first offset) of each such transaction, and that producer's
+abort marker ends it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ Flags = NDArray[np.bool_]
 
 
 def check_order(batches: Batches) -> None:
-    """Offsets rise from batch to batch; "the latest" means nothing where they do not."""
+    """Offsets must rise from batch to batch, or "the latest" has no meaning."""
     bad = batches.last_offset < batches.base_offset
     bad[1:] |= batches.base_offset[1:] <= batches.last_offset[:-1]
     if bad.any():
@@ -56,7 +56,7 @@ def hidden_batches(data: Buffer, batches: Batches, aborted: Sequence[AbortedTxn]
 
 def _ends_in_abort(data: Buffer, batches: Batches, index: int) -> bool:
     if batches.record_count[index] == 0:
-        return False  # a marker the cleaner has emptied; what it ended is gone as well
+        return False  # a marker that the cleaner has emptied; its transaction is gone as well
     position = int(batches.position[index])
     return read_control_record(data, position).type is ControlType.ABORT
 
@@ -64,7 +64,7 @@ def _ends_in_abort(data: Buffer, batches: Batches, index: int) -> bool:
 def walk_pieces(data: Buffer, batches: Batches, skip: Flags) -> Iterator[Columns]:
     """The records of all batches that are not skipped.
 
-    There is more than one piece only where decompressed payloads take too much memory."""
+    There is more than one piece only if decompressed payloads take too much memory."""
     first = 0
     while first < len(batches):
         start = int(batches.position[first])
@@ -87,7 +87,7 @@ def _check_rows(columns: Columns) -> None:
 
 
 def taken(columns: Columns, rows: Int64s | Flags) -> Columns:
-    """Some of the rows. What is left cannot be rewritten, since batches are no longer whole."""
+    """Some of the rows. They cannot be rewritten, since batches are no longer whole."""
     return replace(
         columns,
         offset=columns.offset[rows],

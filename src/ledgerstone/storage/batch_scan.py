@@ -24,10 +24,10 @@ from ledgerstone.records.batch import (
 # Index entries lie index.interval.bytes (4 KiB) apart, so most searches end in their first read.
 _HEADER_CHUNK_BYTES: Final = 8192
 WINDOW_BYTES: Final = 1 << 20
-# Of magic 0 and 1: offset, size, then the CRC-32 of everything after it.
+# Magic 0 and 1: offset, size, then the CRC-32 of everything after it.
 _OLD_PREFIX: Final = Struct(">qiI")
 _OLD_CRC_AT: Final = 12
-# Of a batch header: base offset, length, magic, last offset delta.
+# From a batch header: base offset, length, magic, last offset delta.
 _PLACE: Final = Struct(">qi4xb6xi")
 
 
@@ -40,7 +40,7 @@ def scan_headers(file: File, start: int, end: int) -> Iterator[tuple[int, BatchH
         at = position - chunk_start
         if at + HEADER_SIZE > len(chunk):
             if at > _HEADER_CHUNK_BYTES:
-                # Large batches lie here: a chunk would hold one header and never be used further.
+                # Large batches: a chunk would hold a single header and nothing else of use.
                 chunk_bytes = HEADER_SIZE
             chunk = file.pread(min(chunk_bytes, end - position), position)
             chunk_start, at = position, 0
@@ -58,10 +58,10 @@ def scan_headers(file: File, start: int, end: int) -> Iterator[tuple[int, BatchH
 
 
 def last_offset_in(file: File, end: int) -> int | None:
-    """The last offset before `end`, from headers alone; None where not even one is whole.
+    """The last offset before `end`, from headers alone; None if there is no whole batch.
 
-    What `scan_headers` finds, without an object per batch: an unclean start asks this of a whole
-    segment. What cannot be a header ends it, and is for others to judge."""
+    Finds what `scan_headers` finds, without an object per batch: an unclean start runs this over
+    whole segments. Stops at bytes that cannot be a header; callers judge those."""
     last_offset: int | None = None
     chunk = b""
     chunk_start = position = 0
@@ -116,7 +116,7 @@ def scan_batches(file: File, start: int, end: int) -> Iterator[tuple[int, BatchH
 def refuse_old_format(
     file: File, position: int, end: int, error: UnsupportedForMessageFormat
 ) -> NoReturn:
-    """Data of an old format is refused as such; debris that only looks like it is a bad batch.
+    """Refuses data of an old format as such; debris that only resembles it is a bad batch.
 
     The difference matters to recovery, which cuts off bad batches and must not cut off data."""
     _, size, stored_crc = _OLD_PREFIX.unpack(file.pread(_OLD_PREFIX.size, position))
@@ -127,4 +127,4 @@ def refuse_old_format(
             found_crc = crc32(file.pread(min(WINDOW_BYTES, data_end - at), at), found_crc)
         if found_crc == stored_crc:
             raise error
-    raise CorruptRecord(f"{error}, and its checksum says that it is none") from error
+    raise CorruptRecord(f"{error}, and its checksum does not match") from error

@@ -1,8 +1,8 @@
-"""The small text files that are replaced as a whole: checkpoints and `partition.metadata`. Disk.
+"""Small text files that are replaced whole: checkpoints and `partition.metadata`. Disk.
 
-Owns their formats and the one way to replace a file so that a crash leaves the old or the new.
-Contract in README.md. What a broken file means (start over, or take the directory offline) is the
-caller's decision: here it is a CorruptFile whose position is the line, counted from 1.
+Owns their formats, and the one way to replace a file so that a crash leaves the old or the new.
+Contract in README.md. A broken file is a CorruptFile whose position is the line, counted from 1.
+The caller decides what that means: start over, or take the directory offline.
 """
 
 import re
@@ -23,17 +23,17 @@ _PARTITION_METADATA = re.compile(r"version: ?0\r?\ntopic_id: ?(\S+)\s*")
 
 
 def write_atomically(fs: Filesystem, path: str, data: bytes) -> None:
-    """Replaces the file: after a crash at any point the old content or the new is there."""
+    """Replaces the file. A crash at any point leaves the old content or the new."""
     temporary = path + TMP
     file = fs.open(temporary, create=True)
     try:
-        # What an earlier crash left under this name may be longer than what comes now.
+        # A file left by an earlier crash may be longer than the new content.
         file.truncate(0)
         file.pwrite(data, 0)
         file.fsync()
     finally:
         file.close()
-    # Crash here: the old content stays, and a temporary file nobody reads.
+    # Crash here: the old content stays, beside a temporary file that is never read.
     fs.rename(temporary, path)
     fs.fsync_dir(parent_of(path))
 
@@ -59,7 +59,7 @@ class OffsetCheckpoint:
         self.path = path
 
     def read(self) -> dict[TopicPartition, int]:
-        """No file, like an empty one, has no entries."""
+        """A missing file, like an empty one, has no entries."""
         offsets = {}
         for number, fields in _read_lines(self._fs, self.path, columns=3):
             partition = _number(self.path, number, fields[1], INT32_MAX)
@@ -94,7 +94,7 @@ class LeaderEpochCheckpoint:
 
 
 class PartitionMetadata:
-    """Which topic a partition's directory belongs to; topics come back under an old name."""
+    """The topic a partition's directory belongs to: a deleted topic's name may be reused."""
 
     __slots__ = ("_fs", "path")
 
@@ -103,7 +103,7 @@ class PartitionMetadata:
         self.path = path
 
     def read(self) -> bytes | None:
-        """The topic id; None where no file was written yet."""
+        """The topic id; None if no file was written yet."""
         data = read_if_exists(self._fs, self.path)
         if data is None:
             return None
@@ -120,17 +120,17 @@ class PartitionMetadata:
 
     def write(self, topic_id: bytes) -> None:
         if topic_id == ZERO_UUID:
-            raise ValueError(f"{self.path}: the zero uuid names no topic")
+            raise ValueError(f"{self.path}: the zero uuid is not a topic id")
         text = f"version: {VERSION}\ntopic_id: {uuid_to_text(topic_id)}"
         write_atomically(self._fs, self.path, text.encode())
 
 
 def _read_lines(fs: Filesystem, path: str, *, columns: int) -> list[tuple[int, list[str]]]:
-    """Line number and fields of every entry; version, count and columns are as they must be."""
+    """Line number and fields of every entry; version, count and columns are checked."""
     text = _text(path, read_if_exists(fs, path) or b"")
     if not text:
         return []
-    # Not splitlines(): it also cuts at characters that Kafka takes for part of a line.
+    # Not splitlines(): it also splits at characters that Kafka keeps within a line.
     lines = text.removesuffix("\n").split("\n")
     if lines[0].strip() != VERSION:
         raise CorruptFile(path, 1, f"version {lines[0][:20]!r}, only {VERSION} is known")

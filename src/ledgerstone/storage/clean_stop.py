@@ -1,9 +1,9 @@
-"""What a clean stop leaves so that the next start can tell what changed meanwhile. Grade D.
+"""What a clean stop records so that the next start can detect changes. Grade D.
 
-The sizes of all log files and indexes, start and end offsets, in one JSON file that exists only
-between a clean stop and the next start, as the clean marker does. It names the marker's content: if
-another broker has used the directory since, it says nothing any more. Names and sizes cost no
-reading, so a start stays as fast as it was.
+One JSON file with the sizes of all log files and indexes, and start and end offsets. Like the clean
+marker, it exists only between a clean stop and the next start. It quotes the marker's content: if
+another broker has used the directory since, the file no longer counts. Checking names and sizes
+reads no data, so starts stay fast.
 """
 
 import json
@@ -21,13 +21,13 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanStop:
-    """By the names of the partitions' directories."""
+    """Keyed by the names of the partitions' directories."""
 
     sizes: dict[str, dict[int, int]] = field(default_factory=dict)
-    # Of offset index, time index and transaction index.
+    # Sizes of offset index, time index and transaction index.
     indexes: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
-    # Only where the log starts inside of a segment.
+    # Only if the log starts inside a segment.
     starts: dict[str, int] = field(default_factory=dict)
 
 
@@ -45,7 +45,7 @@ def write_clean_stop(fs: Filesystem, path: str, stop: CleanStop, *, marker: byte
 
 
 def take_clean_stop(fs: Filesystem, path: str, *, marker: bytes | None) -> CleanStop | None:
-    """Reads and removes it; None where it says nothing about this start."""
+    """Reads and removes it; None if it does not apply to this start."""
     data = read_if_exists(fs, path)
     if data is None:
         return None
@@ -60,7 +60,7 @@ def take_clean_stop(fs: Filesystem, path: str, *, marker: bytes | None) -> Clean
         if content["version"] != VERSION:
             raise ValueError(f"version {content['version']!r}")
     except ValueError as error:
-        _LOG.warning("sizes at the clean stop are not used file=%s reason=%s", path, error)
+        _LOG.warning("sizes at the clean stop ignored file=%s reason=%s", path, error)
         return None
     if content["marker"] != crc32(marker):
         return None

@@ -1,7 +1,7 @@
-"""What was found damaged and nobody has acknowledged: on disk, so that no restart forgets. Disk.
+"""Notes of damage that was found, kept on disk so that restarts remember them. Disk.
 
-One small JSON file in the log directory. A note goes when somebody acknowledges it, or when a start
-finds that the damage is gone; what left a gap stays listed, because the gap stays.
+One small JSON file in the log directory. A note is removed when an operator acknowledges it, or
+when a start finds that the damage is gone. Damage that left a gap stays listed, as the gap stays.
 """
 
 import json
@@ -17,10 +17,10 @@ from ledgerstone.storage.checkpoints import read_if_exists, write_atomically
 _LOG: Final = logging.getLogger(__name__)
 
 VERSION: Final = 1
-# A disk that fails everywhere must not fill itself with notes.
+# A disk that fails everywhere must not fill up with notes.
 MAX_NOTES: Final = 1000
 
-# What became of the partition, or of the file where it belongs to none.
+# The fate of the partition, or of a file outside partitions.
 OFFLINE: Final = "offline"
 READ_ONLY: Final = "read-only"
 CUT: Final = "cut"
@@ -29,7 +29,7 @@ TOLD: Final = "told"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """`partition` is the directory's name, empty for a file beside the partitions."""
+    """`partition` is the directory's name; empty for a file outside partitions."""
 
     partition: str
     path: str
@@ -52,12 +52,12 @@ class Note:
 
 @dataclass(slots=True)
 class DamageNotes:
-    """Memory is the truth while the disk refuses; `failure` says why it does."""
+    """If the disk refuses writes, memory is the truth and `failure` says why."""
 
     fs: Filesystem
     path: str
     notes: list[Note] = field(default_factory=list)
-    # Sizes of the log files of partitions that were not opened since a clean stop.
+    # Sizes of the log files of partitions not opened since a clean stop.
     sizes: dict[str, dict[int, int]] = field(default_factory=dict)
     failure: str | None = None
 
@@ -69,7 +69,7 @@ class DamageNotes:
             if data is not None:
                 notes._read(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            reason = f"what was noted before cannot be read: {error}"
+            reason = f"earlier notes cannot be read: {error}"
             notes.add("", [Damage(path, 0, 0, reason)], TOLD, now_ms=now_ms)
         return notes
 
@@ -86,7 +86,7 @@ class DamageNotes:
         return [note for note in self.notes if note.is_open and partition in (None, note.partition)]
 
     def has_gaps(self, partition: str) -> bool:
-        """Whether something was left out of it."""
+        """Whether parts of it were left out."""
         return any(note.partition == partition and not note.is_open for note in self.notes)
 
     def accepted_gaps(self, partition: str) -> frozenset[str]:
@@ -99,7 +99,7 @@ class DamageNotes:
     def add(
         self, partition: str, damages: Iterable[Damage], outcome: str, *, now_ms: int
     ) -> list[Note]:
-        """Notes what is new and logs it; a note about the same place is renewed."""
+        """Records and logs new damage; a note about the same place is replaced."""
         added = []
         for damage in damages:
             note = Note(
@@ -133,7 +133,7 @@ class DamageNotes:
         return added
 
     def resolve(self, partition: str) -> None:
-        """A start has found nothing wrong any more: the files were restored."""
+        """A start found nothing wrong any more: the files were restored."""
         gone = self.open_notes(partition)
         if gone:
             _LOG.warning("damage is gone partition=%s notes=%d", partition, len(gone))
@@ -142,7 +142,7 @@ class DamageNotes:
             self.save()
 
     def acknowledge(self, partition: str, *, now_ms: int) -> int:
-        """Somebody knows. What left a gap stays listed, since it will be met again."""
+        """An operator knows of it. Gaps stay listed, since readers will meet them again."""
         told = self.open_notes(partition)
         for note in told:
             _LOG.warning("damage acknowledged partition=%s note=%s", partition or "-", note)
@@ -155,7 +155,7 @@ class DamageNotes:
         return len(told)
 
     def forget(self, partition: str) -> None:
-        """The partition was deleted; its name may come back."""
+        """The partition was deleted; its name may be reused."""
         if partition in self.sizes or any(note.partition == partition for note in self.notes):
             self.notes = [note for note in self.notes if note.partition != partition]
             self.sizes.pop(partition, None)
@@ -177,5 +177,5 @@ class DamageNotes:
             self.failure = None
         except OSError as error:
             if self.failure is None:
-                _LOG.error("damage is not written down file=%s reason=%s", self.path, error)
+                _LOG.error("damage notes not written file=%s reason=%s", self.path, error)
             self.failure = str(error)

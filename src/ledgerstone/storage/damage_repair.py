@@ -1,7 +1,7 @@
-"""What acknowledged damage costs: the bad places of log files go, the good batches stay. Grade D.
+"""Repairs acknowledged damage: drops the bad ranges of log files, keeps good batches. Grade D.
 
 Works on a directory whose log is not open. Each log file is replaced by one rename, so that a crash
-leaves the old or the new; indexes go first, and the next opening makes them anew.
+leaves the old or the new. Indexes are removed first; the next open rebuilds them.
 """
 
 import logging
@@ -17,7 +17,7 @@ _COPY_BYTES: Final = 1 << 20
 
 
 def repair(fs: Filesystem, directory: str) -> int:
-    """Returns how many bytes were left out. A directory that is missing is left to the opener."""
+    """Returns the number of bytes dropped. A missing directory is left to the opener."""
     if not fs.exists(directory):
         return 0
     left_out = 0
@@ -56,5 +56,5 @@ def _repair_file(fs: Filesystem, directory: str, base_offset: int) -> int:
     new.close()
     fs.rename(target, path)
     for start, end in between(good, size):
-        _LOG.warning("log repaired file=%s position=%d bytes=%d left out", path, start, end - start)
+        _LOG.warning("log repaired file=%s position=%d bytes=%d dropped", path, start, end - start)
     return size - kept

@@ -1,7 +1,7 @@
-"""What lies behind a bad place in a log file: good batches, or nothing. Grade D: reads a `File`.
+"""Searches a log file behind a bad place for good batches. Grade D: reads a `File`.
 
-This is what tells a torn tail, which a crash leaves and which may be cut, from damage: behind a
-torn tail nothing was ever written whole. Only asked once something was found to be wrong.
+This tells a torn tail, which a crash leaves and which may be cut, from damage: nothing whole
+follows a torn tail. Used only after something was found to be wrong.
 """
 
 import re
@@ -21,10 +21,10 @@ from ledgerstone.records.batch import (
 from ledgerstone.storage.batch_scan import WINDOW_BYTES
 from ledgerstone.types import INT32_MAX
 
-# Of a batch header: base offset, length, magic, CRC, last offset delta.
+# From a batch header: base offset, length, magic, CRC, last offset delta.
 _PLACE: Final = Struct(">qi4xbI2xi")
 _HIGH_HALF: Final = Struct(">i")
-# Sectors that never reached a disk read as zeros. A batch of ours ends in one or two of them.
+# Sectors that never reached the disk read as zeros. Our batches end in one or two zero bytes.
 _ZEROS: Final = bytes(16)
 
 
@@ -44,7 +44,7 @@ def next_good_batch(file: File, start: int, end: int, *, from_offset: int) -> Go
     highest = from_offset + INT32_MAX
     halves = {_HIGH_HALF.pack(from_offset >> 32), _HIGH_HALF.pack(highest >> 32)}
     prefix = b"|".join(re.escape(half) for half in sorted(halves))
-    # Looking ahead, so that candidates may overlap. The magic byte is the 17th.
+    # A lookahead, so that candidates may overlap. The magic byte is the 17th.
     candidate = re.compile(b"(?=(?:%s)[\\s\\S]{12}\\x02)" % prefix)
     at = start
     while at + HEADER_SIZE <= end:
@@ -74,8 +74,8 @@ def _good_at(file: File, position: int, end: int) -> GoodBatch | None:
 
 
 def looks_torn(file: File, position: int, end: int) -> bool:
-    """Whether the tail [position, end) is what an interrupted write leaves: less than a batch, or
-    zeros where sectors are missing. Anything else was written whole and has changed since."""
+    """Whether the tail [position, end) looks like an interrupted write: less than a batch, or zeros
+    for missing sectors. Anything else was written whole and has changed since."""
     tail = file.pread(min(end - position, WINDOW_BYTES), position)
     if len(tail) < HEADER_SIZE or tail.endswith(_ZEROS):
         return True
@@ -86,7 +86,7 @@ def looks_torn(file: File, position: int, end: int) -> bool:
 
 
 def good_spans(file: File, end: int, base_offset: int) -> list[Span]:
-    """Where the batches lie whose checksums hold and whose offsets rise, in order."""
+    """The ranges of batches with valid checksums and rising offsets, in order."""
     spans: list[Span] = []
     position, offset = 0, base_offset
     while (found := next_good_batch(file, position, end, from_offset=offset)) is not None:
@@ -106,5 +106,5 @@ def between(spans: list[Span], end: int) -> list[Span]:
 
 
 def bad_spans(file: File, end: int, base_offset: int) -> list[Span]:
-    """What is left of [0, end) without the good batches."""
+    """The rest of [0, end): everything but the good batches."""
     return between(good_spans(file, end, base_offset), end)

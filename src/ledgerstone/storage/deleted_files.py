@@ -1,11 +1,11 @@
 """Files under a `.deleted` name, waiting for file.delete.delay.ms to pass. Grade D.
 
-A reader may still hold a slice of them; the delay lets it finish where an unlinked file cannot be
-opened again. Crash here: the loader unlinks every `.deleted` file it meets.
+A reader may still hold a slice of one; the delay lets it finish, since an unlinked file cannot be
+reopened. Crash here: the loader unlinks every `.deleted` file it finds.
 
-To unlink a large file takes long, so it is done by a plan that may be performed in a thread. What
-is in a plan goes on waiting until it is really gone. Until then its name is taken: a file that came
-to bear it meanwhile would be unlinked before its time, or forgotten and never unlinked.
+Unlinking a large file takes long, so a plan does it, which may run in a thread. A file in a plan
+counts as waiting until it is gone. Until then its name is taken: another file renamed to it would
+be unlinked too early, or forgotten and never unlinked.
 """
 
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ from ledgerstone.fs import Filesystem, join
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlinkPlan:
-    """What may go."""
+    """Files and directories to unlink."""
 
     files: tuple[str, ...]
     directories: tuple[str, ...] = ()
-    # More than this was due.
+    # More files were due than fit.
     is_part: bool = False
 
 
@@ -66,18 +66,18 @@ class DeletedFiles:
 
     def __init__(self, fs: Filesystem) -> None:
         self._fs = fs
-        # When each path may go.
+        # When each path may be unlinked.
         self._waiting: dict[str, int] = {}
 
     def add(self, paths: Iterable[str], *, due_ms: int) -> None:
         self._waiting.update((path, due_ms) for path in paths)
 
     def is_taken(self, path: str) -> bool:
-        """Also by what is set aside already and not yet added."""
+        """Includes files already renamed but not yet added."""
         return path in self._waiting or self._fs.exists(path)
 
     def hasten(self, paths: Iterable[str], *, now_ms: int) -> None:
-        """Newer ones like them wait too: of what passes replace again and again one is enough."""
+        """Unlinks these early. When pass after pass replaces a file, one waiting copy is enough."""
         for path in paths:
             if path in self._waiting:
                 self._waiting[path] = min(self._waiting[path], now_ms)
@@ -91,7 +91,7 @@ class DeletedFiles:
             self._waiting.pop(path, None)
 
     def unlink_due(self, now_ms: int) -> int:
-        """Unlinks what is due, at once; returns how many files went."""
+        """Unlinks due files at once; returns their number."""
         gone, failure = unlink_all(self._fs, UnlinkPlan(files=tuple(self.due(now_ms))))
         self.forget(gone)
         if failure is not None:
@@ -99,7 +99,7 @@ class DeletedFiles:
         return len(gone)
 
     def waiting(self) -> list[tuple[str, int]]:
-        """Each path, and when it may go."""
+        """Each path, and when it may be unlinked."""
         return list(self._waiting.items())
 
     def __len__(self) -> int:

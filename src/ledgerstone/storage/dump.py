@@ -1,9 +1,9 @@
 """Logs and directories as facts: every batch, every record, and what is wrong with them.
 
-Grade D, and it only ever reads. Yields facts one by one and holds one window of a log at a time,
-so a file of any size can be dumped. Bad bytes are a `Problem` among the facts, never an exception:
-the next batch and the next file are looked at all the same. Files other than logs are in
-`dump_files`; the fields of all facts are listed in docs/dump.md.
+Grade D, read-only. Yields facts one by one and holds one window of a log at a time, so a file of
+any size can be dumped. Bad bytes are a `Problem` among the facts, never an exception: the dump goes
+on with the next batch and the next file. Files other than logs are in `dump_files`; docs/dump.md
+lists the fields of all facts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ class PartitionFacts:
 
     type: ClassVar[str] = "partition"
     path: str
-    topic: str | None  # None where the directory's name does not say
+    topic: str | None  # None if the directory's name does not say
     partition: int | None
     state: str
     segment_count: int
@@ -68,7 +68,7 @@ def dump_path(fs: Filesystem, path: str, options: DumpOptions) -> Iterator[Fact]
 
 
 def _is_partition_dir(fs: Filesystem, path: str) -> bool:
-    """By what is in it: a log directory may well be called `kafka-1`."""
+    """Decided by its contents: a log directory may well be called `kafka-1`."""
     names = fs.list_dir(path)
     own = (filenames.PARTITION_METADATA, filenames.LEADER_EPOCH_CHECKPOINT)
     if any(name in own or parse_file_name(name) is not None for name in names):
@@ -160,8 +160,8 @@ def _live_logs(names: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _wanted(names: Sequence[str], options: DumpOptions) -> Sequence[str]:
-    """A filter wants logs of every suffix, because a key may also lie in what awaits deletion;
-    but of the live ones only those that can hold the offsets asked for."""
+    """A filter searches logs of every suffix, because files awaiting deletion may hold the key too;
+    of the live ones, only those that can hold the requested offsets."""
     if not options.filters:
         return names
     live = _live_logs(names)
@@ -195,7 +195,7 @@ def _dump_file(
         if named.format is not FileFormat.FOREIGN:
             yield from dump_small_file(fs, named, verify=options.verify)
         elif asked_for:
-            yield Problem(path=path, position=0, reason="not a file that a log consists of")
+            yield Problem(path=path, position=0, reason="not a file of a log")
     except CorruptFile as error:
         yield Problem(path=error.path, position=error.position, reason=error.reason)
     except (KafkaError, StorageError) as error:

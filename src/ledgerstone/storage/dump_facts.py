@@ -1,8 +1,8 @@
-"""What a dump says of the files around a log: their formats, and the facts found in them.
+"""The facts a dump reports about the files around a log, and their formats.
 
-Grade D for the size of a file; the rest is data. The names of the facts' fields are the names in
-`ledgerstone dump --json` and are listed in docs/dump.md. Who finds the facts is in `dump_files`
-and `dump_index`; those about logs are in `dump_log`.
+Grade D for the size of a file; the rest is data. The fields have the names of `ledgerstone dump
+--json`, listed in docs/dump.md. `dump_files` and `dump_index` find the facts; those about logs are
+in `dump_log`.
 """
 
 import enum
@@ -64,19 +64,19 @@ _OF_NAME: Final[Mapping[str, FileFormat]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What a file's name and size say; it comes before everything that is in the file."""
+    """A file's name and size; comes before the facts from inside the file."""
 
     type: ClassVar[str] = "file"
     path: str
     format: FileFormat
     size_bytes: int
-    base_offset: int | None  # the number in the name; None where the name has none
+    base_offset: int | None  # the number in the name, if any
     suffix: str  # .deleted, .cleaned, .swap, .tmp, or empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something is not as it must be. In texts the position is a line, elsewhere a byte."""
+    """Something is wrong. In text files the position is a line, elsewhere a byte."""
 
     type: ClassVar[str] = "problem"
     path: str
@@ -138,7 +138,7 @@ class ProducerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedFacts:
-    """Nothing is in the file, and nothing is missed: it is made again from the log."""
+    """The file is empty, and nothing is lost: it is rebuilt from the log."""
 
     type: ClassVar[str] = "unfinished"
     path: str

@@ -1,6 +1,6 @@
 """Facts about every file that is neither a log nor an index: snapshots, checkpoints, texts.
 
-Grade D, and it only ever reads. The formats are decoded by their owners. The facts are in
+Grade D, read-only. The formats are decoded by their owners. The facts are in
 `dump_facts`, indexes in `dump_index`, logs in `dump_log`, directories in `dump`.
 """
 
@@ -36,21 +36,23 @@ from ledgerstone.storage.producer_snapshot import HEADER as SNAPSHOT_HEADER
 from ledgerstone.storage.producer_snapshot import decode_snapshot
 from ledgerstone.uuid_text import uuid_to_text
 
-# Snapshots and texts are decoded whole; nothing a broker writes comes near this size.
+# Snapshots and texts are decoded whole; brokers write nothing near this size.
 MAX_WHOLE_FILE_BYTES: Final = 64 << 20
 _NEVER_WRITTEN: Final = (
-    "empty: the broker was stopped short while it wrote this; the next start throws it away and "
+    "empty: the broker was interrupted while writing it; the next start discards it and "
     "reads the log instead"
 )
 
 
 def dump_small_file(fs: Filesystem, named: FileFacts, *, verify: bool) -> Iterator[FileFact]:
-    """Everything in a file that is not a log; `verify` also holds it against the log beside it."""
+    """Everything in a file that is not a log; `verify` also checks it against the log beside it."""
     if named.format in INDEXES:
         yield from dump_index(fs, named, verify=verify)
         return
     if named.size_bytes > MAX_WHOLE_FILE_BYTES:
-        raise CorruptFile(named.path, 0, f"{named.size_bytes} bytes is too long for such a file")
+        raise CorruptFile(
+            named.path, 0, f"{named.size_bytes} bytes is too large for this kind of file"
+        )
     read = _READERS.get(named.format)
     if read is not None:
         yield from read(fs, named.path)

@@ -1,7 +1,7 @@
-"""The history of a partition's cleaning as facts. Grade D, and it only ever reads.
+"""The history of a partition's cleaning as facts. Grade D, read-only.
 
-The file is written by `ledgerstone.cleaner.history`, which storage does not know: here only what
-`ledgerstone dump` shows is taken from it, and only if it is of the kind it should be.
+`ledgerstone.cleaner.history` writes the file, but storage cannot import it. This module reads only
+the fields that `ledgerstone dump` shows, and checks their types.
 """
 
 import json
@@ -33,7 +33,7 @@ class CleaningRunFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingTombstonesFacts:
-    """Tombstones that wait for their horizon; both offsets are tombstones'."""
+    """Tombstones waiting for their horizon; both offsets are of tombstones."""
 
     type: ClassVar[str] = "pending_tombstones"
     path: str
@@ -44,7 +44,7 @@ class PendingTombstonesFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedTombstonesFacts:
-    """Below which offset tombstones have gone, and when the last of them went."""
+    """The offset below which tombstones were removed, and when the last one was."""
 
     type: ClassVar[str] = "removed_tombstones"
     path: str
@@ -54,7 +54,7 @@ class RemovedTombstonesFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedDeletesFacts:
-    """A group that had not read them when they went, or when they were about to go."""
+    """A group that had not read tombstones when they were removed, or about to be."""
 
     type: ClassVar[str] = "missed_deletes"
     path: str
@@ -83,15 +83,15 @@ def dump_history(fs: Filesystem, path: str) -> Iterator[HistoryFacts]:
         try:
             yield _facts(path, run)
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptFile(path, 0, f"run {number} is not one: {error!r}") from error
+            raise CorruptFile(path, 0, f"run {number} is invalid: {error!r}") from error
     if content.get("tombstones") is not None:
         try:
             yield from _ledger_facts(path, content["tombstones"])
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptFile(path, 0, f"tombstones are none: {error!r}") from error
+            raise CorruptFile(path, 0, f"tombstones are invalid: {error!r}") from error
 
 
-# What follows gets what nobody has looked at yet.
+# The functions below get unchecked JSON.
 
 
 def _facts(path: str, run: Any) -> CleaningRunFacts:  # noqa: ANN401
@@ -137,5 +137,5 @@ def _ledger_facts(path: str, ledger: Any) -> Iterator[HistoryFacts]:  # noqa: AN
 
 def _number(value: object) -> int:
     if type(value) is not int:
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value

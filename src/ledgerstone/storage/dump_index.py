@@ -1,7 +1,7 @@
-"""The entries of an index as facts, and whether they are true of the log beside it.
+"""The entries of an index as facts, and whether they match the log beside it.
 
-Grade D, and it only ever reads. The formats are decoded by their owners; docs/dump.md lists the
-fields of the facts.
+Grade D, read-only. The formats are decoded by their owners; docs/dump.md lists the fields of the
+facts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -106,11 +106,11 @@ def _used_bytes(file: File, whole: int, entry_bytes: int) -> int:
             end = start + -(-filled // entry_bytes) * entry_bytes
             break
         end = start
-    # One entry of zeros may be meant: a first record at time 0. Two in a row never are.
+    # One entry of zeros may be real: a first record at time 0. Two in a row never are.
     return whole if whole - end < 2 * entry_bytes else end
 
 
-# -- is it true? ------------------------------------------------------------------------------
+# -- verification ------------------------------------------------------------------------------
 
 
 class _BatchCursor:
@@ -131,7 +131,7 @@ class _BatchCursor:
         try:
             self.position, self.header = next(self._headers, (self.position, None))
         except KafkaError:
-            # The dump of the log itself says what is wrong there; for an index the log ends here.
+            # The dump of the log reports the problem; for the index, the log ends here.
             self.header = None
 
 

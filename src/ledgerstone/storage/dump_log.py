@@ -1,6 +1,6 @@
 """One log as facts: every batch, every record, and what is wrong with them. Grade D.
 
-Only ever reads, and holds one window of the file at a time. The fields are in docs/dump.md.
+Read-only; holds one window of the file at a time. The fields are in docs/dump.md.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ from ledgerstone.storage.batch_scan import scan_batches
 from ledgerstone.storage.dump_facts import FileFact, FileFacts, Problem
 from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
 
-# Below this size plain Python is done before the kernels would be loaded, let alone compiled.
+# Below this size plain Python finishes before the kernels are even loaded.
 KERNEL_FILE_BYTES: Final = 4 << 20
 _TAIL_CHUNK_BYTES: Final = 1 << 20
 
@@ -42,11 +42,11 @@ Inspect = Callable[..., RecordsFacts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpOptions:
-    """What is asked for. A filter (key or offsets) shows logs only, and of them what matches."""
+    """What to dump. A filter (key or offsets) shows only matching parts of logs."""
 
     records: bool = False
-    deep: bool = False  # of a log directory: every file, not one summary per partition
-    verify: bool = False  # hold indexes against their logs
+    deep: bool = False  # for a log directory: every file, not one summary per partition
+    verify: bool = False  # check indexes against their logs
     key: bytes | None = None
     offsets: range | None = None
 
@@ -70,7 +70,7 @@ class BatchFacts:
     record_count: int
     codec: str
     timestamp_type: str
-    base_timestamp_ms: int  # equals the delete horizon where there is one
+    base_timestamp_ms: int  # the delete horizon, if the batch has one
     max_timestamp_ms: int
     producer_id: int
     producer_epoch: int
@@ -79,9 +79,9 @@ class BatchFacts:
     leader_epoch: int
     is_transactional: bool
     is_control: bool
-    control_type: str | None  # None also where the marker could not be read
+    control_type: str | None  # also None if the marker could not be read
     coordinator_epoch: int | None
-    tombstone_count: int | None  # None where the records could not be read
+    tombstone_count: int | None  # None if the records could not be read
     delete_horizon_ms: int | None
     crc: int
     is_valid: bool
@@ -112,7 +112,7 @@ class LogTotals:
     batch_count: int
     record_count: int
     tombstone_count: int
-    pending_horizon_count: int  # batches with a horizon and something that waits for it
+    pending_horizon_count: int  # batches with a horizon that tombstones or markers wait for
     earliest_delete_horizon_ms: int | None
     max_timestamp_ms: int
 
@@ -129,7 +129,7 @@ def dump_log(fs: Filesystem, named: FileFacts, options: DumpOptions) -> Iterator
             yield from walk.facts()
             yield walk.totals()
             return
-        # Files without a match are not mentioned at all.
+        # Files without a match are not shown.
         facts = walk.facts()
         for first in facts:
             yield named
@@ -166,7 +166,7 @@ class _LogWalk:
                 self._next_offset = max(self._next_offset, header.next_offset)
                 self._end = position + header.size
         except KafkaError:
-            # The scan counts positions from its window; the tail is read once more to say where.
+            # The scan counts positions from its window; the tail is read again to say where.
             pass
         yield from self._dump_tail()
 
@@ -211,7 +211,7 @@ class _LogWalk:
             yield _batch_facts(
                 self._path, position, header, tombstone_count, control, is_valid=not reasons
             )
-        # Also for a key that was not found: it may lie in what could not be read.
+        # Also if the key was not found: it may be in the unreadable part.
         for reason in reasons:
             yield Problem(path=self._path, position=position, reason=reason)
         if first is not None:
@@ -234,7 +234,7 @@ class _LogWalk:
         self._tombstone_count += tombstone_count
         self._max_timestamp = max(self._max_timestamp, header.max_timestamp)
         horizon = header.delete_horizon_ms
-        # A horizon outlives the tombstones it was set for; then nothing waits for it any more.
+        # A horizon outlives the tombstones it was set for; then nothing waits for it.
         if horizon is not None and (tombstone_count or (header.is_control and header.record_count)):
             self._horizon_count += 1
             earliest = self._earliest_horizon
@@ -243,7 +243,7 @@ class _LogWalk:
     def _may_show_records_of(self, payload: Buffer) -> bool:
         if not self._options.shows_records:
             return False
-        # A search in bytes costs next to nothing beside taking the records apart.
+        # Searching the bytes is far cheaper than decoding the records.
         return self._options.key is None or self._options.key in bytes(payload)
 
     def _dump_records(self, position: int, header: BatchHeader, batch: Buffer) -> Iterator[LogFact]:
@@ -269,7 +269,7 @@ class _LogWalk:
             yield Problem(path=self._path, position=position, reason=str(error))
 
     def _dump_tail(self) -> Iterator[LogFact]:
-        """What follows the last whole batch: nothing, preallocated zeros, or what a crash left."""
+        """Bytes after the last whole batch: none, preallocated zeros, or debris of a crash."""
         left = self._size_bytes - self._end
         if left == 0:
             return
@@ -281,7 +281,7 @@ class _LogWalk:
             header = read_header(self._file.pread(HEADER_SIZE, self._end))
             reason = f"incomplete batch: {left} bytes of {header.size}"
         except KafkaError as error:
-            # Its position is the one in what we read just now.
+            # Its position is relative to the bytes just read.
             reason = str(error).removeprefix("batch at position 0: ")
         yield Problem(path=self._path, position=self._end, reason=reason)
 

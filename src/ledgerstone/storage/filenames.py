@@ -1,7 +1,7 @@
-"""How files and directories of a log are named, and what a name found on disk says. Pure.
+"""Names of the files and directories of a log: made and parsed. Pure.
 
-Owns the names only; what a suffix means after a crash is the loader's business. The contract is in
-README.md. A name that does not parse is foreign: the answer is None, and the caller decides.
+Owns the names only; the loader decides what a suffix means after a crash. The contract is in
+README.md. A foreign name parses to None, and the caller decides.
 """
 
 import enum
@@ -35,7 +35,7 @@ DELETED: Final = ".deleted"
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 TMP: Final = ".tmp"
-# Not a state of the file before it but a mark beside it: see follows.py.
+# A mark beside the file, not a state of it: see follows.py.
 FOLLOWS: Final = ".follows"
 
 MAX_NAME_LENGTH: Final = 255
@@ -56,7 +56,7 @@ class ParsedName(NamedTuple):
     offset: int
     kind: Kind
     suffix: str  # DELETED, CLEANED, SWAP, TMP, FOLLOWS, or empty
-    number: int = 0  # of a DELETED file whose plain name was taken: see `aside_suffix`
+    number: int = 0  # for a DELETED file whose plain name was taken: see `aside_suffix`
 
 
 class DirState(enum.Enum):
@@ -79,8 +79,8 @@ _FILE_NAME = re.compile(
     r"(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)"
     r"(?:\.([1-9][0-9]{0,8})(?=\.deleted))?(\.deleted|\.cleaned|\.swap|\.tmp|\.follows|)"
 )
-# Greedy: the partition follows the last dash, because topics may hold dashes and digits too.
-# No leading zeros: the name must be the one `partition_dir_name` would give back.
+# Greedy: the partition follows the last dash, because topic names may contain dashes and digits.
+# No leading zeros: the name must be what `partition_dir_name` makes.
 _PARTITION_DIR = re.compile(
     r"([a-zA-Z0-9._-]+)-(0|[1-9][0-9]{0,9})(?:\.([0-9a-f]{32})(-delete|-future|-stray))?"
 )
@@ -91,8 +91,8 @@ def file_name(base_offset: int, kind: Kind, suffix: str = "", number: int = 0) -
 
 
 def aside_suffix(number: int) -> str:
-    """What a file is renamed to that is to go: `.deleted`, and where an earlier one of its name
-    still waits `.1.deleted`, and so on. Kafka too unlinks whatever ends in `.deleted`."""
+    """The suffix for a file to be unlinked: `.deleted`, or `.1.deleted` and so on while an earlier
+    file of that name still waits. Kafka also unlinks everything that ends in `.deleted`."""
     return f".{number}{DELETED}" if number else DELETED
 
 
@@ -130,7 +130,7 @@ def stray_dir_name(topic_partition: TopicPartition, uuid_hex: str) -> str:
 
 
 def future_dir_name(topic_partition: TopicPartition, uuid_hex: str) -> str:
-    """Refused when too long: a shortened name would bring the copy back as another topic."""
+    """Refused if too long: a shortened name would turn the copy into another topic."""
     name = f"{topic_partition}.{uuid_hex}{DirState.FUTURE.value}"
     if len(name) > MAX_NAME_LENGTH:
         raise InvalidTopic(
@@ -141,7 +141,7 @@ def future_dir_name(topic_partition: TopicPartition, uuid_hex: str) -> str:
 
 
 def _shortened_dir_name(topic_partition: TopicPartition, uuid_hex: str, state: DirState) -> str:
-    # The topic of a directory that only waits for its end may be cut; the random part keeps
+    # The topic in a doomed directory's name may be shortened; the random part keeps
     # the name unique.
     tail = f"-{topic_partition.partition}.{uuid_hex}{state.value}"
     return topic_partition.topic[: MAX_NAME_LENGTH - len(tail)] + tail

@@ -1,6 +1,6 @@
-"""The check of what was on disk before a start, made once, when it is first read. Grade D.
+"""Checks data that was on disk before the start, once, when it is first read. Grade D.
 
-Owns the range of a log file that has been checked since; what is in it is believed from then on.
+Owns the range of a log file that has been checked since the start and is trusted from then on.
 README.md, "Damage", rule 2.
 """
 
@@ -12,7 +12,7 @@ from ledgerstone.types import INT32_MAX, INT64_MAX
 
 
 class FirstRead:
-    """Of one segment. `[start, end)` is the checked range."""
+    """For one segment. `[start, end)` is the checked range."""
 
     __slots__ = ("_base_offset", "end", "start")
 
@@ -21,23 +21,23 @@ class FirstRead:
         self.start = self.end = 0
 
     def holds(self, start: int, end: int) -> bool:
-        """Whether all of it was checked before."""
+        """Whether all of the range was checked before."""
         return self.start <= start and end <= self.end
 
     def covers(self, size: int) -> bool:
-        """Whether all of a file of so many bytes was checked: there is nothing left to do."""
+        """Whether all of a file of this size was checked: nothing is left to do."""
         return self.start == 0 and self.end == size
 
     def check(
         self, file: File, path: str, start: int, end: int, start_offset: int, *, is_gapless: bool
     ) -> None:
-        """Whole batches at [start, end), about to be served to who asked for `start_offset`.
+        """Checks whole batches at [start, end) before they are served from `start_offset`.
 
-        Once: afterwards the page cache is believed. A reader who goes on where it stopped makes the
-        checked range grow; who jumps about has it begin anew. CorruptFile says where it is bad."""
+        Once: afterwards the page cache is trusted. A reader that continues where it stopped extends
+        the checked range; one that jumps starts a new range. CorruptFile names the bad place."""
         joins = self.start <= start <= self.end
         position = first_unchecked = self.end if joins else start
-        # Offsets lie outside of the checksum; but they rise, and stay within reach.
+        # The checksum does not cover offsets; but they rise, and stay within the segment's reach.
         due = start_offset if first_unchecked == start else INT64_MAX
         is_exact = False
         try:
@@ -48,7 +48,7 @@ class FirstRead:
                 is_late = header.base_offset < due and is_exact
                 is_near = 0 <= header.last_offset - self._base_offset <= INT32_MAX
                 if is_late or (is_gapless and not is_due) or not is_near:
-                    raise CorruptRecord(f"offset {header.base_offset} where {due} is due")
+                    raise CorruptRecord(f"offset {header.base_offset}, expected {due}")
                 due, is_exact = header.next_offset, True
         except KafkaError as error:
             raise CorruptFile(path, position, str(error)) from error

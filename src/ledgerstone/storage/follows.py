@@ -1,12 +1,13 @@
-"""Where a segment ended that was not synced when the next one began. Grade D. Rules in README.md.
+"""Marks where a segment ended that was unsynced when the next began. Grade D. Rules in README.md.
 
 After power loss a sealed segment may have lost its tail while its successor is whole: the kernel
-writes back as it likes. A hole between segments alone proves nothing, because compaction and
-replication leave holes too. So a roll that leaves unsynced batches behind first makes an empty
-file `N.log.follows`, N being one past the last of them: what follows counts only if they are there.
+writes back in any order. A hole between segments alone proves nothing, because compaction and
+replication leave holes too. So a roll that leaves unsynced batches first creates an empty file
+`N.log.follows`, N being one past the last of them: later segments count only if those batches are
+there.
 
-Nothing here is synced. A directory keeps the order of its changes, so the mark is there whenever
-the new segment is; and it goes once a flush has passed N.
+Nothing here is synced. A directory keeps the order of its changes, so if the new segment exists,
+so does the mark. It is removed once a flush has passed N.
 """
 
 from bisect import insort

@@ -1,12 +1,12 @@
-"""What the indexes of a segment have in common: a path, a life cycle, and sorted entries. Disk.
+"""What a segment's indexes share: a path, a life cycle, and sorted entries. Disk.
 
-`IndexFile` owns one path and does no I/O before it is asked something. `SparseIndex` adds fixed
-size entries of two columns, both sorted, searched by halving. The rules are in README.md.
+`IndexFile` owns one path and does no I/O until it is used. `SparseIndex` adds fixed-size entries of
+two sorted columns, found by binary search. The rules are in README.md.
 
-Differs from Kafka: nothing is preallocated and nothing is mapped. A sparse index keeps its newest
-entries in memory and writes them behind, so a file's length is always its entries' length, and an
-index that nobody writes to costs a few integers and no descriptor. What a process kill loses are
-unwritten entries of the active segment; an unclean start rebuilds that segment's indexes anyway.
+Differs from Kafka: nothing is preallocated or mapped. A sparse index keeps its newest entries in
+memory and writes them behind, so a file holds exactly its entries, and an idle index costs a few
+integers and no descriptor. Killing the process loses unwritten entries of the active segment; an
+unclean start rebuilds that segment's indexes anyway.
 """
 
 import struct
@@ -19,7 +19,7 @@ from ledgerstone.errors import CorruptFile
 from ledgerstone.fs import File, Filesystem
 
 UNKNOWN_COUNT: Final = -1
-# A search on disk halves down to this many entries and reads those at once.
+# A binary search on disk stops at this many entries and reads them at once.
 BLOCK_ENTRIES: Final = 512
 # The newest entries that stay in memory; twice this many trigger a write.
 WARM_ENTRIES: Final = 1024
@@ -29,7 +29,7 @@ _Columns = tuple[MutableSequence[int], MutableSequence[int]]
 
 
 class IndexFile:
-    """One file beside a segment's log. It may not exist yet, and may never have to."""
+    """One file beside a segment's log. It may not exist yet, and may never need to."""
 
     __slots__ = ("_count", "_fs", "base_offset", "path")
 
@@ -39,7 +39,7 @@ class IndexFile:
         self._fs = fs
         self.path = path
         self.base_offset = base_offset
-        # Entries, written or not; UNKNOWN_COUNT until somebody asks.
+        # Entries, written or not; UNKNOWN_COUNT until first used.
         self._count = UNKNOWN_COUNT
 
     @property
@@ -59,7 +59,7 @@ class IndexFile:
         """Hands everything to the operating system."""
 
     def rename(self, new_path: str) -> None:
-        """An index without a file creates none; what it still buffers goes to the new path."""
+        """Creates no file if there is none; buffered entries go to the new path."""
         if self.exists():
             self._fs.rename(self.path, new_path)
         self.path = new_path
@@ -124,7 +124,7 @@ class SparseIndex(IndexFile):
         self._columns: _Columns | None = None
 
     def flush(self) -> None:
-        """Writes the buffered entries. Creates no file while there are none."""
+        """Writes the buffered entries. Creates no file if there are none."""
         if self._columns is None or self._written == self.entry_count:
             return
         keys, values = self._columns
@@ -135,7 +135,7 @@ class SparseIndex(IndexFile):
         self._written = self._count
 
     def close(self) -> None:
-        """Writes what is buffered and lets go of memory. Using it again reopens it."""
+        """Writes buffered entries and frees memory. Using the index again reopens it."""
         self.flush()
         self._columns = None
 
@@ -154,7 +154,7 @@ class SparseIndex(IndexFile):
         self._written = self._memory_start = 0
 
     def truncate_all(self) -> None:
-        """Starts over, also from a file whose length makes no sense."""
+        """Starts over, even from a file of invalid length."""
         self._columns = None
         self._written = self._memory_start = self._count = 0
         self._truncate_file(0)
@@ -170,7 +170,7 @@ class SparseIndex(IndexFile):
             self._memory_start += WARM_ENTRIES
 
     def extend(self, keys: MutableSequence[int], values: MutableSequence[int]) -> None:
-        """Many entries in their order, for which the caller vouches, after those that are here."""
+        """Appends many entries; the caller vouches for their order."""
         own_keys, own_values = self._warm_columns()
         own_keys.extend(keys)
         own_values.extend(values)
@@ -206,7 +206,7 @@ class SparseIndex(IndexFile):
         return self._entry_at(count - 1) if count else None
 
     def _count_below(self, column: int, target: int) -> int:
-        """How many entries have less than `target` in that column; also the first slot without."""
+        """The number of entries below `target` in that column; also the first slot that is not."""
         on_disk = self.entry_count
         if self._columns is not None:
             in_memory = bisect_left(self._columns[column], target)
@@ -257,7 +257,7 @@ class SparseIndex(IndexFile):
         kept = max(0, count - self._memory_start)
         del keys[kept:], values[kept:]
         if not kept:
-            # The next append warms up from what is left on disk.
+            # The next append reads the tail from disk again.
             self._columns = None
         if count < self._written:
             self._truncate_file(count)

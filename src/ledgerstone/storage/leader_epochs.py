@@ -1,8 +1,8 @@
 """Which leader epoch begins at which offset of one partition. Pure; the file is in `checkpoints`.
 
-Contract in README.md. Two replicas find the point where their logs part by asking each other where
-an epoch ended, so the list must never claim more than the log holds: whoever truncates the log
-truncates this list too.
+Contract in README.md. Two replicas find where their logs diverge by asking each other where an
+epoch ended, so the list must never claim more than the log holds: truncating the log truncates this
+list too.
 """
 
 from bisect import bisect_left, bisect_right
@@ -37,7 +37,7 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
         self._entries: list[EpochEntry] = []
-        # One by one, so that a file which is out of order is put in order the way a log would be.
+        # One by one, so that entries out of order in a file are resolved as in a log.
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
 
@@ -49,9 +49,9 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Notes that `epoch` begins at `start_offset`; says whether that was news.
+        """Notes that `epoch` begins at `start_offset`; returns whether anything changed.
 
-        Entries that contradict it go: what the newest leader says is what the log becomes.
+        Contradicting entries are removed: the log follows the newest leader.
         """
         if epoch < 0 or start_offset < 0:
             raise InvariantViolation(f"epoch {epoch} cannot start at offset {start_offset}")
@@ -88,8 +88,8 @@ class LeaderEpochs:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
         """The largest known epoch at or below the one asked for, and where it ends.
 
-        Unknown and above all we know: undefined, because the asker may know better. Below all we
-        know: the asked epoch with the first offset we have, so that the asker truncates to it.
+        An epoch above all known ones: undefined, because the asker may know more. One below all
+        known ones: that epoch with our first offset, so that the asker truncates to it.
         """
         if epoch < 0 or not self._entries or epoch > self._entries[-1].epoch:
             return UNDEFINED

@@ -1,4 +1,4 @@
-"""One partition's log: the order of things when batches arrive, roll, are flushed and closed.
+"""One partition's log: append, roll, flush and close, each step in its order.
 
 Grade D: files through the `Filesystem`, time through the `Clock`, jitter through the `Dice` it was
 given. Reading lives in log_reader, shrinking (retention, truncation, swap) in log_shrink, opening
@@ -60,7 +60,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class AppendResult(NamedTuple):
-    """Where an append landed. For a duplicate: where its first sending landed."""
+    """Where an append landed. For a duplicate: where the first attempt landed."""
 
     first_offset: int
     last_offset: int
@@ -69,7 +69,7 @@ class AppendResult(NamedTuple):
     max_timestamp: int
     duplicate: bool = False
     tombstone_count: int = 0
-    near: NearTombstones | None = None  # what looks like tombstones, on a compacted topic
+    near: NearTombstones | None = None  # records that resemble tombstones, on a compacted topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +78,14 @@ class FlushPlan:
 
     up_to: int
     syncs: tuple[Syncable, ...]
-    # How far the log was when the plan was made; what came later, the plan says nothing about.
+    # The log's end when the plan was made; the plan does not cover later appends.
     names_made: int
     truncations: int
 
 
 @dataclass(slots=True, kw_only=True)
 class PartitionLog:
-    """The state a loader hands over; see `log_loader.open_log` for how it comes to be."""
+    """Made by a loader; see `log_loader.open_log`."""
 
     fs: Filesystem
     clock: Clock
@@ -104,19 +104,19 @@ class PartitionLog:
     high_watermark: int
     deleted_files: DeletedFiles
     follows: Follows
-    # Of the log directory: memory for one batch at a time serves all its logs.
+    # Shared by the log directory: memory for one batch at a time serves all its logs.
     codecs: Codecs = field(default_factory=Codecs, repr=False)
-    # Set by a failed write or fsync: what is on disk is no longer known, so nothing is added.
+    # Set by a failed write or fsync: the state on disk is unknown, so nothing is appended.
     failure: str | None = None
-    # What was found damaged while it was read; told to whoever keeps notes of it.
+    # Called with damage found while reading; the log directory keeps notes of it.
     damage: tuple[Damage, ...] | None = None
     on_damage: Callable[["PartitionLog", Sequence[Damage]], None] | None = field(
         default=None, repr=False
     )
     last_flush_ms: int = 0
-    # A plan to flush that is older than a truncation would vouch for bytes written after it.
+    # A flush plan older than a truncation would vouch for bytes written after it.
     truncations: int = 0
-    # New names in the directory that only its fsync makes durable, counted; and how many it has.
+    # Count of new names in the directory, and how many of them an fsync has made durable.
     _names_made: int = field(default=1, repr=False)
     _names_synced: int = field(default=0, repr=False)
 
@@ -138,7 +138,7 @@ class PartitionLog:
         return self.segments.size_bytes
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Raises the high watermark, bounded by the log's end; it never goes back here."""
+        """Raises the high watermark, bounded by the log's end; never lowers it."""
         offset = min(offset, self.log_end_offset)
         if offset <= self.high_watermark:
             return False
@@ -148,7 +148,7 @@ class PartitionLog:
         return True
 
     def raise_log_start_offset(self, offset: int) -> bool:
-        """DeleteRecords, or what the leader says: records below are no longer readable."""
+        """For DeleteRecords, or as the leader says: records below are no longer readable."""
         if offset > self.high_watermark:
             raise OffsetOutOfRange(
                 f"log start offset {offset} of {self.topic_partition} lies above the high "
@@ -171,7 +171,7 @@ class PartitionLog:
             self._check_writable()
         now_ms = self.clock.now_ms()
         config = self.config
-        # Our own coordinators write small batches now and then: not worth loading the kernels for.
+        # Coordinators write small batches now and then: not worth loading the kernels.
         inspect = inspect_records if origin is Origin.CLIENT else plain_inspect_records
         batch = validate_produced(
             data,
@@ -212,7 +212,7 @@ class PartitionLog:
     def _check_producer(
         self, header: BatchHeader, batch: Buffer, origin: Origin
     ) -> BatchMeta | None:
-        """The earlier batch this one repeats; raises what the producer state refuses."""
+        """The earlier batch this one repeats, if any; raises if the producer state refuses it."""
         if header.is_control:
             marker = read_control_record(batch)
             self.producers.check_marker(
@@ -243,7 +243,7 @@ class PartitionLog:
         return self._result(first.base_offset, last.last_offset, highest)
 
     def _append_one(self, data: Buffer, header: BatchHeader, now_ms: int) -> None:
-        """What `_append` does, for the one batch that leaders append at a time."""
+        """`_append` for a single batch, as leaders append."""
         next_offset = header.base_offset + header.last_offset_delta + 1
         try:
             self.note_leader_epoch(header.leader_epoch, header.base_offset)
@@ -293,10 +293,10 @@ class PartitionLog:
             segment.add_aborted_txn(aborted)
 
     def _give_up(self, error: OSError) -> NoReturn:
-        """Before the write or after it something was half done.
+        """A step before or after the write was left half done.
 
-        A write that failed and was taken back is a LogStorageError and does not come here: the log
-        is as it was, and a full disk may have room again."""
+        A failed write that was undone is a LogStorageError and does not come here: the log is
+        unchanged, and a full disk may have room again."""
         self.fail(f"append failed: {error}")
         raise LogStorageError(f"{self.topic_partition}: append failed: {error}") from error
 
@@ -341,13 +341,13 @@ class PartitionLog:
                 raise InvariantViolation(
                     f"segment {base_offset} of {self.topic_partition} exists and is not empty"
                 )
-            # It is as new as a new one. Its file stays: where it is the only one, its name is all
-            # that remembers the log's end.
+            # An empty segment is as good as a new one. Its file stays: if it is the only one, its
+            # name is the only record of the log's end.
             return active
         try:
             return self._roll_to(base_offset)
         except OSError as error:
-            # The old segment is sealed and the new one half made: neither may be appended to.
+            # The old segment is sealed and the new one incomplete: neither may be appended to.
             self.fail(f"roll failed: {error}")
             raise LogStorageError(f"{self.topic_partition}: roll failed: {error}") from error
 
@@ -355,7 +355,7 @@ class PartitionLog:
         active = self.segments.active
         active.seal()
         if self.recovery_point >= self.log_end_offset:
-            # No flush comes back to it: what sealing wrote must be durable on its own.
+            # No later flush covers it: what sealing wrote must be synced separately.
             active.flush()
         end_offset = active.next_offset()
         if active.size > 0 and self.recovery_point < end_offset:
@@ -369,15 +369,15 @@ class PartitionLog:
         return segment
 
     def reconfigure(self, config: LogConfig) -> None:
-        """New settings hold from now on; limits of segments that exist stay as they were made."""
+        """New settings apply from now on; existing segments keep their limits."""
         self.config = config
         self.segments.active.config = config
 
     # -- flush, fail, close -------------------------------------------------------------------
 
     def plan_flush(self, up_to: int | None = None) -> FlushPlan | None:
-        """What must be synced so that everything below `up_to` survives power loss."""
-        # Above all after a failed fsync: the next one would succeed and prove nothing.
+        """The syncs after which everything below `up_to` survives power loss."""
+        # Especially after a failed fsync: the next one would succeed and prove nothing.
         self._check_writable()
         end = self.log_end_offset if up_to is None else up_to
         if end <= self.recovery_point:
@@ -411,7 +411,7 @@ class PartitionLog:
             sync_all(self.fs, plan.syncs)
             self.flush_done(plan)
         except OSError as error:
-            # After a failed fsync the kernel may call the lost pages clean: a retry proves nothing.
+            # After a failed fsync the kernel may mark the lost pages clean: a retry proves nothing.
             self.fail(f"fsync failed: {error}")
             raise LogStorageError(f"{self.topic_partition}: fsync failed: {error}") from error
 
@@ -421,7 +421,7 @@ class PartitionLog:
             _LOG.error("log takes no writes partition=%s reason=%s", self.topic_partition, reason)
 
     def damaged(self, damages: Sequence[Damage]) -> None:
-        """Something in the files is not what was written: nothing is added until somebody knows."""
+        """The files differ from what was written: no appends until an operator acknowledges it."""
         self.damage = (*(self.damage or ()), *damages)
         if self.on_damage is not None:
             self.on_damage(self, damages)
@@ -478,7 +478,7 @@ def new_segment(log: PartitionLog, base_offset: int) -> Segment:
 
 
 def _waited_ms(active: Segment, timestamp: int, now_ms: int) -> int:
-    """Record time decides where records have one; the wall clock only where they have none."""
+    """Record time decides if records have one; otherwise the wall clock does."""
     first = active.first_timestamp
     if first is not None and first >= 0:
         return timestamp - first

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from ledgerstone.config.setting import Value
+from ledgerstone.config.topic import TOPIC_DEFAULTS as _DEFAULT
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
 from ledgerstone.records.batch import Codec, TimestampType
 from ledgerstone.records.validation import AppendRules
-from ledgerstone.types import INT64_MAX
 
 _CODECS: Final = {
     "uncompressed": Codec.NONE,
@@ -21,39 +21,42 @@ _CODECS: Final = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
+_HOLD_GROUPS: Final = "ledgerstone.tombstone.hold.groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     """One field per topic key that a log obeys, named as the key with underscores."""
 
-    cleanup_policy: tuple[str, ...] = ("delete",)
-    segment_bytes: int = 1 << 30
-    segment_ms: int = 604_800_000
-    segment_jitter_ms: int = 0
-    segment_index_bytes: int = 10 << 20
-    index_interval_bytes: int = 4096
-    preallocate: bool = False
-    file_delete_delay_ms: int = 60_000
-    flush_messages: int = INT64_MAX
-    flush_ms: int = INT64_MAX
-    retention_ms: int = 604_800_000
-    retention_bytes: int = -1
-    delete_retention_ms: int = 86_400_000
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
-    max_compaction_lag_ms: int = INT64_MAX
-    max_message_bytes: int = 1_048_588
-    compression_type: str = "producer"
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_zstd_level: int = 3
-    message_timestamp_type: str = "CreateTime"
-    message_timestamp_before_max_ms: int = INT64_MAX
-    message_timestamp_after_max_ms: int = 3_600_000
-    ledgerstone_tombstone_hold_groups: tuple[str, ...] = ()
-    ledgerstone_tombstone_hold_max_ms: int = 604_800_000
-    # Derived once, because every append asks for them.
+    cleanup_policy: tuple[str, ...] = _DEFAULT["cleanup.policy"]
+    segment_bytes: int = _DEFAULT["segment.bytes"]
+    segment_ms: int = _DEFAULT["segment.ms"]
+    segment_jitter_ms: int = _DEFAULT["segment.jitter.ms"]
+    segment_index_bytes: int = _DEFAULT["segment.index.bytes"]
+    index_interval_bytes: int = _DEFAULT["index.interval.bytes"]
+    preallocate: bool = _DEFAULT["preallocate"]
+    file_delete_delay_ms: int = _DEFAULT["file.delete.delay.ms"]
+    flush_messages: int = _DEFAULT["flush.messages"]
+    flush_ms: int = _DEFAULT["flush.ms"]
+    retention_ms: int = _DEFAULT["retention.ms"]
+    retention_bytes: int = _DEFAULT["retention.bytes"]
+    delete_retention_ms: int = _DEFAULT["delete.retention.ms"]
+    min_cleanable_dirty_ratio: float = _DEFAULT["min.cleanable.dirty.ratio"]
+    min_compaction_lag_ms: int = _DEFAULT["min.compaction.lag.ms"]
+    max_compaction_lag_ms: int = _DEFAULT["max.compaction.lag.ms"]
+    max_message_bytes: int = _DEFAULT["max.message.bytes"]
+    compression_type: str = _DEFAULT["compression.type"]
+    compression_gzip_level: int = _DEFAULT["compression.gzip.level"]
+    compression_lz4_level: int = _DEFAULT["compression.lz4.level"]
+    compression_zstd_level: int = _DEFAULT["compression.zstd.level"]
+    message_timestamp_type: str = _DEFAULT["message.timestamp.type"]
+    message_timestamp_before_max_ms: int = _DEFAULT["message.timestamp.before.max.ms"]
+    message_timestamp_after_max_ms: int = _DEFAULT["message.timestamp.after.max.ms"]
+    ledgerstone_tombstone_hold_groups: tuple[str, ...] = _DEFAULT[
+        "ledgerstone.tombstone.hold.groups"
+    ]
+    ledgerstone_tombstone_hold_max_ms: int = _DEFAULT["ledgerstone.tombstone.hold.max.ms"]
+    # Derived once, because every append reads them.
     append_rules: AppendRules = field(init=False, repr=False, compare=False)
     # The age that rolls a segment; a compacted topic must also keep its compaction lag.
     max_segment_ms: int = field(init=False, repr=False, compare=False)

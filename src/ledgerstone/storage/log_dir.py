@@ -1,10 +1,10 @@
-"""One log directory: taken, shrunk and left. Grade D.
+"""One log directory: open, delete, truncate, close. Grade D.
 
-Owns the lock, deletes and truncates, and stops cleanly. `log_dir_identity` knows whose it is,
-`log_dir_remembered` what it said at start, `log_dir_partitions` opens the logs in it,
-`log_dir_checkpoints` writes down how far they are. README.md, "The log directory", lists the files
-and the start and stop order. An I/O error in one log takes the whole directory offline; who reacts
-is decided above.
+Owns the lock, deletes and truncates partitions, and stops cleanly. `log_dir_identity` knows which
+cluster it belongs to, `log_dir_remembered` reads the checkpoints at start, `log_dir_partitions`
+opens the logs, `log_dir_checkpoints` writes the checkpoints. README.md, "The log directory", lists
+the files and the order of start and stop. An I/O error in one log takes the whole directory
+offline; the layer above reacts.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ from ledgerstone.storage.log_shrink import truncate_fully_and_start_at, truncate
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import random_uuid
 
-# In one plan to unlink; a directory has about half a dozen files.
+# Directories in one unlink plan; each has about half a dozen files.
 DIRECTORIES_AT_ONCE: Final = 16
 FILES_AT_ONCE: Final = 64
 
@@ -60,12 +60,12 @@ _REPLACED_AS_A_WHOLE: Final = (
 
 @dataclass(slots=True, kw_only=True)
 class LogDir(LogDirPartitions):
-    """Made by `open_log_dir`; `close` is its clean end."""
+    """Made by `open_log_dir`; `close` stops it cleanly."""
 
     meta: MetaProperties
     lock: FileLock
-    # Told before a log is cut at an offset: who keeps facts of what lies above it takes them back
-    # first, or else they would be taken for facts of what is written there later.
+    # Called before a log is cut at an offset. Listeners drop what they know of offsets above it, or
+    # it would pass for knowledge of records written there later.
     before_truncation: Callable[[PartitionLog, int], None] | None = None
 
     # -- delete -------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class LogDir(LogDirPartitions):
     def delete_all(
         self, topic_partitions: Sequence[TopicPartition]
     ) -> list[tuple[TopicPartition, OSError]]:
-        """As `delete`, with one sync and one checkpoint for all; returns what the disk refused."""
+        """As `delete`, with one sync and one checkpoint for all; returns the failures."""
         refused: list[tuple[TopicPartition, OSError]] = []
         for topic_partition in topic_partitions:
             aside = delete_dir_name(topic_partition, random_uuid(self.dice).hex())
@@ -98,7 +98,7 @@ class LogDir(LogDirPartitions):
         return refused
 
     def set_aside_stray(self, topic_partition: TopicPartition) -> None:
-        """Renames a partition nobody claims; its files stay until somebody looks at them."""
+        """Renames a partition that belongs to no topic; its files stay for an operator."""
         aside = stray_dir_name(topic_partition, random_uuid(self.dice).hex())
         self._rename_aside(topic_partition, aside)
         self._renamed_aside()
@@ -114,14 +114,14 @@ class LogDir(LogDirPartitions):
         return log
 
     def _renamed_aside(self) -> None:
-        # The names first: a checkpoint without them would have a directory begin anew.
+        # Rename first: with only the checkpoint gone, the directory would start over.
         self.fs.fsync_dir(self.path)
         self.checkpoint()
 
     def plan_unlink(self) -> UnlinkPlan | None:
-        """Files and directories whose delay has passed; None: there is none.
+        """Files and directories whose delay has passed; None if there are none.
 
-        Only some at a time: who stops waits for the plan that is under way."""
+        A limited number at a time, since a stop waits for the running plan."""
         now_ms = self.clock.now_ms()
         files = [path for log in self.logs.values() for path in log.deleted_files.due(now_ms)]
         directories = [path for path, due_ms in self.doomed.items() if due_ms <= now_ms]
@@ -134,7 +134,7 @@ class LogDir(LogDirPartitions):
         )
 
     def unlink_done(self, gone: Sequence[str]) -> None:
-        """A plan was performed: forgets the files and directories that went."""
+        """The plan has run, perhaps only in part: forgets the files that are gone."""
         for log in self.logs.values():
             if len(log.deleted_files):
                 log.deleted_files.forget(gone)
@@ -165,24 +165,24 @@ class LogDir(LogDirPartitions):
             self.before_truncation(log, offset)
 
     def _lower_recovery_point(self, log: PartitionLog, offset: int) -> None:
-        """Before anything is cut. Crash here: what was synced is checked once more; but a log that
-        ends below its recovery point would be taken for a damaged one."""
+        """Done before the cut. Crash here: synced data is checked again. The other way round, a log
+        that ends below its recovery point would look damaged."""
         if offset < log.recovery_point:
             log.recovery_point = offset
             try:
                 self.checkpoint_recovery_points()
             except OSError as error:
                 raise LogStorageError(
-                    f"{log.topic_partition}: truncation was not begun: {error}"
+                    f"{log.topic_partition}: truncation was not started: {error}"
                 ) from error
 
     def _checkpoint_truncation(self, log: PartitionLog) -> None:
         try:
             self.checkpoint()
         except OSError as error:
-            log.fail(f"truncation was not written down: {error}")
+            log.fail(f"truncation was not recorded: {error}")
             raise LogStorageError(
-                f"{log.topic_partition}: truncation was not written down: {error}"
+                f"{log.topic_partition}: truncation was not recorded: {error}"
             ) from error
 
     # -- stop ---------------------------------------------------------------------------------
@@ -207,9 +207,9 @@ def open_log_dir(
     boot_id: str | None = None,
     is_only_replica: bool = False,
 ) -> LogDir:
-    """Takes the directory, formatting it where it is new. The logs in it are opened by `load`.
+    """Locks the directory, formatting it if it is new. `load` opens the logs in it.
 
-    `boot_id` is the machine's, and another one after each time it lost its power."""
+    `boot_id` is the machine's; it changes with every boot."""
     _make_durable_dir(fs, path)
     lock = fs.lock(join(path, LOCK_FILE))
     try:
@@ -237,7 +237,7 @@ def open_log_dir(
 
 
 def _make_durable_dir(fs: Filesystem, path: str) -> None:
-    """A directory whose own name is lost takes everything in it along."""
+    """If a directory's own name is lost, so is everything in it."""
     missing = []
     while not fs.exists(path):
         missing.append(path)
@@ -248,7 +248,7 @@ def _make_durable_dir(fs: Filesystem, path: str) -> None:
 
 
 def _unlink_temporary(fs: Filesystem, path: str) -> None:
-    """Files that were being replaced when a crash came; what they were to replace is there."""
+    """New versions of files that a crash interrupted; the old versions are still there."""
     for name in fs.list_dir(path):
         if name.endswith(TMP) and name.removesuffix(TMP) in _REPLACED_AS_A_WHOLE:
             fs.unlink(join(path, name))

@@ -1,6 +1,6 @@
-"""What a log directory writes down of its open logs: offset checkpoints and a clean stop. Grade D.
+"""Checkpoints of a log directory's open logs, and the marks of a clean stop. Grade D.
 
-The files are `checkpoints`', `clean_stop`'s and `log_dir_files`'; here is what goes into them.
+`checkpoints`, `clean_stop` and `log_dir_files` own the files; this module decides their contents.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from ledgerstone.types import TopicPartition
 
 @dataclass(slots=True, kw_only=True)
 class CheckpointedLogs:
-    """The open logs of one log directory, as far as they are written down."""
+    """The open logs of one log directory, and their checkpoints."""
 
     fs: Filesystem
     # Of the log directory.
@@ -42,13 +42,13 @@ class CheckpointedLogs:
 
     def checkpoint_recovery_points(self) -> None:
         if not self.fs.exists(join(self.path, LOG_START_OFFSET_CHECKPOINT)):
-            # Without it, the next start would take it for lost.
+            # Without an entry, the next start would take the log for lost.
             self.checkpoint_log_start_offsets()
         points = {tp: log.recovery_point for tp, log in self.logs.items()}
         self._write(RECOVERY_POINT_CHECKPOINT, points, self.remembered.recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Only where the start lies inside a segment; otherwise the first file's name says it."""
+        """Only for logs that start inside a segment; otherwise the first file's name says it."""
         moved = {tp: log.log_start_offset for tp, log in self.logs.items() if _has_moved(log)}
         self._write(LOG_START_OFFSET_CHECKPOINT, moved, self.remembered.log_start_offsets)
 
@@ -62,13 +62,13 @@ class CheckpointedLogs:
         offsets: dict[TopicPartition, int],
         remembered: dict[TopicPartition, int],
     ) -> None:
-        """A log that is not open yet, or could not be opened, keeps what is remembered of it."""
+        """A log that is not open keeps its entry from the last start."""
         closed = {tp: offset for tp, offset in remembered.items() if tp not in self.logs}
         OffsetCheckpoint(self.fs, join(self.path, name)).write(closed | offsets)
 
     def _mark_clean_stop(self, broker_epoch: int) -> None:
-        """After the logs were closed and checkpointed. Crash here: no marker, and the next start
-        recovers."""
+        """Runs after the logs were closed and checkpointed. Crash here: no marker, and the next
+        start recovers."""
         if not self._is_clean():
             return
         marker = CleanShutdownFile(self.fs, join(self.path, CLEAN_SHUTDOWN_FILE))
@@ -79,7 +79,7 @@ class CheckpointedLogs:
         marker.write(broker_epoch)
 
     def _is_clean(self) -> bool:
-        """Whether nothing in the directory needs recovery. A log that was never opened does,
+        """Whether nothing in the directory needs recovery. A log that was never opened needs it,
         unless the stop before this one was clean."""
         if any(log.failure is not None for log in self.logs.values()):
             return False
@@ -104,5 +104,5 @@ class CheckpointedLogs:
 
 
 def _has_moved(log: PartitionLog) -> bool:
-    """The log starts inside of a segment; otherwise the first file's name says where."""
+    """Whether the log starts inside a segment; otherwise the first file's name says where."""
     return not len(log.segments) or log.log_start_offset > log.segments.first.base_offset

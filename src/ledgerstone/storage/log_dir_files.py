@@ -1,10 +1,10 @@
-"""What a log directory says about itself: whose it is, and whether it was left cleanly. Disk.
+"""A log directory's own files: its cluster and node, and whether it was closed cleanly. Disk.
 
 Owns `meta.properties` (a Java properties file) and `.kafka_cleanshutdown` (one line of JSON).
 Contract in README.md.
 
 Differs from Kafka: no date in the comment of `meta.properties`, and its keys are sorted, so that
-the same facts are the same bytes.
+equal contents are equal bytes.
 """
 
 import json
@@ -22,7 +22,7 @@ from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
 
 UNKNOWN_BROKER_EPOCH: Final = -1
 CLEAN_SHUTDOWN_VERSION: Final = 0
-# Anything longer was not written by a broker, and is not parsed to find out by whom.
+# A longer file was not written by a broker, and is not parsed.
 _CLEAN_SHUTDOWN_MAX_BYTES: Final = 4096
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
@@ -38,7 +38,7 @@ class MetaProperties:
 
 
 def read_meta_properties(fs: Filesystem, path: str) -> MetaProperties | None:
-    """None where the directory was never formatted."""
+    """None if the directory was never formatted."""
     data = read_if_exists(fs, path)
     if data is None:
         return None
@@ -58,8 +58,8 @@ def write_meta_properties(fs: Filesystem, path: str, meta: MetaProperties) -> No
 
 
 class CleanShutdownFile:
-    """Its existence is what matters. Remove it as soon as it was noticed: a start that crashes
-    half way is not a clean stop."""
+    """Only its existence matters. Remove it as soon as it is noticed: a start that crashes half way
+    is not a clean stop."""
 
     __slots__ = ("_fs", "path")
 
@@ -71,7 +71,7 @@ class CleanShutdownFile:
         return self._fs.exists(self.path)
 
     def read_broker_epoch(self) -> int:
-        """UNKNOWN_BROKER_EPOCH where the file says nothing readable, as old empty ones do."""
+        """UNKNOWN_BROKER_EPOCH if the file is unreadable, or empty like old ones."""
         data = read_if_exists(self._fs, self.path)
         if data is None or len(data) > _CLEAN_SHUTDOWN_MAX_BYTES:
             return UNKNOWN_BROKER_EPOCH
@@ -80,7 +80,7 @@ class CleanShutdownFile:
         except (ValueError, RecursionError):
             return UNKNOWN_BROKER_EPOCH
         epoch = content.get("brokerEpoch") if isinstance(content, dict) else None
-        # In JSON `true` is no number, in Python it is one.
+        # `true` is not a number in JSON, but in Python it is.
         if type(epoch) is int and 0 <= epoch <= INT64_MAX:
             return epoch
         return UNKNOWN_BROKER_EPOCH
@@ -97,7 +97,7 @@ class CleanShutdownFile:
         write_atomically(self._fs, self.path, self.content(broker_epoch))
 
     def remove(self) -> None:
-        """Does nothing where there is none; after a crash it does not come back."""
+        """Does nothing if there is none. Durable: a crash does not bring it back."""
         if self.exists():
             self._fs.unlink(self.path)
             self._fs.fsync_dir(parent_of(self.path))

@@ -1,8 +1,8 @@
-"""Whose a log directory is, and whose the partitions in it are. Grade D.
+"""The identity of a log directory and of the partitions in it. Grade D.
 
-Settles `meta.properties` and `last-start`, which know the cluster and the node, and the
-`partition.metadata` of each partition, which knows the topic: what is new is written, what is there
-must agree. An identity is never made anew over data that has one.
+`meta.properties` and `last-start` name the cluster and the node, and the `partition.metadata` of
+each partition names its topic. New directories get these files; existing ones must agree. Data that
+has an identity never gets a new one.
 """
 
 import logging
@@ -53,24 +53,24 @@ def settle_meta(
 
 
 def _check_never_used(fs: Filesystem, path: str, meta_path: str, node_id: int) -> None:
-    """A directory that holds partitions was formatted once: a new identity would hide that."""
+    """A directory with partitions was formatted before: a new identity would hide that."""
     for name in fs.list_dir(path):
         found = parse_partition_dir(name)
         if found is None or found.state is not DirState.LIVE or not fs.is_dir(join(path, name)):
             continue
         cluster_id = _read_last_start(fs, path).get("cluster.id") or "..."
         raise StorageError(
-            f"{meta_path} is missing, but {join(path, name)} is there: this directory belongs to a "
-            f"cluster. Restore the file from a backup, or write it anew with the lines "
-            f"'version=1', 'node.id={node_id}' and 'cluster.id={cluster_id}'; the cluster's id is "
-            f"also in earlier log lines ('log directory opened') and in what clients were told. "
+            f"{meta_path} is missing, but {join(path, name)} exists: this directory belongs to a "
+            f"cluster. Restore the file from a backup, or write it with the lines "
+            f"'version=1', 'node.id={node_id}' and 'cluster.id={cluster_id}'; the cluster id is "
+            f"also in earlier log lines ('log directory opened') and known to clients. "
             f"Nothing was changed."
         )
 
 
 def settle_last_start(fs: Filesystem, path: str, meta: MetaProperties, boot_id: str | None) -> bool:
-    """Whether the machine may have lost its power since the last start, which wrote this file. It
-    also knows the cluster's id, for the case that `meta.properties` is lost or damaged."""
+    """Whether the machine may have lost power since the last start, which wrote this file. The file
+    also has the cluster id, in case `meta.properties` is lost or damaged."""
     if boot_id is None:
         return True
     written = join(path, LAST_START)
@@ -85,7 +85,7 @@ def settle_last_start(fs: Filesystem, path: str, meta: MetaProperties, boot_id: 
         if before.get(key, now[key]) != now[key]:
             raise StorageError(
                 f"{join(path, META_PROPERTIES)} says {key}={now[key]}, but the last start, in "
-                f"{written}, knew {before[key]}: one of the two files is damaged. Mend the first, "
+                f"{written}, had {before[key]}: one of the two files is damaged. Fix the first, "
                 "or remove the second if the first is right. Nothing was changed"
             )
     if before != now:
@@ -102,7 +102,7 @@ def _read_last_start(fs: Filesystem, path: str) -> dict[str, str]:
         if found.keys() != {"boot.id", "cluster.id", "directory.id"}:
             raise ValueError(f"{data[:40]!r}")
     except ValueError as error:
-        _LOG.warning("written anew file=%s reason=%s", join(path, LAST_START), error)
+        _LOG.warning("file rewritten file=%s reason=%s", join(path, LAST_START), error)
         return {}
     return found
 
@@ -110,17 +110,17 @@ def _read_last_start(fs: Filesystem, path: str) -> dict[str, str]:
 def settle_topic_id(
     fs: Filesystem, directory: str, tp: TopicPartition, topic_id: bytes, *, is_new: bool = False
 ) -> None:
-    """A partition's directory belongs to one topic for good; InconsistentTopicId: to another."""
+    """A partition's directory belongs to one topic for good; else InconsistentTopicId."""
     metadata = PartitionMetadata(fs, join(directory, PARTITION_METADATA))
     try:
         known = metadata.read()
     except CorruptFile as error:
         known = None
-        _LOG.warning("partition.metadata is written anew partition=%s reason=%s", tp, error)
+        _LOG.warning("partition.metadata rewritten partition=%s reason=%s", tp, error)
     else:
         if known is None and not is_new:
             _LOG.warning(
-                "partition.metadata is written anew partition=%s reason=%s is missing",
+                "partition.metadata rewritten partition=%s reason=%s is missing",
                 tp,
                 metadata.path,
             )
@@ -134,7 +134,7 @@ def settle_topic_id(
 
 
 def read_topic_id(fs: Filesystem, directory: str) -> bytes | None:
-    """What the directory itself says; None where it does not."""
+    """The topic id in the directory itself; None if it has none."""
     try:
         return PartitionMetadata(fs, join(directory, PARTITION_METADATA)).read()
     except CorruptFile:

@@ -1,7 +1,7 @@
 """The partitions of a log directory: found, made and opened. Grade D.
 
-Opens every log with what is remembered of it, and keeps a partition closed that cannot be opened:
-the others serve. What was found damaged goes to the notes; README.md, "Damage".
+Opens every log with its checkpoints. A partition that cannot be opened stays closed, and the others
+serve. Damage goes to the notes; README.md, "Damage".
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ from ledgerstone.storage.log_recovery import Recovery
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 ConfigFor = Callable[[TopicPartition], LogConfig]
-# The id of the topic a partition belongs to; None: nobody knows the topic.
+# The id of the topic a partition belongs to; None if the topic is unknown.
 TopicIdFor = Callable[[TopicPartition], bytes | None]
-# What one partition may fail with while it is opened, without the others having to suffer.
+# Errors that keep one partition closed without affecting the others.
 _NOT_OPENED: Final = (OSError, StorageError, KafkaError)
 
 
@@ -46,25 +46,25 @@ class LogDirPartitions(CheckpointedLogs):
     clock: Clock
     dice: Dice
     notes: DamageNotes
-    # Partitions found here that could not be opened, and why; and those that nobody knows.
+    # Partitions that could not be opened, and why; and those of unknown topics.
     refused: dict[TopicPartition, str] = field(default_factory=dict)
     unknown: list[TopicPartition] = field(default_factory=list)
     recoveries: dict[TopicPartition, Recovery] = field(default_factory=dict)
-    # Directories renamed aside, and when they may go.
+    # Directories renamed for deletion, and when they may be removed.
     doomed: dict[str, int] = field(default_factory=dict)
     codecs: Codecs = field(default_factory=Codecs, repr=False)
-    # No log here was ever copied from another broker, so that only compaction leaves holes.
+    # No log here was copied from another broker, so only compaction leaves holes.
     is_only_replica: bool = False
-    # What the cleaner's checkpoint said at start, once somebody has asked.
+    # The cleaner's checkpoint at start, read on demand.
     _cleaned: dict[TopicPartition, int] | None = field(default=None, repr=False)
 
     def load(
         self, config_for: ConfigFor, topic_id_for: TopicIdFor | None = None
     ) -> Iterator[PartitionLog]:
-        """Opens every partition found, one by one, so that a shell can show how far it is.
+        """Opens every partition found, one by one, so that a shell can show progress.
 
-        What cannot be opened is in `refused` afterwards; with `topic_id_for`, what belongs to no
-        topic is in `unknown` and stays closed."""
+        Partitions that cannot be opened end up in `refused`. With `topic_id_for`, those of no known
+        topic end up in `unknown` and stay closed."""
         for name, found in _partition_dirs(self.fs, self.path):
             topic_partition = found.topic_partition
             if found.state is DirState.DELETE:
@@ -101,9 +101,9 @@ class LogDirPartitions(CheckpointedLogs):
         topic_id: bytes | None = None,
         is_synced_in_order: bool = False,
     ) -> PartitionLog:
-        """Makes a new partition, or opens the one that is there; the topic id must agree."""
+        """Makes a new partition, or opens the existing one; the topic id must match."""
         if topic_partition in self.logs:
-            raise StorageError(f"{topic_partition} is open already in {self.path}")
+            raise StorageError(f"{topic_partition} is already open in {self.path}")
         name = partition_dir_name(topic_partition)
         directory = join(self.path, name)
         is_new = not self.fs.exists(directory)
@@ -111,7 +111,7 @@ class LogDirPartitions(CheckpointedLogs):
             self._check_not_lost(topic_partition, name)
         self.fs.make_dir(directory)
         if topic_id is not None:
-            # Before the first batch: data must never be younger than the name it belongs to.
+            # Before the first batch: data must never exist without its topic id.
             settle_topic_id(self.fs, directory, topic_partition, topic_id, is_new=is_new)
         log = self._open(topic_partition, config, is_synced_in_order=is_synced_in_order)
         if is_new:
@@ -120,8 +120,8 @@ class LogDirPartitions(CheckpointedLogs):
         return log
 
     def _check_not_lost(self, topic_partition: TopicPartition, name: str) -> None:
-        """A directory that the clean stop left behind is missing; after another stop, it may also
-        have been deleted with its topic just before."""
+        """Refuses if a directory from the clean stop is missing. After an unclean stop it
+        may have been deleted with its topic just before."""
         sizes = self._sizes_at_stop(name)
         directory = join(self.path, name)
         if sizes is not None and any(sizes.values()):
@@ -132,23 +132,23 @@ class LogDirPartitions(CheckpointedLogs):
             raise error
         synced = self.remembered.recovery_points.get(topic_partition, 0)
         if self.remembered.forget(topic_partition):
-            # A crash kept its deletion from being written down: first that, then the new one.
+            # A crash kept its deletion from being recorded: record it first, then create.
             self.checkpoint()
             if synced and not self.remembered.clean:
                 reason = (
-                    f"the directory was missing, and offset {synced} had been synced: made anew"
+                    f"the directory was missing, and offset {synced} had been synced: created empty"
                 )
                 damage = Damage(directory, 0, 0, reason)
                 self.notes.add(name, [damage], TOLD, now_ms=self.clock.now_ms())
 
     def _sizes_at_stop(self, name: str) -> Mapping[int, int] | None:
-        """Of the log files of one partition, if nobody has opened it since a clean stop."""
+        """Sizes of a partition's log files, if it was not opened since a clean stop."""
         kept = self.notes.sizes.get(name)
         return kept if kept is not None else self.remembered.sizes_at_stop(name)
 
     def reopen(self, topic_partition: TopicPartition, config: LogConfig) -> PartitionLog:
-        """Opens a partition whose damage somebody has acknowledged: what cannot be read goes, what
-        can be stays. Everything is looked at again."""
+        """Opens a partition whose damage was acknowledged: unreadable parts are dropped, the rest
+        stays. Everything is checked again."""
         name = partition_dir_name(topic_partition)
         log = self.logs.pop(topic_partition, None)
         for segment in log.segments if log is not None else ():
@@ -171,7 +171,7 @@ class LogDirPartitions(CheckpointedLogs):
         name = partition_dir_name(topic_partition)
         is_noted = any(note.outcome != TOLD for note in self.notes.open_notes(name))
         sizes = None if is_repaired else self._sizes_at_stop(name)
-        # Nobody has opened it since it was found damaged: it is looked at from the beginning.
+        # Not opened since it was found damaged: check it from the beginning.
         synced = (
             INT64_MAX if sizes is not None else remembered.recovery_points.get(topic_partition, 0)
         )
@@ -209,9 +209,9 @@ class LogDirPartitions(CheckpointedLogs):
         remembered.stop_is_past(name)
         self.logs[topic_partition] = log
         self.recoveries[topic_partition] = recovery
-        # A log that ends below what is remembered of it, as after a truncation cut short, grows
-        # anew from there. Unless that is written down, the next start would take what is appended
-        # now for durable, or for replicated.
+        # A log that ends below its checkpoint, as after an interrupted truncation, grows again from
+        # there. The checkpoint must be lowered, or the next start would take new records for
+        # durable, or for replicated.
         if log.log_end_offset < remembered.recovery_points.get(topic_partition, 0) or is_repaired:
             self.checkpoint_recovery_points()
         if log.log_end_offset < remembered.high_watermarks.get(topic_partition, 0):
@@ -237,7 +237,7 @@ class LogDirPartitions(CheckpointedLogs):
         return topic_partition in self._cleaned
 
     def live_partitions(self) -> list[TopicPartition]:
-        """By the names of the directories."""
+        """According to the names of the directories."""
         return [
             found.topic_partition
             for name in self.fs.list_dir(self.path)
@@ -247,7 +247,7 @@ class LogDirPartitions(CheckpointedLogs):
         ]
 
     def topic_id_of(self, topic_partition: TopicPartition) -> bytes | None:
-        """What the directory itself says; None where it does not."""
+        """The topic id in the directory itself; None if it has none."""
         return read_topic_id(self.fs, self._directory_of(topic_partition))
 
     def _directory_of(self, topic_partition: TopicPartition) -> str:
@@ -262,6 +262,6 @@ def _partition_dirs(fs: Filesystem, path: str) -> Iterator[tuple[str, PartitionD
         if found is None:
             raise StorageError(
                 f"{join(path, name)} is not a partition's directory (<topic>-<number>); "
-                "move it away, a log directory holds nothing else"
+                "move it away: a log directory must hold nothing else"
             )
         yield name, found

@@ -1,8 +1,8 @@
-"""What a log directory remembers of its partitions when it is taken. Grade D.
+"""What a log directory knows of its partitions at start. Grade D.
 
-Reads the offset checkpoints and what a clean stop left. A clean stop knows some things twice, and
-then it is believed: checkpoints can be damaged without showing it. A partition's part is history as
-soon as the partition is opened; who is deleted is forgotten.
+Reads the offset checkpoints and the record of a clean stop. Where both have a value, the clean stop
+wins: damage to a checkpoint may not show. A partition's entry lapses when the partition is opened
+or deleted.
 """
 
 import logging
@@ -31,7 +31,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What the checkpoints said at start; partitions they do not name begin at 0."""
+    """The checkpoints at start; partitions without an entry begin at 0."""
 
     # Of the log directory.
     path: str
@@ -40,11 +40,11 @@ class Remembered:
     log_start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
     stop: CleanStop | None = None
-    # False: the machine has been up all the time, so that every write that returned is there.
+    # False: the machine stayed up, so every completed write is there.
     may_have_lost_power: bool = True
 
     def recovery_point(self, topic_partition: TopicPartition) -> int:
-        """A clean stop knows it twice: there, it is the log's end."""
+        """A clean stop has it too: there, it is the log's end."""
         checkpointed = self.recovery_points.get(topic_partition, 0)
         stop, name = self.stop, partition_dir_name(topic_partition)
         at_stop = checkpointed if stop is None else stop.ends.get(name, checkpointed)
@@ -59,7 +59,7 @@ class Remembered:
         return at_stop
 
     def log_start_offset(self, topic_partition: TopicPartition) -> int:
-        """A clean stop knows it twice."""
+        """A clean stop has it too."""
         checkpointed = self.log_start_offsets.get(topic_partition, 0)
         stop, name = self.stop, partition_dir_name(topic_partition)
         if stop is None or name not in stop.sizes:
@@ -76,14 +76,14 @@ class Remembered:
         return at_stop
 
     def sizes_at_stop(self, name: str) -> Mapping[int, int] | None:
-        """Of the log files of one partition, if nobody has opened it since a clean stop."""
+        """Sizes of a partition's log files, if it was not opened since a clean stop."""
         return None if self.stop is None else self.stop.sizes.get(name)
 
     def index_sizes_at_stop(self, name: str) -> Mapping[int, Sequence[int]] | None:
         return None if self.stop is None else self.stop.indexes.get(name)
 
     def stop_is_past(self, name: str) -> None:
-        """From here on the partition changes: what the clean stop knew of it is history."""
+        """From here on the partition changes: drops the clean stop's entry."""
         stop = self.stop
         if stop is not None:
             stop.sizes.pop(name, None)
@@ -92,7 +92,7 @@ class Remembered:
             stop.indexes.pop(name, None)
 
     def forget(self, topic_partition: TopicPartition) -> bool:
-        """The name may come back: it must not inherit what is remembered of a deleted log."""
+        """The name may be reused, and must not inherit the entries of a deleted log."""
         self.stop_is_past(partition_dir_name(topic_partition))
         known = [
             offsets.pop(topic_partition, None)
@@ -108,11 +108,11 @@ class Remembered:
 def take_remembered(
     fs: Filesystem, path: str, notes: DamageNotes, *, now_ms: int, may_have_lost_power: bool
 ) -> Remembered:
-    """Also takes away what counts for one start only, the marker of a clean stop and its list."""
+    """Also removes what counts for one start only: the clean stop's marker and list."""
     marker = CleanShutdownFile(fs, join(path, CLEAN_SHUTDOWN_FILE))
     clean = marker.exists()
     stop = take_clean_stop(fs, join(path, SIZES_AT_STOP), marker=marker.read())
-    # At once: a start that crashes half way was not a clean stop.
+    # At once: a start that crashes half way is not a clean stop.
     marker.remove()
     return Remembered(
         path=path,
@@ -126,18 +126,18 @@ def take_remembered(
 
 
 def _read_offsets(fs: Filesystem, path: str, name: str) -> dict[TopicPartition, int]:
-    """A broken file is read as if nothing were known: recovery then starts from the beginning."""
+    """A broken file counts as empty: recovery then starts from the beginning."""
     try:
         if _is_missing(fs, path, name):
             raise CorruptFile(join(path, name), 0, "the file is missing or empty")
         return OffsetCheckpoint(fs, join(path, name)).read()
     except CorruptFile as error:
-        _LOG.warning("checkpoint is not used, it is written anew reason=%s", error)
+        _LOG.warning("checkpoint ignored, it will be rewritten reason=%s", error)
         return {}
 
 
 def _is_missing(fs: Filesystem, path: str, name: str) -> bool:
-    """They are written together, and never empty."""
+    """The checkpoints are written together, and never empty."""
     written = [
         each
         for each in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT)
@@ -149,7 +149,7 @@ def _is_missing(fs: Filesystem, path: str, name: str) -> bool:
 def _read_log_starts(
     fs: Filesystem, path: str, notes: DamageNotes, stop: CleanStop | None, *, now_ms: int
 ) -> dict[TopicPartition, int]:
-    """Without them, records that somebody has deleted would be readable again."""
+    """Without them, records removed by DeleteRecords would be readable again."""
     checkpoint = OffsetCheckpoint(fs, join(path, LOG_START_OFFSET_CHECKPOINT))
     reason = "the file is missing or empty"
     try:
@@ -158,8 +158,8 @@ def _read_log_starts(
     except CorruptFile as error:
         reason = f"line {error.position}: {error.reason}"
     if stop is None:
-        reason += "; records below a log start that was moved may be readable again"
+        reason += "; records removed by DeleteRecords may be readable again"
         notes.add("", [Damage(checkpoint.path, 0, 0, reason)], TOLD, now_ms=now_ms)
     else:
-        _LOG.warning("checkpoint is written anew file=%s reason=%s", checkpoint.path, reason)
+        _LOG.warning("checkpoint rewritten file=%s reason=%s", checkpoint.path, reason)
     return {}

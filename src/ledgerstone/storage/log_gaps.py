@@ -1,8 +1,8 @@
-"""What should be in a partition's directory and is not. Grade D.
+"""Finds files and offsets missing from a partition's directory. Grade D.
 
-Names and sizes alone show most of it, so that a start after a clean stop can afford to look: a log
-file that is missing has left its indexes behind, or stands in the list of the clean stop. A hole
-between two segments says something only where nothing was ever compacted.
+Names and sizes show most losses, so a start after a clean stop can afford the check: a missing log
+file has left its indexes behind, or is listed by the clean stop. A hole between two segments means
+something only if the log was never compacted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from ledgerstone.types import INT64_MAX
 def missing_logs(
     directory: str, orphans: Sequence[ParsedName], accepted: frozenset[str]
 ) -> list[Damage]:
-    """Whoever removes a segment removes its log file last."""
+    """A segment's log file is always removed last, so an index alone proves a loss."""
     paths = {join(directory, file_name(name.offset, Kind.LOG)): name for name in orphans}
     return [
         Damage(path, 0, 0, f"the log file is missing beside its {name.kind.value}", is_gap=True)
@@ -28,27 +28,27 @@ def missing_logs(
 
 
 def check_segments_at_stop(log: PartitionLog, sizes: Mapping[int, int]) -> None:
-    """After a clean stop the files are those of that stop, byte for byte in number."""
+    """After a clean stop the files must have exactly their sizes at that stop."""
     found = {segment.base_offset: segment.size for segment in log.segments}
     damages = []
     for base in sorted(found.keys() | sizes.keys()):
         path = join(log.directory, file_name(base, Kind.LOG))
         size, was = found.get(base), sizes.get(base)
         if size is None and was is not None:
-            reason = f"the file is missing, it had {was} bytes at the clean stop"
+            reason = f"the file is missing; it had {was} bytes at the clean stop"
             damages.append(Damage(path, 0, was, reason, is_gap=True))
         elif was is None and size is not None:
-            reason = "the file was not there at the clean stop"
+            reason = "the file did not exist at the clean stop"
             damages.append(Damage(path, 0, size, reason, is_gap=True))
         elif size is not None and was is not None and size != was:
-            reason = f"the file had {was} bytes at the clean stop and has {size}"
+            reason = f"the file had {was} bytes at the clean stop and now has {size}"
             damages.append(Damage(path, min(size, was), abs(was - size), reason, is_gap=True))
     if damages:
         raise DamagedLog(damages)
 
 
 def check_gaps(log: PartitionLog, accepted: frozenset[str]) -> None:
-    """Of a log that was never compacted: each segment begins where the one before it ends."""
+    """In a log that was never compacted, each segment begins where the one before it ends."""
     damages = []
     for segment in log.segments:
         following = log.segments.after(segment.base_offset)
@@ -66,15 +66,15 @@ def check_gaps(log: PartitionLog, accepted: frozenset[str]) -> None:
 def check_end(
     log: PartitionLog, circumstances: Circumstances, end_offset: int, log_start_offset: int
 ) -> None:
-    """The log reaches as far as it was synced, and as it was when its start was moved."""
+    """The log must reach its recovery point, and its log start offset."""
     about, segment = circumstances, log.segments.active
     path = segment.path(Kind.LOG)
     synced = 0 if about.recovery_point == INT64_MAX else about.recovery_point
     if not about.may_have_lost_power and end_offset < about.high_watermark:
-        # The machine stayed up: what was once shown to readers had been written.
+        # The machine stayed up: what readers saw had been written.
         synced = max(synced, about.high_watermark)
     if about.clean and synced and end_offset > synced:
-        reason = f"the log ends at offset {end_offset}, and ended at {synced} at the clean stop"
+        reason = f"the log ends at offset {end_offset}; at the clean stop it ended at {synced}"
         raise DamagedLog([Damage(path, 0, 0, reason, is_gap=True)])
     if end_offset >= max(synced, log_start_offset):
         return
@@ -82,8 +82,8 @@ def check_end(
         following = join(log.directory, file_name(end_offset, Kind.LOG))
         if path != following:
             path = f"{path} or {following}"
-        reason = f"the log ends at offset {end_offset}, and had been written up to {synced}"
+        reason = f"the log ends at offset {end_offset}, but had been written up to {synced}"
         raise DamagedLog([Damage(path, segment.size, 0, reason, is_gap=True)])
     if about.clean or not about.may_have_lost_power:
-        reason = f"the log ends at offset {end_offset}, and began at {log_start_offset}"
+        reason = f"the log ends at offset {end_offset}, below its start at {log_start_offset}"
         raise DamagedLog([Damage(path, segment.size, 0, reason, is_gap=True)])

@@ -1,7 +1,7 @@
-"""From a directory to a `PartitionLog`: settle what a crash left, load, recover, cut to size.
+"""Opens a directory as a `PartitionLog`: cleans up after a crash, loads, recovers, truncates.
 
-Grade D. The order follows README.md, "Opening a log"; the crash points of the swap protocol are in
-the table there, and `settle_interrupted_swap` is that table's right-hand column.
+Grade D. The order follows README.md, "Opening a log". The table there lists the crash points of the
+swap protocol; `settle_interrupted_swap` is its right-hand column.
 """
 
 import logging
@@ -56,7 +56,7 @@ _INDEXES: Final = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLog:
-    """What must be known to open a log. Offsets come from the log directory's checkpoints."""
+    """What is needed to open a log. Offsets come from the log directory's checkpoints."""
 
     fs: Filesystem
     clock: Clock
@@ -70,16 +70,16 @@ class OpenLog:
     high_watermark: int = 0
     producer_id_expiration_ms: int = 86_400_000
     codecs: Codecs = field(default_factory=Codecs)
-    # What damage is judged by: see `log_recovery.Circumstances`.
+    # For judging damage: see `log_recovery.Circumstances`.
     may_have_lost_power: bool = True
     is_synced_in_order: bool = False
     may_have_gaps: bool = True
     is_only_replica: bool = False
     is_thorough: bool = False
-    # Sizes of the log files at the clean stop before, by base offset; None: not known.
+    # Sizes of the log files at the last clean stop, by base offset; None if unknown.
     sizes_at_stop: Mapping[int, int] | None = None
     index_sizes_at_stop: Mapping[int, Sequence[int]] | None = None
-    # Paths that somebody knows to be missing: a gap there is no news.
+    # Paths acknowledged as missing: a gap there is expected.
     accepted_gaps: frozenset[str] = frozenset()
 
     @property
@@ -97,16 +97,16 @@ class OpenLog:
 
 
 def open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
-    """Opens the log, creating it where there is none; says what recovery had to do.
+    """Opens the log, creating it if there is none; returns what recovery did.
 
-    DamagedLog where that would lose what was promised to be there: nothing is cut then."""
+    DamagedLog if recovery would lose synced data: nothing is cut then."""
     try:
         return _open_log(request)
     except (CorruptRecord, CorruptFile) as error:
         if request.is_thorough:
             raise DamagedLog([Damage(request.directory, 0, 0, str(error))]) from error
-        # A wrong index leads to places that are no batches. If it was only that, it is rebuilt.
-        _LOG.warning("log is checked partition=%s reason=%s", request.topic_partition, error)
+        # A wrong index points between batches. If that is all, it gets rebuilt.
+        _LOG.warning("checking log partition=%s reason=%s", request.topic_partition, error)
         synced = INT64_MAX if request.clean else request.recovery_point
         return _open_log(replace(request, clean=False, recovery_point=synced, is_thorough=True))
 
@@ -135,7 +135,7 @@ def _open_log(request: OpenLog) -> tuple[PartitionLog, Recovery]:
     log.producers.remove_expired(request.clock.now_ms(), request.producer_id_expiration_ms)
     log.producers.on_high_watermark(log.high_watermark)
     if not request.clean:
-        # What was cut or unlinked above must not come back beside what is appended from now on.
+        # Data cut or unlinked above must not reappear beside new appends.
         fs.fsync_dir(directory)
     return log, recovery
 
@@ -175,16 +175,16 @@ def _bare_log(request: OpenLog, names: Sequence[ParsedName]) -> PartitionLog:
 
 
 def settle_interrupted_swap(fs: Filesystem, directory: str) -> bool:
-    """Undoes a swap that was not decided, finishes one that was, unlinks what was deleted. Says
-    whether segments were swapped in."""
+    """Undoes an undecided swap, finishes a decided one, unlinks deleted files. Returns whether
+    segments were swapped in."""
     names = _parsed_names(fs, directory)
     cleaned = [name for name in names if name.suffix == CLEANED]
     swapped = [name for name in names if name.suffix == SWAP]
     if _unlink_deleted(fs, directory, names):
         names = _parsed_names(fs, directory)
     if cleaned:
-        # A `.cleaned` file means the renames to `.swap`, which go from the highest base down, did
-        # not finish: whatever of them lies at or above it belongs to the same unfinished swap.
+        # A `.cleaned` file means that the renames to `.swap`, from the highest base down, did not
+        # finish: every `.swap` at or above it belongs to the same unfinished swap.
         lowest = min(name.offset for name in cleaned)
         undecided = [name for name in swapped if name.offset >= lowest]
         _unlink(fs, directory, undecided)
@@ -196,8 +196,8 @@ def settle_interrupted_swap(fs: Filesystem, directory: str) -> bool:
 
 
 def _unlink_deleted(fs: Filesystem, directory: str, names: Sequence[ParsedName]) -> bool:
-    """A crash may have come between the renames of a segment, of which the log file is the first:
-    its indexes go before it, since an index alone says that a log file is missing."""
+    """A crash may have interrupted the renames of a segment, which start with the log file. Its
+    indexes go first, since an index alone means that a log file is missing."""
     gone = [name for name in names if name.suffix in (DELETED, TMP)]
     logs = {name.offset for name in names if name.kind is Kind.LOG and not name.suffix}
     deleted = {name.offset for name in gone if name.kind is Kind.LOG} - logs
@@ -224,11 +224,11 @@ def _finish_swap(
         replaced = [
             name
             for name in names
-            # An emptied segment has no range of its own, but its source has files to give up.
+            # An emptied segment has no range of its own, but its source's files must go.
             if not name.suffix and (first <= name.offset < end or name.offset in logs)
         ]
         doomed = [name for name in replaced if not _survives(name, logs)]
-        # The log files last: an index alone says that a log file is missing.
+        # Log files last: an index alone means that a log file is missing.
         _unlink(fs, directory, sorted(doomed, key=lambda name: name.kind is Kind.LOG))
     for name in swapped:
         target = file_name(name.offset, name.kind)
@@ -237,7 +237,7 @@ def _finish_swap(
 
 
 def _survives(name: ParsedName, swapped_bases: Sequence[int]) -> bool:
-    """A snapshot at a base that lives on describes the state below it, which did not change."""
+    """A snapshot at a surviving base describes the state below it, which did not change."""
     return name.kind is Kind.SNAPSHOT and name.offset in swapped_bases
 
 
@@ -248,7 +248,7 @@ def _swap_end(fs: Filesystem, directory: str, base: int) -> int:
 
 
 def _unlink_temporary(fs: Filesystem, directory: str) -> None:
-    """Checkpoints that were being replaced; the file they were to replace is still there."""
+    """New versions of checkpoints that a crash interrupted; the old ones are still there."""
     for name in (LEADER_EPOCH_CHECKPOINT + TMP, PARTITION_METADATA + TMP):
         path = join(directory, name)
         if fs.exists(path):
@@ -291,29 +291,29 @@ def _load_segments(
 
 
 def _split_overflowed_segments(log: PartitionLog, *, clean: bool, is_damage: bool) -> None:
-    """Only what others have written can overflow: we roll before it does, and offsets lie outside
-    of the checksum."""
+    """Only other brokers' files can overflow: we roll before. Offsets may also be damaged, as the
+    checksum does not cover them."""
     for segment in log.segments:
-        # Only a neighbour further away than 31 bits leaves room for an overflow.
+        # An overflow is only possible if the next base is more than 31 bits away.
         following = log.segments.after(segment.base_offset)
         if following is not None and segment.fits(following.base_offset - 1):
             continue
         if not has_overflow(segment, trust_index=clean):
             continue
         if is_damage:
-            reason = "an offset is out of the segment's reach"
+            reason = "an offset is beyond the segment's range"
             raise CorruptFile(segment.path(Kind.LOG), 0, reason)
         put_in_place(log, new=split_overflowed(log.fs, segment), old=[segment])
 
 
 def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:
-    """Derives every offset from what is on disk and what the checkpoints remember."""
+    """Derives every offset from the files and the checkpoints."""
     if not len(log.segments):
         log.segments.add(new_segment(log, request.log_start_offset))
     end_offset = log.segments.active.next_offset()
     check_end(log, request.circumstances, end_offset, request.log_start_offset)
     if end_offset < request.log_start_offset:
-        # The log lost more than its start had moved: nothing in it is readable any more.
+        # The log now ends below its start: nothing in it is readable any more.
         for segment in reversed(list(log.segments)):
             log.segments.remove(segment.base_offset)
             segment.unlink()
@@ -331,7 +331,7 @@ def _settle_offsets(log: PartitionLog, request: OpenLog) -> None:
 
 
 def _rebuild_epochs(log: PartitionLog, epochs: LeaderEpochs, trouble: str) -> None:
-    """Each batch says in which epoch it was appended."""
+    """Each batch carries the epoch it was appended in."""
     for segment in log.segments:
         for header in segment.headers():
             if header.leader_epoch >= 0:
@@ -346,7 +346,7 @@ def _rebuild_epochs(log: PartitionLog, epochs: LeaderEpochs, trouble: str) -> No
 
 
 def _settle_epochs(log: PartitionLog) -> None:
-    trouble = "it is missing or empty"
+    trouble = "missing or empty"
     try:
         checkpointed = log.epoch_checkpoint.read()
     except CorruptFile as error:
@@ -357,8 +357,8 @@ def _settle_epochs(log: PartitionLog) -> None:
     if not checkpointed and log.log_end_offset > log.log_start_offset:
         _rebuild_epochs(log, epochs, trouble)
     epochs.truncate_from_end(log.log_end_offset)
-    # Recovery may have met epochs whose checkpoint the crash took away. Newer ones only: a scan
-    # that begins inside an epoch does not know where that one began.
+    # Recovery may have found epochs whose checkpoint a crash lost. Only newer ones count: a scan
+    # that begins inside an epoch does not know where that epoch began.
     for epoch, start_offset in log.epochs.entries():
         if epochs.latest_epoch is None or epoch > epochs.latest_epoch:
             epochs.assign(epoch, start_offset)

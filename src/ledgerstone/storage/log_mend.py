@@ -1,7 +1,7 @@
-"""What a reader does that is led astray: find out what is wrong, say so, and go on. Grade D.
+"""Mends a log when a read goes wrong: find the fault, log it, read on. Grade D.
 
-A wrong index is rebuilt from the log file, with one line. Damage in the log file itself is noted,
-the log takes no more writes, and what lies on either side of the damage is still served.
+A wrong index is rebuilt from the log file, with one log line. Damage in the log file itself is
+noted: the log takes no more writes, and the data on either side of the damage is still served.
 """
 
 import logging
@@ -13,14 +13,14 @@ from ledgerstone.storage.filenames import Kind, parse_file_name
 from ledgerstone.storage.log import PartitionLog
 
 _LOG: Final = logging.getLogger(__name__)
-# An index may be wrong in each segment that one search looks at.
+# Each segment that a search visits may have a wrong index.
 _ATTEMPTS: Final = 8
 
 T = TypeVar("T")
 
 
 def mending(log: PartitionLog, act: Callable[[], T]) -> T:
-    """`act` reads the log; it is tried again after what misled it was mended."""
+    """`act` reads the log; it is retried after each repair."""
     for _ in range(_ATTEMPTS):
         try:
             return act()
@@ -30,7 +30,7 @@ def mending(log: PartitionLog, act: Callable[[], T]) -> T:
 
 
 def mend(log: PartitionLog, error: CorruptFile) -> None:
-    """Raises the error again where nothing can be done about it."""
+    """Re-raises the error if nothing can be done about it."""
     parsed = parse_file_name(error.path.rpartition("/")[2])
     segment = None if parsed is None else log.segments.at_base(parsed.offset)
     if segment is None or segment.holes:

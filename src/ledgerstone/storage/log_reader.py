@@ -1,7 +1,7 @@
 """Reading a log: by offset, by time, and which transactions of a range were aborted. Grade D.
 
-Nothing is decoded on the way out: a read answers with a `FileSlice` of whole batches, bounded by
-what the reader may see.
+Nothing is decoded on the way out: a read returns a `FileSlice` of whole batches, bounded by what
+the reader may see.
 """
 
 import enum
@@ -18,7 +18,7 @@ from ledgerstone.storage.segment_reader import TimestampOffset
 from ledgerstone.types import NO_TIMESTAMP, AbortedTxn
 
 
-class Isolation(enum.Enum):
+class FetchIsolation(enum.Enum):
     """How far a reader may see."""
 
     LOG_END = "a follower: everything"
@@ -27,7 +27,7 @@ class Isolation(enum.Enum):
 
 
 class ReadResult(NamedTuple):
-    """`slice` is None when there is nothing to see yet at the offset."""
+    """`slice` is None if nothing is visible yet at the offset."""
 
     slice: FileSlice | None
     log_start_offset: int
@@ -41,10 +41,10 @@ def read(
     offset: int,
     *,
     max_bytes: int,
-    isolation: Isolation = Isolation.LOG_END,
+    isolation: FetchIsolation = FetchIsolation.LOG_END,
     min_one_batch: bool = True,
 ) -> ReadResult:
-    """Whole batches from the one that holds `offset`, or the first after it where it was removed.
+    """Whole batches from the one that holds `offset`, or the next one if it was removed.
 
     With `min_one_batch` the first batch is returned even if it is larger than `max_bytes`, so that
     a reader always makes progress."""
@@ -60,7 +60,7 @@ def read(
         mend(log, error)
         found = mending(log, lambda: _find_slice(log, offset, limit, max_bytes, min_one_batch))
     aborted: tuple[AbortedTxn, ...] = ()
-    if found is not None and isolation is Isolation.TXN_COMMITTED:
+    if found is not None and isolation is FetchIsolation.TXN_COMMITTED:
         segment, piece = found
         aborted = collect_aborted(log, offset, _upper_bound(log, segment, piece))
     return ReadResult(
@@ -72,13 +72,13 @@ def read(
     )
 
 
-def visible_end(log: PartitionLog, isolation: Isolation) -> int:
+def visible_end(log: PartitionLog, isolation: FetchIsolation) -> int:
     match isolation:
-        case Isolation.LOG_END:
+        case FetchIsolation.LOG_END:
             return log.log_end_offset
-        case Isolation.HIGH_WATERMARK:
+        case FetchIsolation.HIGH_WATERMARK:
             return log.high_watermark
-        case Isolation.TXN_COMMITTED:
+        case FetchIsolation.TXN_COMMITTED:
             return log.last_stable_offset
         case _:
             assert_never(isolation)
@@ -88,7 +88,7 @@ def _find_slice(
     log: PartitionLog, offset: int, limit: int, max_bytes: int, min_one_batch: bool
 ) -> tuple[Segment, FileSlice] | None:
     if offset >= limit:
-        # Who waits at the log's end asks often.
+        # The common case: a consumer waiting at the log's end.
         return None
     segment = log.segments.floor(offset) or log.segments.first
     while segment.base_offset < limit:
@@ -98,10 +98,10 @@ def _find_slice(
         )
         if piece is not None:
             if piece.position + piece.size == end_position:
-                # All there was to see; whoever follows the log asks for what comes after it.
+                # The reader saw everything; it will ask for this offset next.
                 segment.bookmark(limit, end_position)
             return segment, piece
-        # The rest of this segment was compacted away; the next one may hold what comes after.
+        # The rest of this segment was compacted away; the next one may have more.
         following = log.segments.after(segment.base_offset)
         if following is None:
             return None
@@ -166,7 +166,7 @@ def offset_of_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
 def _offset_of_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
     start_offset = log.log_start_offset
     best: TimestampOffset | None = None
-    # Newest first, because that is where it usually is; of equals the first offset wins.
+    # Newest segment first, as it is usually there; the first offset wins a tie.
     for segment in reversed(log.segments.holding_from(start_offset)):
         if segment.size == 0 or (best and segment.max_timestamp.timestamp < best.timestamp):
             continue
@@ -180,7 +180,7 @@ def _offset_of_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
 
 
 def _highest_timestamp_from(segment: Segment, start_offset: int) -> int:
-    """What a segment knows about its timestamps does not say on which side of an offset it is."""
+    """A segment's largest timestamp may lie before `start_offset`, so its batches are read."""
     highest = NO_TIMESTAMP
     found = segment.find(start_offset)
     for at, header in scan_headers(segment.file, found.position, segment.size) if found else ():

@@ -1,12 +1,12 @@
-"""What an unclean stop costs: batches are checked again from the recovery point on. Grade D.
+"""Recovery after an unclean stop: checks batches again from the recovery point on. Grade D.
 
-Everything below the recovery point was synced and is believed. Above it a segment keeps its good
-prefix: size, CRC and rising offsets decide; its indexes are rebuilt from it. Once bytes are cut,
-every later segment goes, because offsets must not have holes that nobody made on purpose.
+Everything below the recovery point was synced and is trusted. Above it a segment keeps its good
+prefix, judged by size, CRC and rising offsets, and its indexes are rebuilt. Once bytes are cut,
+every later segment is deleted, because only compaction may leave holes between offsets.
 
-What may be cut is decided by `_Judge`: a torn tail, and what power loss may have mixed up. A bad
-batch that was synced, or that whole ones follow while the machine stayed up, is damage: nothing is
-changed then, and the log is not opened.
+`_Judge` decides what may be cut: a torn tail, and data that power loss may have scrambled. A bad
+batch is damage if it was synced, or if whole batches follow it and the machine stayed up. Then
+nothing is changed and the log is not opened.
 """
 
 import logging
@@ -29,20 +29,20 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What is known of the stop before this start."""
+    """What is known about the last stop."""
 
     clean: bool
     recovery_point: int
-    # The machine may have lost its power since the log was written, and unsynced sectors with it.
+    # The machine may have lost power since the log was written, and unsynced sectors with it.
     may_have_lost_power: bool = True
-    # Each append was synced before the next: what lies behind a bad batch proves that it was whole.
+    # Each append was synced before the next, so a batch behind a bad one proves it was once whole.
     is_synced_in_order: bool = False
     # Never compacted: each batch begins where the one before it ends.
     is_gapless: bool = False
     high_watermark: int = 0
-    # Of the indexes of each segment, by base offset, at the clean stop; None: not known.
+    # Index sizes of each segment at the clean stop, by base offset; None if unknown.
     index_sizes: Mapping[int, Sequence[int]] | None = None
-    # Something could not be read: every segment is looked at, whatever vouches for it.
+    # A read failed: every segment is checked, even those that count as good.
     is_thorough: bool = False
 
 
@@ -54,7 +54,7 @@ class Recovery:
     bytes_scanned: int = 0
     bytes_truncated: int = 0
     segments_deleted: int = 0
-    # What was cut although it had been written whole: somebody should know.
+    # Cut although it had been written whole: the operator should know.
     losses: list[Damage] = field(default_factory=list)
 
 
@@ -88,10 +88,10 @@ def recover(
             is_gapless=circumstances.is_gapless,
         )
         if segment.base_offset < claimed and segment.next_offset() <= claimed:
-            reason = f"it ends at offset {segment.next_offset()}, its indexes know {claimed}"
+            reason = f"it ends at offset {segment.next_offset()}, its indexes reach {claimed}"
             path = segment.path(Kind.LOG)
             raise DamagedLog([Damage(path, segment.size, 0, reason, is_gap=True)])
-        # Below the recovery point nothing is looked at again, so it must be durable now.
+        # Data below the recovery point is not checked again, so it must be durable now.
         segment.flush()
     if unflushed:
         _recover_unflushed(log, unflushed, recovery, judge)
@@ -118,17 +118,17 @@ def _recover_unflushed(
         )
         recovery.bytes_scanned += segment.size + truncated
         recovery.bytes_truncated += truncated
-        # Debris past the last batch costs nothing: the next segment begins where it should.
+        # Debris past the last batch is harmless: the next segment begins where it should.
         if truncated and not (later and later[0].base_offset == segment.next_offset()):
             recovery.segments_deleted = _delete_segments(log, later)
             break
     log.snapshots.remove_where(above=log.segments.active.next_offset())
-    # It has seen every batch up to the log's end: nothing is left to replay.
+    # The producer state has seen every batch up to the log's end: nothing is left to replay.
     log.producers = producers
 
 
 class _Judge:
-    """Decides what becomes of bytes that are not the batches they should be; says so in the log."""
+    """Decides what to do with bytes that are not valid batches, and logs it."""
 
     def __init__(self, log: PartitionLog, recovery: Recovery, circumstances: Circumstances) -> None:
         self._log = log
@@ -157,7 +157,7 @@ class _Judge:
             is_torn = not goes_on and looks_torn(segment.file, position, end)
             why = "a torn tail" if is_torn else f"the batch at offset {offset} is not whole"
             if goes_on:
-                why += "; what follows it goes too, as power loss may have mixed it up"
+                why += "; everything after it is cut too, as power loss may have scrambled it"
             self._cut(
                 Damage(segment.path(Kind.LOG), position, size_bytes, why), is_loss=not is_torn
             )
@@ -165,7 +165,7 @@ class _Judge:
         return on_bad
 
     def _is_debris(self, segment: Segment, position: int, end: int, offset: int) -> bool:
-        """The next segment begins with the offset that was due: no batch is missing here."""
+        """The next segment begins with the expected offset: no batch is missing here."""
         following = self._log.segments.after(segment.base_offset)
         if following is None or following.base_offset != offset:
             return False
@@ -175,7 +175,7 @@ class _Judge:
 
     def tail_is_missing(self, before: Segment, later: Sequence[Segment]) -> None:
         size_bytes = sum(each.size for each in later)
-        reason = "the end of the segment is missing, and what came after it goes too"
+        reason = "the end of the segment is missing; everything after it is cut too"
         damage = Damage(before.path(Kind.LOG), before.size, size_bytes, reason, is_gap=True)
         if not self.circumstances.may_have_lost_power:
             raise DamagedLog([damage])
@@ -201,7 +201,7 @@ class _Judge:
 
 
 def _tail_is_missing(log: PartitionLog, before: Segment, segment: Segment) -> bool:
-    """The segment before lost whole batches, so that not even a torn one shows it."""
+    """Whether the segment before lost whole batches, leaving not even a torn one."""
     end_offset = log.follows.newest_in(before.base_offset + 1, segment.base_offset + 1)
     return end_offset is not None and before.next_offset() < end_offset
 
@@ -214,7 +214,7 @@ def recover_segment(
     *,
     is_gapless: bool = False,
 ) -> int:
-    """Rebuilds one segment's indexes; `producers` is the state at its base and moves along."""
+    """Rebuilds one segment's indexes; `producers` is the state at its base and is advanced."""
 
     def on_batch(header: BatchHeader, batch: memoryview) -> None:
         if header.leader_epoch >= 0:
@@ -231,19 +231,19 @@ def recover_segment(
 def _trouble_with_indexes(
     segment: Segment, indexed: Mapping[Kind, set[int]], circumstances: Circumstances
 ) -> str | None:
-    """A clean stop vouches for the indexes that only make searches faster. The third one decides
-    what a read_committed reader sees, most segments have none, and it is always looked at."""
+    """After a clean stop the offset and time indexes are trusted: they only speed up searches. The
+    transaction index decides what read_committed readers see, so it is always checked."""
     for kind, bases in indexed.items():
         if segment.base_offset not in bases and (kind is Kind.INDEX or segment.size):
             return f"{segment.path(kind)} is missing"
     if circumstances.is_thorough:
-        return f"{segment.path(Kind.LOG)} is looked at from the beginning"
+        return f"{segment.path(Kind.LOG)} is checked from the beginning"
     if circumstances.index_sizes is not None:
         was, now = circumstances.index_sizes.get(segment.base_offset), segment.index_sizes()
         if was is not None and list(was) != now:
             kinds = (Kind.INDEX, Kind.TIME_INDEX, Kind.TXN_INDEX)
             changed = [each for each, old, new in zip(kinds, was, now, strict=True) if old != new]
-            return f"{segment.path(changed[0])} has another size than at the clean stop"
+            return f"{segment.path(changed[0])} has a different size than at the clean stop"
     last = segment.offset_index.entry_count
     try:
         if not circumstances.clean and last and segment.offset_index.last_position >= segment.size:
@@ -261,7 +261,7 @@ def _trouble_with_indexes(
 
 
 def _check_aborted_txns(segment: Segment) -> None:
-    """Each entry is about a marker of its producer; else readers are shown what was aborted."""
+    """Each entry must match a marker of its producer, or readers would see aborted data."""
     for entry in segment.txn_index.entries():
         found = segment.find(entry.last_offset)
         header = None if found is None else segment.header_at(found.position)
@@ -271,11 +271,11 @@ def _check_aborted_txns(segment: Segment) -> None:
             or header.producer_id != entry.producer_id
             or not entry.first_offset <= entry.last_offset == header.base_offset
         ):
-            raise CorruptFile(segment.txn_index.path, 0, f"{entry} is not what the log says")
+            raise CorruptFile(segment.txn_index.path, 0, f"{entry} does not match the log")
 
 
 def _claimed_offset(log: PartitionLog, segment: Segment) -> int:
-    """What both indexes have entries for was once in the log file. One alone may be wrong."""
+    """Offsets in both indexes were once in the log file. One index alone may be wrong."""
     following = log.segments.after(segment.base_offset)
     try:
         claimed = min(segment.offset_index.last_offset, segment.time_index.last_offset)
@@ -292,7 +292,7 @@ def _producers_at(log: PartitionLog, offset: int) -> ProducerStateTable:
 
 
 def _delete_segments(log: PartitionLog, segments: list[Segment]) -> int:
-    # Highest first. Crash here: the next recovery meets a prefix of these and deletes the rest.
+    # Highest first. Crash here: the next recovery finds a prefix of these and deletes the rest.
     for segment in reversed(segments):
         log.segments.remove(segment.base_offset)
         segment.unlink()

@@ -1,7 +1,7 @@
 """Making a log smaller: retention, truncation, and swapping in rewritten segments. Grade D.
 
-Every removal is a rename to `.deleted` first and an unlink after file.delete.delay.ms, so that a
-reader in the middle of a file is not disturbed. The crash rules are in README.md.
+Every removal is a rename to `.deleted`, then an unlink after file.delete.delay.ms, so that readers
+in the middle of a file can finish. The crash rules are in README.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ from ledgerstone.types import NO_OFFSET
 
 @contextmanager
 def _failing(log: PartitionLog, what: str) -> Iterator[None]:
-    """An error half way leaves memory and disk in disagreement: the log takes no more writes."""
+    """An error half way leaves memory and disk inconsistent: the log takes no more writes."""
     try:
         yield
     except OSError as error:
@@ -37,7 +37,7 @@ def _failing(log: PartitionLog, what: str) -> Iterator[None]:
 
 
 class Deletion(NamedTuple):
-    """What retention took, for the log line."""
+    """What retention removed, for the log line."""
 
     reason: Breach
     segments: int
@@ -46,7 +46,7 @@ class Deletion(NamedTuple):
 
 
 def delete_old_segments(log: PartitionLog) -> list[Deletion]:
-    """Applies the retention rules; the start-offset rule holds for compacted topics too."""
+    """Applies the retention rules; the start-offset rule applies to compacted topics too."""
     deletions = []
     reasons = list(Breach) if log.config.deletes else [Breach.START_OFFSET]
     for reason in reasons:
@@ -94,15 +94,15 @@ def _delete_prefix(log: PartitionLog, count: int, reason: Breach) -> Deletion:
         log.roll()
     survivor = log.segments.after(doomed[-1].base_offset)
     assert survivor is not None
-    # The start moves before the files go: a reader is told the offset is gone, never that the
-    # file is.
+    # The start moves before the files go: readers see an offset out of range, never a missing
+    # file.
     log.raise_log_start_offset(max(log.log_start_offset, survivor.base_offset))
     with _failing(log, "deletion"):
         for segment in doomed:
             log.segments.remove(segment.base_offset)
             discard(log, segment)
-        # From here on the first file's name is what remembers the start: the next checkpoint
-        # leaves it out, and what was deleted must not come back with the power.
+        # From here on the first file's name records the start, and the next checkpoint omits it.
+        # Deleted files must not reappear after power loss.
         log.fs.fsync_dir(log.directory)
     freed = sum(segment.size for segment in doomed)
     return Deletion(reason, count, freed, log.log_start_offset)
@@ -126,7 +126,7 @@ def _set_aside(log: PartitionLog, segment: Segment, *, with_snapshot: bool) -> l
 
 
 def _free_suffix(log: PartitionLog, base_offset: int) -> str:
-    """One under which no file of this base waits; those that do need not wait any longer."""
+    """A suffix that no waiting file of this base has; files that have one are unlinked early."""
     now_ms, waiting = log.clock.now_ms(), log.deleted_files
     number = 0
     while True:
@@ -146,8 +146,8 @@ def unlink_later(log: PartitionLog, paths: Sequence[str]) -> None:
 def swap_segments(log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Segment]) -> None:
     """Puts cleaned segments in the place of their sources, which are made durable first.
 
-    A cleaned segment may end early; no mark may be left that calls that a loss. Whoever does not
-    want to wait has flushed before."""
+    A cleaned segment may end early, so no `.follows` mark may be left that calls that a loss. To
+    avoid waiting here, flush before."""
     following = log.segments.after(max(segment.base_offset for segment in old))
     log.flush(log.log_end_offset if following is None else following.base_offset)
     put_in_place(log, new=new, old=old)
@@ -171,10 +171,10 @@ def put_in_place(log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Seg
 def rename_in_place(
     log: PartitionLog, *, new: Sequence[Segment], old: Sequence[Segment]
 ) -> tuple[str, ...]:
-    """As `put_in_place`, but syncs nothing, for those who must not wait.
+    """As `put_in_place`, but syncs nothing, for callers that must not wait.
 
-    What is new, and its names, and what is old are durable already. The caller syncs the
-    directory, and gives the returned paths to `unlink_later` after that."""
+    The new files, their names and the old files are already durable. The caller syncs the
+    directory, then passes the returned paths to `unlink_later`."""
     kept_bases = {segment.base_offset for segment in new}
     aside: list[str] = []
 
@@ -188,7 +188,7 @@ def rename_in_place(
 
 
 def truncate_to(log: PartitionLog, offset: int) -> bool:
-    """Forgets every batch that holds or follows `offset`; False when there was none."""
+    """Drops every batch that holds or follows `offset`; False if there was none."""
     if offset >= log.log_end_offset:
         _cut_epochs(log, offset)
         return False
@@ -196,12 +196,12 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
         truncate_fully_and_start_at(log, offset)
         return True
     with _failing(log, "truncation"):
-        # Highest first. Crash here: what is left is a prefix of the log, never one with a hole.
+        # Highest first. Crash here: the rest is a prefix of the log, without holes.
         for segment in reversed(log.segments.starting_from(offset + 1)):
             log.segments.remove(segment.base_offset)
             discard(log, segment)
-        # They are gone for good before a byte below them is: names and bytes are not saved in
-        # the order they were changed in.
+        # Sync their removal before cutting bytes below them: the disk does not keep the order of
+        # name and data changes.
         log.fs.fsync_dir(log.directory)
         active = log.segments.active
         active.truncate_to(offset, now_ms=log.clock.now_ms())
@@ -219,7 +219,7 @@ def truncate_fully_and_start_at(log: PartitionLog, offset: int) -> None:
             log.segments.remove(segment.base_offset)
             discard(log, segment)
         log.segments.add(new_segment(log, offset))
-        # The new log knows nothing of the old one: no producer of it, no epoch.
+        # The new log shares nothing with the old one: no producers, no epochs.
         log.snapshots.remove_where(above=NO_OFFSET)
         log.follows.remove_where(above=NO_OFFSET)
         if log.epochs.clear():
@@ -236,7 +236,7 @@ def _end_at(log: PartitionLog, offset: int) -> None:
     log.recovery_point = min(log.recovery_point, offset)
     log.truncations += 1
     _cut_epochs(log, offset)
-    # After this nothing that was cut comes back, under its own name or as a snapshot's state.
+    # After this nothing cut can reappear, as a file or in a snapshot.
     log.fs.fsync_dir(log.directory)
     reload_producers(log.producers, log.snapshots, log.segments, end_offset=offset)
     log.producers.on_high_watermark(log.high_watermark)

@@ -1,8 +1,8 @@
 """The offset index of a segment: which file position to start reading from for an offset. Disk.
 
 Owns the format of `.index` files and their rules; buffering and searching are in `index_file`.
-Contract in README.md. An entry's key is the last offset of an appended set, its position where
-that set begins; who adds an entry, and how often, is the segment's decision.
+Contract in README.md. An entry's key is the last offset of an appended set, its position where that
+set begins. The segment decides when to add entries.
 
 Differs from Kafka: no preallocation, see `index_file`. A file that Kafka left preallocated after a
 crash ends in zero entries; `sanity_check` calls it corrupt, so that it gets rebuilt.
@@ -26,7 +26,7 @@ class OffsetPosition(NamedTuple):
 
 
 def decode_entries(data: bytes, base_offset: int = 0) -> list[OffsetPosition]:
-    """Every whole entry of a file's content; a torn one at the end is left out."""
+    """Every whole entry of a file's content; a torn one at the end is ignored."""
     whole = memoryview(data)[: len(data) - len(data) % ENTRY_BYTES]
     return [OffsetPosition(base_offset + o, position) for o, position in ENTRY.iter_unpack(whole)]
 
@@ -40,19 +40,19 @@ class OffsetIndex(SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        # Asked at every append: the count is nearly always known.
+        # Called at every append: the count is nearly always known.
         count = self._count
         return (self.entry_count if count == UNKNOWN_COUNT else count) >= self.max_entries
 
     @property
     def last_offset(self) -> int:
-        """The last indexed offset; the base offset while there is none."""
+        """The last indexed offset; the base offset if there is none."""
         last = self._last()
         return self.base_offset if last is None else self.base_offset + last[0]
 
     @property
     def last_position(self) -> int:
-        """0 while there is no entry."""
+        """0 if there is no entry."""
         last = self._last()
         return 0 if last is None else last[1]
 
@@ -80,7 +80,7 @@ class OffsetIndex(SparseIndex):
         return self._offset_position(slot)
 
     def upper_bound_position(self, start_position: int, size: int) -> OffsetPosition | None:
-        """The first entry at or past the end of a read: nothing before it was left out."""
+        """The first entry at or past the end of a read."""
         slot = self._count_below(1, start_position + size)
         return self._offset_position(slot) if slot < self.entry_count else None
 

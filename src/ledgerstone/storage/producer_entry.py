@@ -1,6 +1,6 @@
 """One producer of one partition: its epoch, its last batches, its open transaction. Pure.
 
-Contract in README.md. `producer_state` holds the table of these and decides when they are asked.
+Contract in README.md. `producer_state` holds the table of these.
 """
 
 from dataclasses import dataclass, field
@@ -88,7 +88,7 @@ class ProducerEntry:
         self.last_timestamp = batch.timestamp
 
     def remember_earlier(self, header: BatchHeader) -> None:
-        """Learns of the batch before the oldest one known; any other is not its business."""
+        """Adds the batch just before the oldest known one; ignores any other."""
         if header.producer_epoch != self.epoch or not 0 < len(self.batches) < REMEMBERED_BATCHES:
             return
         oldest = self.batches[0]
@@ -103,7 +103,7 @@ class ProducerEntry:
             )
 
     def check_sequence(self, header: BatchHeader) -> None:
-        """The sequence goes on where it stopped; a new epoch, or one without data, starts at 0."""
+        """The sequence must continue; a new epoch, or one without data, starts at 0."""
         last = self.last_sequence if header.producer_epoch == self.epoch else NO_SEQUENCE
         expected = increment_sequence(last, 1)
         if header.base_sequence != expected:

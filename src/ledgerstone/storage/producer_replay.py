@@ -1,7 +1,7 @@
 """Feeding batches into the producer state: the one path for appends, recovery and reload. Grade D.
 
-What a batch means for its producer is decided in producer_state; this module only brings the
-batches to it, reading a control record's bytes where the header does not say enough.
+producer_state decides what a batch means for its producer. This module only feeds it batches, and
+reads a control record where the header is not enough.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ LOOK_BACK_BYTES: Final = 1 << 20
 def apply_batch(
     producers: ProducerStateTable, header: BatchHeader, batch: Buffer
 ) -> AbortedTxnEntry | None:
-    """Takes note of one batch; returns what the transaction index must learn if it was an abort."""
+    """Applies one batch; returns the entry for the transaction index if it was an abort."""
     completed = None
     if header.has_producer_id:
         if header.is_control:
@@ -43,7 +43,7 @@ def _apply_marker(
     producers: ProducerStateTable, header: BatchHeader, batch: Buffer
 ) -> CompletedTxn | None:
     if header.record_count == 0:
-        # The cleaner keeps an emptied marker to remember its producer; it ends nothing.
+        # The cleaner keeps an emptied marker for its producer's sake; it ends no transaction.
         return None
     control = read_control_record(batch)
     if control.type not in (ControlType.COMMIT, ControlType.ABORT):
@@ -65,10 +65,10 @@ def reload_producers(
     *,
     end_offset: int,
 ) -> None:
-    """Makes the table what it was at `end_offset`: newest snapshot, then the batches after it.
+    """Restores the table as of `end_offset`: newest snapshot, then the batches after it.
 
-    Differs from Kafka: also those below the log start. They are still in their segment, and a
-    snapshot older than they are knows neither their sequences nor that they ended a transaction."""
+    Differs from Kafka: includes batches below the log start. They are still in their segment, and
+    an older snapshot has neither their sequences nor the transactions they ended."""
     position = segments.first.base_offset
     producers.truncate_fully_and_start_at(position)
     newest = snapshots.load_newest(end_offset)

@@ -1,7 +1,7 @@
-"""The format of a `.snapshot` file: what a partition remembers of its producers. Pure.
+"""The format of a `.snapshot` file: a partition's producer state. Pure.
 
-Contract and byte table in README.md. Memory knows the last five batches of a producer, a snapshot
-only the newest; `producer_replay` finds the others in the log where it still has them.
+Contract and byte table in README.md. Memory holds the last five batches of a producer, a snapshot
+only the newest; `producer_replay` finds the others in the log if they are still there.
 """
 
 import struct
@@ -16,14 +16,14 @@ VERSION: Final = 1
 # version int16, CRC-32C of everything after it uint32, count int32
 HEADER: Final = struct.Struct(">hIi")
 # producer id, epoch int16, last sequence int32, last offset, offset delta int32, timestamp,
-# coordinator epoch int32, first offset of the open transaction; int64 where nothing is said
+# coordinator epoch int32, first offset of the open transaction; int64 unless noted
 ENTRY: Final = struct.Struct(">qhiqiqiq")
 _COUNT: Final = struct.Struct(">i")
 _CRC_END: Final = HEADER.size - _COUNT.size
 
 
 class SnapshotEntry(NamedTuple):
-    """One producer. The sequence and offsets are -1 when only markers of it are known."""
+    """One producer. The sequence and offsets are -1 if only its markers are known."""
 
     producer_id: int
     producer_epoch: int

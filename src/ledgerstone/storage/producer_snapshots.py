@@ -58,7 +58,7 @@ class ProducerSnapshots:
             try:
                 return offset, decode_snapshot(self._read(offset), self.path(offset))
             except CorruptFile as error:
-                _LOG.warning("producer snapshot is not used, the log is read reason=%s", error)
+                _LOG.warning("producer snapshot ignored, reading the log reason=%s", error)
                 self.remove(offset)
         return None
 
@@ -80,12 +80,12 @@ class ProducerSnapshots:
                 self.remove(offset)
 
     def remove_strays(self, bases: Iterable[int]) -> None:
-        """Keeps what belongs to a segment, and the newest if it lies past them all (clean stop).
+        """Keeps snapshots of segments, and the newest if it lies past them all (clean stop).
 
-        An empty file goes first: a crash came before its content was written."""
+        Removes empty files first: a crash came before their content was written."""
         for offset in list(self.offsets):
             if self._fs.size_of(self.path(offset)) == 0:
-                _LOG.warning("producer snapshot is empty and goes file=%s", self.path(offset))
+                _LOG.warning("empty producer snapshot removed file=%s", self.path(offset))
                 self.remove(offset)
         known = sorted(bases)
         for offset in list(self.offsets):

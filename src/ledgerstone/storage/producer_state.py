@@ -1,12 +1,12 @@
-"""What one partition knows of its producers: sequences, epochs, open transactions. Pure.
+"""A partition's producer state: sequences, epochs, open transactions. Pure.
 
 Decides whether a batch continues its producer's sequence, repeats an earlier batch or is refused,
 and below which offset every transaction is decided. Contract in README.md.
 
-Checking and keeping are two steps. A leader checks before it writes (`check_append`,
-`check_marker`) and everybody keeps after the write (`update`, `end_transaction`). Keeping never
-refuses: what is in the log happened. So followers and replay simply do not check, and gaps in a
-sequence, which compaction leaves, are no error for them.
+Checking and updating are two steps. Leaders check before they write (`check_append`,
+`check_marker`); leaders and followers update after the write (`update`, `end_transaction`). An
+update never fails: what is in the log happened. So followers and replay skip the checks, and the
+gaps that compaction leaves in a sequence are no errors for them.
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ from ledgerstone.storage.producer_entry import REMEMBERED_BATCHES, BatchMeta, Pr
 from ledgerstone.storage.producer_snapshot import SnapshotEntry
 from ledgerstone.types import NO_PRODUCER_ID
 
-# Whoever can write can write under ids nobody handed out, a new one with each batch, and each is
-# remembered for producer.id.expiration.ms. About a kilobyte each.
+# A client may use ids that no broker allocated, a new one with each batch, and each entry lives for
+# producer.id.expiration.ms. About a kilobyte each.
 MAX_PRODUCERS: Final = 10_000
 
 
@@ -35,7 +35,7 @@ class CompletedTxn(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """What the cleaner must leave of a producer, so that a rebuilt log still knows it."""
+    """What the cleaner must keep of a producer, so that a rebuilt log still has it."""
 
     last_data_offset: int | None  # None when only markers are known
     producer_epoch: int
@@ -59,11 +59,11 @@ class ProducerStateTable:
     )
 
     def __init__(self, map_end_offset: int = 0) -> None:
-        # Batches below this offset are accounted for. Whoever appends a batch moves it, because
-        # batches without a producer id never come here.
+        # Batches below this offset are accounted for. Every append moves it, because batches
+        # without a producer id never come here.
         self.map_end_offset = map_end_offset
         # No transaction is undecided, or decided but not replicated, below it; None without any.
-        # Kept rather than computed, because every fetch asks and few appends change it.
+        # Stored, not computed, because every fetch reads it and few appends change it.
         self.first_unstable_offset: int | None = None
         self._producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
@@ -77,7 +77,7 @@ class ProducerStateTable:
         return self._producers.get(producer_id)
 
     def entries(self) -> list[SnapshotEntry]:
-        """What a snapshot keeps, by producer id."""
+        """The entries of a snapshot, by producer id."""
         return [entry.to_snapshot() for _, entry in sorted(self._producers.items())]
 
     def active_producers(self) -> dict[int, LastRecord]:
@@ -96,7 +96,7 @@ class ProducerStateTable:
         """
         entry = self._producers.get(header.producer_id)
         if header.producer_id == NO_PRODUCER_ID or entry is None:
-            # Retention may have removed all we knew: then any sequence is a beginning.
+            # Retention may have removed all we knew: then any sequence may start.
             return None
         from_client = origin is Origin.CLIENT
         if from_client and (duplicate := entry.find_duplicate(header)) is not None:
@@ -129,8 +129,8 @@ class ProducerStateTable:
     # -- after the write ----------------------------------------------------------------------
 
     def update(self, header: BatchHeader) -> None:
-        """Keeps a data batch that is now in the log. A control batch here is one the cleaner has
-        emptied: its transaction is gone and it says nothing."""
+        """Applies a data batch that is now in the log. A control batch here was emptied by the
+        cleaner: its transaction is gone and it has no effect."""
         if header.producer_id == NO_PRODUCER_ID or header.is_control:
             return
         entry = self._entry_of(header.producer_id)
@@ -140,7 +140,7 @@ class ProducerStateTable:
             entry.current_txn_first_offset = header.base_offset
             self._ongoing[header.base_offset] = header.producer_id
             if self.first_unstable_offset is None:
-                # Otherwise an earlier one holds it: offsets only rise.
+                # Otherwise an earlier transaction holds it: offsets only rise.
                 self.first_unstable_offset = header.base_offset
 
     def end_transaction(
@@ -153,7 +153,7 @@ class ProducerStateTable:
         timestamp: int,
         commit: bool,
     ) -> CompletedTxn | None:
-        """Keeps a marker that is now in the log; None if the transaction had no data here."""
+        """Applies a marker that is now in the log; None if the transaction had no data here."""
         entry = self._entry_of(producer_id)
         entry.enter_epoch(producer_epoch)
         entry.coordinator_epoch = coordinator_epoch
@@ -167,12 +167,12 @@ class ProducerStateTable:
         return CompletedTxn(producer_id, first_offset, marker_offset, not commit)
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """What the last stable offset becomes with this marker, replication aside. To be asked
-        right after `end_transaction`, before any later batch is kept."""
+        """The last stable offset with this marker, replication aside. Call it right after
+        `end_transaction`, before any later batch is applied."""
         return min(self._ongoing, default=completed.last_offset + 1)
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """A decided transaction is stable once its marker cannot be lost any more."""
+        """A decided transaction is stable once its marker is replicated."""
         decided = self._unreplicated.items()
         stable = [first for first, _ in takewhile(lambda txn: txn[1] < high_watermark, decided)]
         if not stable:
@@ -184,7 +184,7 @@ class ProducerStateTable:
     # -- life cycle ---------------------------------------------------------------------------
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forgets producers that have been quiet for long and have nothing open; counts them."""
+        """Removes expired producers without an open transaction; returns their number."""
         expired = [
             producer_id
             for producer_id, entry in self._producers.items()
@@ -199,7 +199,7 @@ class ProducerStateTable:
         self.load((), offset)
 
     def load(self, entries: Iterable[SnapshotEntry], end_offset: int) -> None:
-        """Becomes what a snapshot at `end_offset` says."""
+        """Replaces the state by that of a snapshot at `end_offset`."""
         self._producers = {
             entry.producer_id: ProducerEntry.from_snapshot(entry) for entry in entries
         }
@@ -243,8 +243,8 @@ class ProducerStateTable:
         return entry
 
     def _forget_oldest(self) -> None:
-        """A tenth of them, those that wrote longest ago, as if their time had come. By offset:
-        timestamps are the producers' own, and who floods would give itself late ones."""
+        """Expires a tenth of the producers, those that wrote longest ago. By offset, because a
+        flooding producer could choose late timestamps."""
         settled = [
             entry for entry in self._producers.values() if entry.current_txn_first_offset is None
         ]

@@ -1,4 +1,4 @@
-"""Which segments may go, and why. Pure: facts come in, a count of leading segments goes out.
+"""Which segments to delete, and why. Pure: facts in, a count of leading segments out.
 
 Three rules, each taking a prefix of the log: below the log start offset, over the size, over the
 age. Common gate: everything in the segment lies below the high watermark, and an empty last
@@ -40,7 +40,7 @@ def below_start_offset(
 def over_size(
     segments: Sequence[SegmentFacts], *, retention_bytes: int, high_watermark: int
 ) -> int:
-    """Deletes only while at least `retention_bytes` stay behind."""
+    """Deletes only while at least `retention_bytes` remain."""
     excess = sum(segment.size_bytes for segment in segments) - retention_bytes
     if retention_bytes < 0 or excess < 0:
         return 0

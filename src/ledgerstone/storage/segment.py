@@ -1,8 +1,8 @@
 """One segment: a log file and its three indexes. Grade D.
 
-Owns the bytes of a half-open offset range starting at `base_offset`. Knows how to append, truncate,
-rebuild and mend itself; `segment_reader` finds and reads, `segment_files` names and syncs. When to
-roll and what may be deleted is decided above.
+Owns the bytes of a half-open offset range starting at `base_offset`. Appends, truncates, rebuilds
+and mends itself; `segment_reader` finds and reads, `segment_files` names and syncs. The log decides
+when to roll and what to delete.
 
 The rules for index entries are in README.md, "When an entry is made".
 """
@@ -25,7 +25,7 @@ from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
 
 _LOG: Final = logging.getLogger(__name__)
 
-# Told where a log file stops being good: position, size of the file, and the offset that was due.
+# Called where a log file stops being good: position, file size, expected offset.
 OnBad = Callable[[int, int, int], None]
 
 
@@ -54,7 +54,7 @@ class Segment(SegmentReader):
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.bytes_since_index_entry = 0
-        # None means not known yet: read from the files on demand.
+        # None: unknown yet, read from the files on demand.
         self._first_timestamp: int | None = None
         self._max_timestamp: TimestampOffset | None = None
 
@@ -89,7 +89,7 @@ class Segment(SegmentReader):
         return self._max_timestamp
 
     def _mended_max_timestamp(self, error: CorruptFile) -> TimestampOffset:
-        """Asked in the middle of an append, which must not fail for an index's sake."""
+        """Called during an append, which must not fail because of an index."""
         _LOG.warning("indexes rebuilt reason=%s", error)
         if self.holes or self.mend():
             # Damage is for the next reader to report.
@@ -107,7 +107,7 @@ class Segment(SegmentReader):
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention by time goes by: record time, or the file's where records have none."""
+        """The time for retention: record time, or the file's if records have none."""
         timestamp = self.max_timestamp.timestamp
         return timestamp if timestamp >= 0 else self._fs.mtime_ms(self.path(Kind.LOG))
 
@@ -136,8 +136,8 @@ class Segment(SegmentReader):
         try:
             file.pwrite(data, self.size)
         except OSError as error:
-            # A torn batch must not lie where the next one ends: a later recovery could take its
-            # second half for a batch. If even this fails the caller gives up on the directory.
+            # Remove the torn batch: a later recovery could take its second half for a batch. If
+            # even this fails, the caller gives up on the directory.
             file.truncate(self.size)
             raise LogStorageError(
                 f"append to {self.path(Kind.LOG)} at {self.size}: {error}"
@@ -145,7 +145,7 @@ class Segment(SegmentReader):
         self.account(headers)
 
     def account(self, headers: Iterable[BatchHeader]) -> None:
-        """Takes note of batches that now lie at the end of the file, one by one."""
+        """Accounts for batches now at the end of the file, one by one."""
         interval_bytes = self.config.index_interval_bytes
         highest = self._max_timestamp or self.max_timestamp
         for header in headers:
@@ -165,10 +165,10 @@ class Segment(SegmentReader):
 
     @property
     def is_full(self) -> bool:
-        """An index has no slot left: the next append rolls, and until then entries are left out.
+        """An index has no slot left: the next append rolls. Until then entries are skipped.
 
         One append, or a recovery under a smaller segment.index.bytes, may bring more batches than
-        there are slots; a sparse index that lacks some entries is slower, not wrong."""
+        there are slots. A sparse index with missing entries is slower, not wrong."""
         return self.offset_index.is_full or self.time_index.is_full
 
     def add_aborted_txn(self, entry: AbortedTxnEntry) -> None:
@@ -218,16 +218,16 @@ class Segment(SegmentReader):
     ) -> int:
         """Rebuilds the indexes from the log file and cuts it at the first bad batch.
 
-        `on_batch` sees good batches in order, see `segment_rebuild.OnBatch` (producer state,
-        epochs, aborted transactions are the caller's). `on_bad` is told before anything is cut and
-        may raise instead. Returns the number of bytes cut off."""
+        `on_batch` sees good batches in order, see `segment_rebuild.OnBatch` (the caller keeps
+        producer state, epochs and aborted transactions). `on_bad` is called before anything is cut
+        and may raise instead. Returns the number of bytes cut off."""
         file_size = self.file.size()
         self.reset_indexes()
         self._bookmarks.clear()
         found = SegmentRebuild(
             self.base_offset, self._index_room(), on_batch, is_gapless=is_gapless
         )
-        # Whether what follows a bad batch may go is for `on_bad` to say.
+        # `on_bad` decides whether the bytes after a bad batch may be cut.
         with suppress(CorruptRecord):
             found.read(self.file, file_size)
         if found.size < file_size and on_bad is not None:
@@ -249,8 +249,8 @@ class Segment(SegmentReader):
         return file_size - self.size
 
     def mend(self) -> tuple[tuple[int, int], ...]:
-        """Something led astray. If the log file is good, its indexes are made anew; else its bad
-        ranges are `holes` from now on, which are returned, and it is searched without an index."""
+        """Called when a read went wrong. If the log file is good, rebuilds its indexes. Otherwise
+        its bad ranges become `holes`, which are returned, and searches do without an index."""
         found = SegmentRebuild(self.base_offset, self._index_room(), lambda header, batch: None)
         with suppress(CorruptRecord):
             found.read(self.file, self.size)

@@ -1,7 +1,7 @@
-"""The files of one segment: a log file and its three indexes, under names they share. Grade D.
+"""The files of one segment: a log file and three indexes with the same base name. Grade D.
 
 Owns the paths and the one open descriptor; makes, renames, syncs and unlinks the four together.
-What the bytes in them mean is `segment_reader`'s and `segment`'s.
+`segment_reader` and `segment` know what the bytes mean.
 """
 
 from ledgerstone.fs import File, Filesystem, join
@@ -56,7 +56,7 @@ class SegmentFiles:
         return [path for kind in kinds if self._fs.exists(path := self.path(kind))]
 
     def index_sizes(self) -> list[int]:
-        """Of the files of offset index, time index and transaction index."""
+        """Sizes of the offset, time and transaction index files."""
         return [each.file_bytes() for each in (self.offset_index, self.time_index, self.txn_index)]
 
     def change_suffix(self, suffix: str) -> None:
@@ -88,11 +88,11 @@ class SegmentFiles:
         sync_all(self._fs, self.files_to_sync())
 
     def forget(self) -> None:
-        """Lets go of the file; a slice somebody still holds keeps it open for them."""
+        """Drops the descriptor; a slice that a reader still holds keeps the file open."""
         self._file = None
 
     def unlink(self) -> None:
-        # The log file last: an index alone says that a log file is missing.
+        # The log file last: an index alone means that a log file is missing.
         for path in reversed(self.paths()):
             self._fs.unlink(path)
         self.forget()

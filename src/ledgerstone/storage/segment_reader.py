@@ -1,8 +1,8 @@
-"""What lies where in one segment, and reading it. Grade D.
+"""Finds and reads batches in one segment. Grade D.
 
-Owns the way from an offset or a timestamp to a position: bookmarks, then the indexes, then the
-batches themselves. An index is believed only as far as the log agrees, README.md, "Damage";
-CorruptFile names the file that is not, and `segment` mends.
+Maps an offset or a timestamp to a position: by bookmarks, then the indexes, then the batches
+themselves. An index is trusted only as far as the log agrees, README.md, "Damage"; CorruptFile
+names the file that is wrong, and `segment` mends it.
 
 Invariant: `size` counts whole batches only. Bytes beyond it in the file are debris of a failed
 write and are never read.
@@ -21,9 +21,9 @@ from ledgerstone.storage.first_read import FirstRead
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.segment_files import SegmentFiles
 
-# Readers go on where they stopped. So many of them are remembered by each segment.
+# Readers continue where they stopped. Each segment remembers this many of these places.
 MAX_BOOKMARKS: Final = 16
-# A slice up to this size is measured by its batches alone; the index may have to come from disk.
+# Slices up to this size are measured by their batches; the index might need a disk read.
 UNINDEXED_BYTES: Final = 32 * 1024
 
 
@@ -39,7 +39,7 @@ class FoundBatch(NamedTuple):
 
 
 class SegmentReader(SegmentFiles):
-    """Changes nothing on disk, and in memory only what makes the next read cheaper."""
+    """Changes nothing on disk, and in memory only its caches."""
 
     __slots__ = ("_bookmarks", "_first_read", "holes", "is_gapless", "size")
 
@@ -55,13 +55,13 @@ class SegmentReader(SegmentFiles):
     ) -> None:
         super().__init__(fs, directory, base_offset, config, suffix=suffix)
         self.size = size
-        # Position by offset, where a read ended and the next one is likely to begin.
+        # Position by offset: where a read ended and the next one is likely to begin.
         self._bookmarks: dict[int, int] = {}
         # None: every batch was checked, or was written since this start.
         self._first_read: FirstRead | None = None
-        # Damaged ranges of the file; what lies beyond them is still served.
+        # Damaged ranges of the file; data beyond them is still served.
         self.holes: tuple[tuple[int, int], ...] = ()
-        # Of a log that was never compacted: each batch begins where the one before it ends.
+        # The log was never compacted: each batch begins where the one before it ends.
         self.is_gapless = False
 
     # -- what is in it ------------------------------------------------------------------------
@@ -70,12 +70,12 @@ class SegmentReader(SegmentFiles):
         return read_header(self.file.pread(HEADER_SIZE, position))
 
     def headers(self) -> Iterator[BatchHeader]:
-        """Of every batch."""
+        """The header of every batch."""
         return (header for _, header in self._scan(0))
 
     def _scan(self, start: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Headers from `start` to the end, without the holes. CorruptFile where a batch is not what
-        follows the one before it: `size` counts whole batches."""
+        """Headers from `start` to the end, without the holes. CorruptFile if a batch does not
+        follow the one before it: `size` counts whole batches."""
         at = start
         for hole_start, hole_end in (*self.holes, (self.size, self.size)):
             if at >= hole_end > hole_start:
@@ -92,7 +92,7 @@ class SegmentReader(SegmentFiles):
             at = max(at, hole_end)
 
     def next_offset(self) -> int:
-        """One past the last offset inside, read from the tail; the base where it is empty."""
+        """One past the last offset, read from the tail; the base offset if empty."""
         last_offset = self.base_offset - 1
         position = self._indexed_position(self.offset_index.last_offset)
         for _, header in self._scan(position) if self.size else ():
@@ -102,7 +102,7 @@ class SegmentReader(SegmentFiles):
     # -- find ---------------------------------------------------------------------------------
 
     def _indexed_position(self, offset: int) -> int:
-        """Where to look for an offset. CorruptFile names the index if it leads astray."""
+        """Where to look for an offset. CorruptFile names the index if it is wrong."""
         entry = self.offset_index.lookup(offset)
         if entry.position == 0 or self.size == 0:
             return 0
@@ -113,7 +113,9 @@ class SegmentReader(SegmentFiles):
         try:
             header = read_header(self.file.pread(HEADER_SIZE, entry.position))
         except KafkaError as error:
-            raise CorruptFile(self.offset_index.path, 0, f"{reason}leads to no batch") from error
+            raise CorruptFile(
+                self.offset_index.path, 0, f"{reason}does not lead to a batch"
+            ) from error
         if header.base_offset > entry.offset:
             reason += f"leads to a batch that begins at offset {header.base_offset}"
             raise CorruptFile(self.offset_index.path, 0, reason)
@@ -127,7 +129,7 @@ class SegmentReader(SegmentFiles):
         return position
 
     def _check_time_entry(self, timestamp: int, offset: int) -> None:
-        """Retention goes by it: a wrong entry would delete what is young."""
+        """Retention relies on it: a wrong entry would delete young records."""
         if timestamp < 0:
             return
         try:
@@ -138,7 +140,7 @@ class SegmentReader(SegmentFiles):
         except (StopIteration, CorruptRecord):
             header = None
         if header is None or header.base_offset > offset or header.max_timestamp != timestamp:
-            reason = f"entry (timestamp {timestamp}, offset {offset}) is not what the log says"
+            reason = f"entry (timestamp {timestamp}, offset {offset}) does not match the log"
             raise CorruptFile(self.time_index.path, 0, reason)
 
     def find(self, offset: int, start_position: int = 0) -> FoundBatch | None:
@@ -196,7 +198,7 @@ class SegmentReader(SegmentFiles):
                 end_position = start
         limit = position + max_bytes
         if limit >= end_position:
-            # Nearly always for who reads at the log's end: the file need not be looked at.
+            # The usual case at the log's end: no need to read the file.
             end = end_position
         else:
             end, next_offset = self._last_batch_end(position, limit, min_one_batch)
@@ -211,10 +213,10 @@ class SegmentReader(SegmentFiles):
     ) -> tuple[int, int | None]:
         """The last batch boundary up to `limit`, and an offset to be found there.
 
-        With `min_one_batch` never before the end of the first batch, wherever the limit lies."""
+        With `min_one_batch`, never before the end of the first batch."""
         start = position
         if limit - position > UNINDEXED_BYTES:
-            # What the index names is the start of a batch, so those before it fit.
+            # An index entry is the start of a batch, so all batches before it fit.
             start = max(position, self._floor_position(limit))
         end, next_offset = start, None
         for at, header in self._scan(start):
@@ -227,16 +229,16 @@ class SegmentReader(SegmentFiles):
         return end, next_offset
 
     def bookmark(self, offset: int, position: int) -> None:
-        """Remembers that the first batch that ends at or after `offset` begins at `position`, or
-        will, where that is the end. It holds until the segment is cut.
+        """Remembers that the first batch ending at or after `offset` begins at `position`, or will
+        begin there if that is the end. Valid until the segment is cut.
 
-        Kept when it was used: others may read the same log not far behind."""
+        Kept after use: other readers may follow closely."""
         if self._bookmarks.pop(offset, None) is None and len(self._bookmarks) >= MAX_BOOKMARKS:
             del self._bookmarks[next(iter(self._bookmarks))]
         self._bookmarks[offset] = position
 
     def doubt(self) -> None:
-        """It was on disk before this start, and nobody has looked at its batches since."""
+        """The segment was on disk before this start, and its batches are unchecked."""
         self._first_read = FirstRead(self.base_offset)
 
     def _check_first_read(

@@ -1,8 +1,8 @@
-"""What a segment is, found out from its log file alone: the good batches and their index entries.
+"""Rebuilds a segment from its log file alone: the good batches and their index entries.
 
-Grade D: reads through a `File`. An unclean start reads gigabytes this way, so a window of batches
-is checked in one loop and makes an object only of a batch that has news for somebody. The rules are
-those of an append, `Segment.account`, which is also the plain twin the tests hold this against.
+Grade D: reads through a `File`. An unclean start reads gigabytes this way, so one loop checks a
+window of batches, and makes objects only of batches that `OnBatch` needs to see. The rules are
+those of an append, `Segment.account`, which tests use as the reference.
 """
 
 from array import array
@@ -26,12 +26,12 @@ from ledgerstone.records.batch import (
 from ledgerstone.storage.batch_scan import WINDOW_BYTES, refuse_old_format
 from ledgerstone.types import INT32_MAX, NO_PRODUCER_ID, NO_TIMESTAMP
 
-# Of a batch header: base offset, length, leader epoch, magic, CRC, last offset delta, largest
-# timestamp, producer id. The rest is passed over.
+# From a batch header: base offset, length, leader epoch, magic, CRC, last offset delta, largest
+# timestamp, producer id. The rest is skipped.
 _UNPACK: Final = Struct(">qiibI2xi8xqq10x").unpack_from
 
-# Told of each batch that has a producer or another leader epoch than the one before it, and of the
-# last one of each window, so that whoever listens knows how far the log goes.
+# Called for each batch with a producer or a new leader epoch, and for the last batch of each
+# window, so that the caller knows how far the log goes.
 OnBatch = Callable[[BatchHeader, memoryview], None]
 
 
@@ -60,8 +60,8 @@ class SegmentRebuild:
         self._on_batch = on_batch
         self._last_offset = base_offset - 1
         self._leader_epoch: int | None = None
-        # Nothing was ever compacted away: each batch begins where the one before it ends. Offsets
-        # lie outside of the checksum, so that nothing else shows a wrong one.
+        # Never compacted: each batch begins where the one before it ends. The checksum does not
+        # cover offsets, so this is the only check on them.
         self._is_gapless = is_gapless
         self._is_over = False
 
@@ -73,8 +73,8 @@ class SegmentRebuild:
     def read(self, file: File, end: int) -> None:
         """Takes the batches of a file of `end` bytes up to the first that is torn or bad.
 
-        CorruptRecord says that it is bad, nothing that it is torn; either way `size` is where the
-        log ends."""
+        Raises CorruptRecord if it is bad, returns if it is torn; either way `size` is where the log
+        ends."""
         window = bytearray(min(WINDOW_BYTES, end))
         while not self._is_over and self.size + HEADER_SIZE <= end:
             position = self.size
@@ -96,7 +96,7 @@ class SegmentRebuild:
             window = bytearray(size)
 
     def _take(self, view: memoryview) -> None:
-        """Takes what lies whole in `view`; ends before what it does not understand."""
+        """Takes the whole batches in `view`; stops before bytes it does not understand."""
         base, interval_bytes, size = self._base_offset, self._room.interval_bytes, self.size
         previous, leader_epoch = self._last_offset, self._leader_epoch
         highest, since_entry = self.max_timestamp, self.bytes_since_index_entry
@@ -120,7 +120,7 @@ class SegmentRebuild:
             if producer_id > NO_PRODUCER_ID or epoch != leader_epoch:
                 leader_epoch, told_at = epoch, stop
                 self._on_batch(read_header(view, at), view[at:stop])
-            # From here on what `Segment.account` does.
+            # From here on, the same as `Segment.account`.
             if size == 0:
                 self.first_timestamp = timestamp
             if timestamp > highest:

@@ -15,7 +15,7 @@ from ledgerstone.storage.segment import Segment
 def has_overflow(segment: Segment, *, trust_index: bool = True) -> bool:
     """Reads headers from the last index entry on: offsets only rise, so the tail decides.
 
-    An index that power loss may have garbled is not asked, and all headers are read."""
+    If power loss may have garbled the index, all headers are read instead."""
     if segment.size == 0:
         return False
     if not trust_index:
@@ -28,7 +28,7 @@ def has_overflow(segment: Segment, *, trust_index: bool = True) -> bool:
         for _, header in scan_headers(segment.file, position, segment.size):
             last_offset = header.last_offset
     except CorruptRecord:
-        # A damaged tail is recovery's business; what lies before it decides here.
+        # Recovery handles a damaged tail; the batches before it decide here.
         pass
     return not segment.fits(last_offset)
 

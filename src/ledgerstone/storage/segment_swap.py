@@ -44,8 +44,8 @@ def rename_segments(
     old: Sequence[Segment],
     set_aside: Callable[[Segment], None],
 ) -> None:
-    """Steps 2 to 4, which take no time. The caller has made sure of step 1 and sees to step 5;
-    nothing that is set aside may be unlinked before that.
+    """Steps 2 to 4, which are quick. The caller has done step 1 and does step 5; no replaced file
+    may be unlinked before that.
 
     Old segments that are no longer in the log (retention was faster) are left alone."""
     ascending = sorted(new, key=lambda segment: segment.base_offset)

@@ -20,7 +20,7 @@ class Segments:
         return len(self._bases)
 
     def __iter__(self) -> Iterator[Segment]:
-        """Ascending, over the segments as they are now."""
+        """Ascending, over the current segments."""
         return iter([self._by_base[base] for base in self._bases])
 
     def __contains__(self, segment: Segment) -> bool:

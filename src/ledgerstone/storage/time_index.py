@@ -1,4 +1,4 @@
-"""The time index of a segment: up to which offset nothing is younger than a timestamp. Disk.
+"""The time index of a segment: the offset up to which no record is newer than a time. Disk.
 
 Owns the format of `.timeindex` files and their rules; buffering and searching are in `index_file`.
 Contract in README.md. An entry (timestamp, offset) says: every record with a greater timestamp has
@@ -26,7 +26,7 @@ class TimestampOffset(NamedTuple):
 
 
 def decode_entries(data: bytes, base_offset: int = 0) -> list[TimestampOffset]:
-    """Every whole entry of a file's content; a torn one at the end is left out."""
+    """Every whole entry of a file's content; a torn one at the end is ignored."""
     whole = memoryview(data)[: len(data) - len(data) % ENTRY_BYTES]
     return [TimestampOffset(t, base_offset + relative) for t, relative in ENTRY.iter_unpack(whole)]
 
@@ -41,7 +41,7 @@ class TimeIndex(SparseIndex):
     @property
     def is_full(self) -> bool:
         """One slot stays free for the entry that is forced when the segment rolls."""
-        # Asked at every append: the count is nearly always known.
+        # Called at every append: the count is nearly always known.
         count = self._count
         return (self.entry_count if count == UNKNOWN_COUNT else count) >= self.max_entries - 1
 

@@ -18,7 +18,7 @@ VERSION: Final = 0
 
 
 class AbortedTxnEntry(NamedTuple):
-    """`last_offset` is the marker's; `last_stable_offset` is what it was once the marker stood."""
+    """`last_offset` is the marker's; `last_stable_offset` is its value just after the marker."""
 
     producer_id: int
     first_offset: int
@@ -31,7 +31,7 @@ def encode_entry(entry: AbortedTxnEntry) -> bytes:
 
 
 def decode_entries(data: bytes, path: str = "txnindex") -> list[AbortedTxnEntry]:
-    """Every whole entry of a file's content; a torn one at the end is left out."""
+    """Every whole entry of a file's content; a torn one at the end is ignored."""
     whole = memoryview(data)[: len(data) - len(data) % ENTRY_BYTES]
     entries: list[AbortedTxnEntry] = []
     for version, *fields in ENTRY.iter_unpack(whole):
@@ -85,7 +85,7 @@ class TxnIndex(IndexFile):
             self._count = kept
 
     def reset(self) -> None:
-        """Starts over, also from a file whose length makes no sense."""
+        """Starts over, even from a file of invalid length."""
         self._truncate_file(0)
         self._count = 0
 

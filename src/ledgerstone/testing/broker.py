@@ -1,8 +1,8 @@
-"""A whole broker in the hands of a test. Shell.
+"""A whole broker for a test. Shell.
 
-It is the real one: it speaks Kafka's protocol on a port of 127.0.0.1 and keeps its files in a
-directory. What is special is only where it runs (`thread`), what it syncs (`disk`) and where its
-passes run (`worker_threads`). Methods that write and read go through the port, as any client's.
+It is the real one: it serves Kafka's protocol on a port of 127.0.0.1 and keeps its files in a
+directory. Only three things differ: where it runs (`thread`), what it syncs (`disk`) and where its
+passes run (`worker_threads`). Methods that write and read use the port, as any client does.
 """
 
 import threading
@@ -49,13 +49,13 @@ class Written(NamedTuple):
 
 
 class LedgerstoneBroker:
-    """Runs from `start` to `stop`; `with` does both. May be restarted; data and clock stay."""
+    """Runs from `start` to `stop`; `with` does both. After a restart, data and clock are kept."""
 
     def __init__(
         self, directory: Path, configs: Mapping[str, Setting] | None = None, *, unique: bool = False
     ) -> None:
         self.directory = directory
-        # Names of topics get a number, so that tests that share a broker do not meet.
+        # Topic names get a number, so that tests sharing a broker do not collide.
         self._unique = unique
         self._topics_made = 0
         self._configs = {**DEFAULTS, **as_configs(configs or {})}
@@ -102,11 +102,11 @@ class LedgerstoneBroker:
 
     @property
     def page(self) -> str:
-        """What to open in a browser while a debugger holds the test."""
+        """The address to open in a browser while a debugger pauses the test."""
         return f"{self.http}/?token={self._access.token}"
 
     def start(self) -> None:
-        assert self._thread is None, "the broker runs already"
+        assert self._thread is None, "the broker is already running"
         refuse_unknown([name for name in self._configs if name not in BROKER_KEYS], BROKER_KEYS)
         overrides = [f"{name}={value}" for name, value in self._configs.items()]
         overrides += [f"log.dirs={self.directory}", f"listeners=PLAINTEXT://{self._listen}"]
@@ -119,11 +119,11 @@ class LedgerstoneBroker:
         self._http_listen = (running.http_address or "").removeprefix("http://")
 
     def stop(self) -> None:
-        """As an operator stops it."""
+        """A clean stop, as by an operator."""
         self._end(BrokerThread.stop)
 
     def kill(self) -> None:
-        """As if its process had died: connections break, nothing is closed or written down."""
+        """As if its process had died: connections break, nothing is closed or saved."""
         self._end(BrokerThread.kill)
 
     def restart(self) -> None:
@@ -142,21 +142,21 @@ class LedgerstoneBroker:
 
     def _need_thread(self) -> BrokerThread:
         if self._thread is None:
-            raise RuntimeError("the broker does not run: call restart() first")
+            raise RuntimeError("the broker is not running: call restart() first")
         return self._thread
 
     def on_the_loop(self, ask: Callable[[RunningBroker], T]) -> T:
-        """For what the methods do not offer: runs `ask` on the broker's own loop."""
+        """For anything without a method: runs `ask` on the broker's own loop."""
         return self._need_thread().call(ask)
 
     @contextmanager
     def client(self) -> Iterator[Client]:
-        """Our own client, shared: one at a time may use it."""
+        """Our own client, shared: one user at a time."""
         self._need_thread()
         with self._client_lock:
             if self._client is None:
                 host, _, port = self.bootstrap.rpartition(":")
-                # On the broker's clock, so that records written after `advance` are young.
+                # On the broker's clock, so that records written after `advance` are recent.
                 self._client = Client([Endpoint(host, int(port))], clock=self.clock.source)
             yield self._client
 
@@ -196,7 +196,7 @@ class LedgerstoneBroker:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Written:
-        """Writes one record; where it is. Without a partition: where Java's client sends it."""
+        """Writes one record; returns where. Default: the partition the Java client chooses."""
         record = NewRecord(
             topic, _bytes(key), _bytes(value), _pairs(headers), partition, timestamp_ms
         )
@@ -210,8 +210,8 @@ class LedgerstoneBroker:
         codec: str = "none",
         partition: int | None = None,
     ) -> list[Written]:
-        """Keys and values together: one batch for each partition, compressed as `codec` says.
-        Returns where each record is."""
+        """Writes keys and values as one batch per partition, compressed with `codec`. Returns where
+        each record is."""
         made = [
             NewRecord(topic, _bytes(key), _bytes(value), (), partition) for key, value in records
         ]
@@ -231,7 +231,7 @@ class LedgerstoneBroker:
         commit: bool = True,
         partition: int = 0,
     ) -> None:
-        """A transaction over one partition, its marker included: committed, or aborted."""
+        """A transaction over one partition, including its marker: committed, or aborted."""
         pairs = [(_bytes(key), _bytes(value)) for key, value in records]
         transactions.write(self, topic, pairs, commit=commit, partition=partition)
 
@@ -247,13 +247,13 @@ class LedgerstoneBroker:
         return written
 
     def records(self, topic: str, *, read_uncommitted: bool = False) -> list[TopicRecord]:
-        """Everything a reader from the start gets now, tombstones included."""
+        """Everything a reader from the start gets now, including tombstones."""
         level = READ_UNCOMMITTED if read_uncommitted else READ_COMMITTED
         with self.client() as client:
             return read_topic(client, topic, isolation_level=level)
 
     def state(self, topic: str, *, partition: int | None = None) -> dict[bytes, bytes]:
-        """The latest value of each key that is not deleted; of one partition, if one is given."""
+        """The latest value of each live key, in all partitions or in one."""
         found = self.records(topic)
         return fold(each for each in found if partition in (None, each.partition))
 
@@ -266,18 +266,18 @@ class LedgerstoneBroker:
     # -- deletes --------------------------------------------------------------------------------
 
     def compact(self, topic: str, *, timeout_s: float = TIMEOUT_S) -> list[PassResult]:
-        """One pass over each partition, now, the active segments included; waits for them.
+        """One pass over each partition now, including active segments; waits for them.
 
-        A tombstone needs two: the first drops what it deletes, the second, delete.retention.ms
-        later, the tombstone itself. `finish_deletes` does it all."""
+        A tombstone needs two: the first drops the values it deletes; the second,
+        delete.retention.ms later, the tombstone itself. `finish_deletes` does both."""
         return passes.compact(self, topic, timeout_s)
 
     def await_compaction(self, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Waits for the passes that the broker begins by itself, until none is left to do."""
+        """Waits until the broker has run every pass that it starts by itself."""
         passes.await_compaction(self, topic, timeout_s)
 
     def finish_deletes(self, topic: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Compacts, moves the clock past delete.retention.ms, and compacts again."""
+        """Compacts, advances the clock past delete.retention.ms, and compacts again."""
         self.compact(topic, timeout_s=timeout_s)
         retention_ms = self.on_the_loop(
             lambda running: running.broker.partition_of(topic, 0).log.config.delete_retention_ms
@@ -286,7 +286,7 @@ class LedgerstoneBroker:
         self.compact(topic, timeout_s=timeout_s)
 
     def where(self, topic: str, key: Text) -> dict[str, Any]:
-        """Every place a key lives: partition, offset, file, position, and what it is there."""
+        """Every record of a key: partition, offset, file, position and state."""
         asked = self.api.post(topic_path(topic, "where"), key=_base64(key))
 
         def done() -> dict[str, Any] | None:
@@ -296,13 +296,13 @@ class LedgerstoneBroker:
         search = wait_until(done, f"the search for {key!r} in {topic} is done")
         assert search["failure"] is None, f"the search in {topic} failed: {search['failure']}"
         answer: dict[str, Any] = search["answer"]
-        assert not answer["trouble"], f"not all of {topic} could be searched: {answer['trouble']}"
+        assert not answer["trouble"], f"the search of {topic} is incomplete: {answer['trouble']}"
         return answer
 
     def erase(
         self, topic: str, key: Text, reason: str = "", *, timeout_s: float = TIMEOUT_S
     ) -> dict[str, Any]:
-        """Erases a key with evidence and returns the receipt; moves the clock as far as needed."""
+        """Erases a key with evidence and returns the receipt; advances the clock as needed."""
         return checks.erase(self, topic, _base64(key), reason, timeout_s)
 
     # -- assertions -----------------------------------------------------------------------------
@@ -318,7 +318,7 @@ class LedgerstoneBroker:
         checks.assert_deleted(self, topic, _some(key))
 
     def assert_state(self, topic: str, expected: Mapping[bytes, bytes] | Mapping[str, str]) -> None:
-        """The live keys and their values are these and no others."""
+        """The live keys and their values are exactly these."""
         __tracebackhide__ = True
         wanted = {_some(key): _some(value) for key, value in expected.items()}
         checks.assert_state(self, topic, wanted)
@@ -329,7 +329,7 @@ def _some(text: object) -> bytes:
         return text.encode()
     if isinstance(text, bytes | bytearray | memoryview):
         return bytes(text)
-    # `bytes(7)` would be seven zeros, and a key that nobody looks for.
+    # `bytes(7)` would be seven zero bytes, hardly the key that was meant.
     name = type(text).__name__
     raise TypeError(f"keys and values are bytes or str, not {name}: {text!r}; encode it first")
 

@@ -1,4 +1,4 @@
-"""What a test asserts about a topic; failures say what was found instead. Shell."""
+"""Assertions about a topic; failures say what was found instead. Shell."""
 
 import json
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def assert_deleted(cluster: "LedgerstoneBroker", topic: str, key: bytes) -> None
         if len(live) < len(latest):
             # The tombstone is in a partition where it deletes nothing.
             astray = [number for number, each in latest.items() if each.is_tombstone]
-            hint = f"\nits tombstone is in partition {astray[0]}, where it deletes nothing of this"
+            hint = f"\nits tombstone is in partition {astray[0]}, where it has no effect on this"
         raise AssertionError(f"{show(key)} is not deleted:\n{lines_of(found)}{hint}")
 
 
@@ -48,14 +48,14 @@ def assert_state(cluster: "LedgerstoneBroker", topic: str, expected: Mapping[byt
     wrong = difference(found, expected)
     if wrong:
         raise AssertionError(
-            f"{topic} has {len(found)} live keys, {len(expected)} were expected:\n{lines_of(wrong)}"
+            f"{topic} has {len(found)} live keys, expected {len(expected)}:\n{lines_of(wrong)}"
         )
 
 
 def erase(
     cluster: "LedgerstoneBroker", topic: str, key: str, reason: str, timeout_s: float
 ) -> dict[str, Any]:
-    """`key` in base64. The receipt; AssertionError if there is none to be had."""
+    """`key` is base64. Returns the receipt; AssertionError if there is none."""
     path = topic_path(topic, "erasures")
     asked = cluster.api.post(path, key=key, reason=reason, requested_by="test")
     (made,) = asked["erasures"]

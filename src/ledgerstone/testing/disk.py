@@ -1,8 +1,8 @@
 """The disk of a broker that lives for one test. Shell.
 
-Two things differ from the real disk. Nothing is synced: what a test writes has to survive the death
-of a broker, and not a power failure. And it can die with its broker: after `die` nothing changes a
-name in the directory any more, so that what a crash would leave behind is what is left behind.
+Two things differ from the real disk. Nothing is synced: a test's data must survive the death of a
+broker, but not a power failure. And it can die with its broker: after `die` no name in the
+directory changes any more, so the directory is as a crash would leave it.
 """
 
 import errno

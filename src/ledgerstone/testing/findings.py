@@ -1,4 +1,4 @@
-"""What was found where something else was expected, in words for a failed test. Grade P."""
+"""Describes what was found instead of what was expected, for a failed test. Grade P."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ _SHOWN_LINES: Final = 20
 
 
 def show(data: bytes | None) -> str:
-    """As Python writes it; a long one is cut, and says how long it is."""
+    """The repr; a long one is truncated and shows its length."""
     if data is None:
         return "null"
     if len(data) <= _SHOWN_BYTES:
@@ -17,7 +17,7 @@ def show(data: bytes | None) -> str:
 
 
 def lines_of(lines: Iterable[str]) -> str:
-    """Indented, one below the other; not more than one wants to read."""
+    """Indented, one per line, limited to a readable number."""
     listed = list(lines)
     shown = [f"  {line}" for line in listed[:_SHOWN_LINES]]
     if len(listed) > _SHOWN_LINES:
@@ -26,7 +26,7 @@ def lines_of(lines: Iterable[str]) -> str:
 
 
 def difference(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> list[str]:
-    """Each key that is not as expected; nothing if all are."""
+    """Each key that differs from what was expected."""
     lines = []
     for key in sorted({**found, **expected}):
         if key not in found:
@@ -39,7 +39,7 @@ def difference(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) ->
 
 
 def places(topic: str, answer: Mapping[str, Any]) -> list[str]:
-    """What `where` said about a key, a line for each record of it."""
+    """The answer of `where` for a key, a line per record."""
     return [
         f"{topic}-{each['partition']} offset {each['offset']}: {each['state']}, "
         f"in {each['file']} at byte {each['position']}"
@@ -48,7 +48,7 @@ def places(topic: str, answer: Mapping[str, Any]) -> list[str]:
 
 
 def gates(topic: str, partitions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What `why` says stands between each partition and its next pass."""
+    """What blocks each partition's next pass, according to `why`."""
     return [
         f"{topic}-{each['partition']}: {gate['text']}"
         for each in partitions

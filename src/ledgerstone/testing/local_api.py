@@ -1,4 +1,4 @@
-"""The broker's HTTP API, asked on its own loop instead of over a socket. Shell.
+"""The broker's HTTP API, called on its own loop instead of over a socket. Shell.
 
 The same paths, bodies and refusals as in `server.http_api`.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CallRefused(LedgerstoneError):
-    """The broker said no, and why."""
+    """The broker refused, with its reason."""
 
 
 class LocalApi:
@@ -39,7 +39,7 @@ class LocalApi:
 def _asking(request: HttpRequest) -> Callable[[RunningBroker], dict[str, Any]]:
     def ask(running: RunningBroker) -> dict[str, Any]:
         page = handle(running.broker, request)
-        # It may have made something due.
+        # The call may have made something due.
         running.runtime.wake()
         assert page is not None, request.path
         content: dict[str, Any] = json.loads(page.body)

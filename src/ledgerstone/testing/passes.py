@@ -1,4 +1,4 @@
-"""Cleaning passes as a test asks for them and waits for them. Shell, over a broker's thread."""
+"""Requests cleaning passes and waits for them. Shell, over a broker's thread."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class CompactionFailed(AssertionError):
-    """A pass came to no good end; says which and why."""
+    """A pass failed; the message says which and why."""
 
 
 class PassResult(NamedTuple):
-    """What a pass over one partition did. Without one, `refusal` says why there was none."""
+    """The result of a pass over one partition. If there was none, `refusal` says why."""
 
     partition: int
     refusal: str | None
@@ -76,7 +76,7 @@ def _result(topic: str, ticket: dict[str, Any]) -> PassResult:
 
 
 def await_compaction(cluster: "LedgerstoneBroker", topic: str, timeout_s: float) -> None:
-    """Until no pass over the topic is at work, and none would begin by itself as things are."""
+    """Until no pass over the topic is running, and none is due."""
 
     def settled() -> bool:
         return cluster.on_the_loop(lambda running: _is_settled(running.broker, topic))
@@ -87,7 +87,7 @@ def await_compaction(cluster: "LedgerstoneBroker", topic: str, timeout_s: float)
 
 
 def await_unlinked(cluster: "LedgerstoneBroker", topic: str, timeout_s: float) -> None:
-    """Until the files that passes have replaced are gone, as far as their delay is over."""
+    """Until replaced files whose delay has passed are unlinked."""
 
     def unlinked() -> bool:
         return cluster.on_the_loop(look)
@@ -118,7 +118,7 @@ def _is_settled(broker: Broker, topic: str) -> bool:
 
 
 def _wants_a_pass(broker: Broker, partition: Partition) -> bool:
-    """As the cleaner chooses, but nothing is rolled or begun."""
+    """The cleaner's own choice, without rolling or starting anything."""
     cleaning, tp, log = broker.cleaning, partition.topic_partition, partition.log
     if not log.config.compacts:
         return False
@@ -135,7 +135,7 @@ def _wants_a_pass(broker: Broker, partition: Partition) -> bool:
 
 
 def _situation(cluster: "LedgerstoneBroker", topic: str) -> str:
-    return "what keeps the cleaner:\n" + lines_of(closed_gates(cluster, topic))
+    return "what blocks the cleaner:\n" + lines_of(closed_gates(cluster, topic))
 
 
 def closed_gates(cluster: "LedgerstoneBroker", topic: str) -> list[str]:

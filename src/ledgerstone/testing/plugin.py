@@ -1,7 +1,7 @@
 """Fixtures for pytest: a broker for a test, for a session, or made to order. Shell.
 
 Loaded in every run of pytest where the package is installed, so nothing but pytest is imported here
-before a fixture is asked for. What the fixtures hand out is documented in docs/testing.md.
+until a fixture is used. The fixtures are documented in docs/testing.md.
 """
 
 import sys
@@ -39,11 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--ledgerstone-keep-data",
         action="store_true",
-        help="Keep the data of brokers that tests have used, and say where it is.",
+        help="Keep the data of brokers used by tests, and print where it is.",
     )
     parser.addini(
         "ledgerstone_config",
-        "Settings of every broker that a fixture starts, a line of key=value each.",
+        "Settings of every broker that a fixture starts, one key=value per line.",
         type="linelist",
     )
 
@@ -59,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def ledgerstone(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> "Iterator[LedgerstoneBroker]":
-    """A broker of this test's own: empty, on a free port, on a clock that the test moves."""
+    """A broker for this test: empty, on a free port, with a clock that the test advances."""
     yield from _lend(request, tmp_path_factory, {})
 
 
@@ -67,7 +67,7 @@ def ledgerstone(
 def ledgerstone_session(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> "Iterator[LedgerstoneBroker]":
-    """A broker for all tests; `topic` returns a name of its own for each. Its clock is shared."""
+    """A broker for all tests; `topic` returns a unique name each time. The clock is shared."""
     yield from _lend(request, tmp_path_factory, {}, unique=True)
 
 
@@ -75,7 +75,7 @@ def ledgerstone_session(
 def ledgerstone_broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> "Iterator[Callable[..., LedgerstoneBroker]]":
-    """Makes brokers: `ledgerstone_broker(num_partitions=3)`. Each ends with the test."""
+    """Makes brokers: `ledgerstone_broker(num_partitions=3)`. Each stops with the test."""
     lent: list[Iterator[LedgerstoneBroker]] = []
 
     def make(**configs: object) -> "LedgerstoneBroker":
@@ -93,7 +93,7 @@ def ledgerstone_broker(
 def tombstone_scenario(
     request: pytest.FixtureRequest, ledgerstone: "LedgerstoneBroker"
 ) -> "ScenarioCheck":
-    """One scenario of the tombstone conformance kit; a test that asks for it runs for each."""
+    """One scenario of the tombstone conformance kit; a test that uses it runs once for each."""
     from ledgerstone.testing.conformance.check import ScenarioCheck
 
     return ScenarioCheck(ledgerstone, request.param)
@@ -134,7 +134,7 @@ def _put_away(request: pytest.FixtureRequest, directory: "Path") -> None:
         return
     text = f"data of {request.node.nodeid or 'the session'}: {directory}"
     if isinstance(request.node, pytest.Item):
-        # Shown with a failure; a worker of xdist has no other way to say it.
+        # Shown with a failure; an xdist worker has no other way to print it.
         request.node.add_report_section("teardown", "ledgerstone", text)
     _say(request.config, text)
 

@@ -26,7 +26,7 @@ class TopicRecord(NamedTuple):
 
 
 class GroupFacts(NamedTuple):
-    """A consumer group. `lag` sums up what it has committed; None before its first commit."""
+    """A consumer group. `lag` is the sum over its commits; None before the first."""
 
     state: str
     members: int
@@ -35,7 +35,7 @@ class GroupFacts(NamedTuple):
 
 
 def read_topic(client: Client, topic: str, *, isolation_level: int) -> list[TopicRecord]:
-    """Every record that may be read now, in the order of partitions and offsets."""
+    """Every record that may be read now, by partition and offset."""
     partitions = [TopicPartition(topic, each) for each in sorted(client.topic(topic).partitions)]
     starts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
     ends = list_offsets(client, dict.fromkeys(partitions, LATEST), isolation_level=isolation_level)
@@ -53,7 +53,7 @@ def read_topic(client: Client, topic: str, *, isolation_level: int) -> list[Topi
 
 
 def fold(records: Iterable[TopicRecord]) -> dict[bytes, bytes]:
-    """The live keys. A key that lives in two partitions has no one value, and raises ValueError."""
+    """The live keys. A key that is live in two partitions is ambiguous, and raises ValueError."""
     latest: dict[tuple[int, bytes], bytes | None] = {}
     for record in records:
         if record.key is not None:

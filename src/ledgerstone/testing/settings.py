@@ -1,4 +1,4 @@
-"""Settings as tests write them, and those a broker in a test starts with. Grade P."""
+"""Parses settings given in tests, and has the defaults of a test's broker. Grade P."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -7,18 +7,18 @@ from typing import Final
 
 Setting = str | int | float | bool | Sequence[str]
 
-# What differs from a broker's defaults, and why a test wants it so.
+# Differences from a broker's defaults, and why tests want them.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        # One directory to make for the first group instead of fifty.
+        # One directory for the first group instead of fifty.
         "offsets.topic.num.partitions": "1",
-        # A group is complete when its first member is there.
+        # A group does not wait for more members.
         "group.initial.rebalance.delay.ms": "0",
-        # A session may be short enough to watch it expire.
+        # Sessions may be short enough to test their expiry.
         "group.min.session.timeout.ms": "100",
-        # Files that a pass replaced go at once, so "gone" means gone.
+        # Replaced files are unlinked at once, so "gone" means gone.
         "log.segment.delete.delay.ms": "0",
-        # A log that is dirty enough is found within a tenth of a second.
+        # A dirty log is found within a tenth of a second.
         "log.cleaner.backoff.ms": "100",
         # Room for 80 000 keys instead of five million: the table is cleared for each pass.
         "log.cleaner.dedupe.buffer.size": "2097152",
@@ -44,16 +44,16 @@ def as_configs(settings: Mapping[str, Setting]) -> dict[str, str]:
 
 
 def refuse_unknown(names: Sequence[str], known: Iterable[str]) -> None:
-    """A broker ignores what it does not know, since files made for Kafka carry much of it; a test
-    that sets such a key tests something else than it says."""
+    """A broker ignores unknown keys, since configurations made for Kafka have many. In a test, an
+    unknown key is a mistake."""
     if not names:
         return
     candidates = list(known)
-    told = []
+    shown = []
     for name in names:
         close = get_close_matches(name, candidates, n=1)
-        told.append(f"{name!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
-    raise ValueError(f"no setting of the broker: {', '.join(told)}")
+        shown.append(f"{name!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+    raise ValueError(f"not a setting of the broker: {', '.join(shown)}")
 
 
 def parse_lines(lines: Sequence[str]) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""A broker on an event loop of its own, in a thread of its own. Shell.
+"""A broker with its own event loop, in its own thread. Shell.
 
-The loop of whoever tests is never touched: everything that is asked of the broker goes through
-`call`, which runs on the broker's loop and hands the answer back. One `BrokerThread` is one life of
-a broker, from a start to its stop or its violent end.
+The test's own event loop is never touched: everything goes through `call`, which runs on the
+broker's loop and returns the result. One `BrokerThread` is one life of a broker, from its start to
+its stop or kill.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class BrokerThread:
-    """`start`, then `call` as often as wanted, then `stop` or `kill`."""
+    """`start`, then any number of `call`s, then `stop` or `kill`."""
 
     def __init__(self, config: BrokerConfig, clock: Clock, access: Access) -> None:
         self._config = config
@@ -42,7 +42,7 @@ class BrokerThread:
         self._leave: asyncio.Event | None = None
         self._is_killed = False
         name = f"ledgerstone-broker {config.log_dirs[0]}"
-        # A daemon: a test that is torn down without ending its broker must not hang for ever.
+        # A daemon: a test torn down without stopping its broker must not hang forever.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> RunningBroker:
@@ -65,11 +65,11 @@ class BrokerThread:
         return answer.result(CALL_TIMEOUT_S)
 
     def stop(self) -> None:
-        """As an operator stops it: everything closed in order, a clean directory."""
+        """A clean stop: everything closed in order, a clean directory."""
         self._end()
 
     def kill(self) -> None:
-        """As if its process had died: nothing is flushed, closed or written down first."""
+        """As if its process had died: nothing is flushed, closed or saved first."""
         self._is_killed = True
         self._end()
 
@@ -105,7 +105,7 @@ class BrokerThread:
             await running.stop()
 
     async def _die(self, running: RunningBroker) -> None:
-        """Sockets close, as the system closes those of a dead process; the logs do not."""
+        """Closes sockets, as the system does for a dead process, but not the logs."""
         self._fs.die()
         await running.runtime.stop()
         if running.http is not None:

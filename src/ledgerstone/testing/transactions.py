@@ -1,7 +1,7 @@
 """Decided transactions, written straight into a log. Shell, over a broker's thread.
 
-A test of a reader wants a transaction that is over, committed or aborted, and its marker. Both go
-in as a coordinator's batches do, so nothing has to be asked of a transactional producer.
+A test of a reader needs a finished transaction, committed or aborted, with its marker. Both are
+appended like a coordinator's batches, so no transactional producer is needed.
 """
 
 from collections.abc import Sequence

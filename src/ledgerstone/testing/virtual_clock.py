@@ -1,7 +1,7 @@
-"""The broker's clock as a test moves it. Shell, over the thread of the broker.
+"""The broker's clock, advanced by a test. Shell, over the thread of the broker.
 
-Wall time alone moves: records, retention, horizons and deadlines of erasures follow it, sessions
-and timeouts of clients do not. It goes on by itself as the real one does.
+Only wall time is advanced: records, retention, horizons and deadlines of erasures follow it;
+sessions and timeouts of clients do not. Otherwise it runs as the real clock does.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class VirtualClock:
     def __init__(self, broker: "LedgerstoneBroker") -> None:
         self._broker = broker
-        # Lives longer than a broker: after a restart it is as late as it was.
+        # Outlives the broker: after a restart it is still ahead.
         self.source = MovableClock(SystemClock())
 
     @property
@@ -27,7 +27,7 @@ class VirtualClock:
 
     @property
     def now(self) -> datetime:
-        """In UTC, as everybody's clock would be if the broker's were right."""
+        """The broker's time, in UTC."""
         return datetime.fromtimestamp(self.now_ms / 1000, UTC)
 
     def advance(
@@ -39,9 +39,9 @@ class VirtualClock:
         seconds: float = 0,
         ms: float = 0,
     ) -> datetime:
-        """Moves it ahead, and lets the broker look at once what has become due; the new time.
+        """Advances the clock, lets the broker check at once what is due, and returns the new time.
 
-        What is due then happens by itself, but not within this call: `await_compaction` waits."""
+        Due work happens by itself, but not within this call; `await_compaction` waits for it."""
         step = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=ms)
         step_ms = step // timedelta(milliseconds=1)
         if step_ms < 0:

@@ -1,7 +1,6 @@
 """Waiting for a condition, by the real clock. Shell.
 
-Nobody here sleeps for a guessed time: whoever waits says for what, and after a deadline gets told
-what it was like last.
+Nothing sleeps for a guessed time: callers name a condition, and a timeout reports the last state.
 """
 
 import threading
@@ -26,7 +25,7 @@ def wait_until(
     timeout_s: float = TIMEOUT_S,
     describe: Callable[[], str] | None = None,
 ) -> T:
-    """The first true answer of `condition`; `describe` says how things are when none came."""
+    """The first true result of `condition`; `describe` gives the last state on a timeout."""
     deadline_s = time.monotonic() + timeout_s
     pause, pause_s = threading.Event(), _POLL_S
     while not (answer := condition()):

@@ -1,9 +1,9 @@
-"""Cleaning passes and scans in threads of this process instead of processes of their own. Shell.
+"""Cleaning passes and scans in threads of this process instead of worker processes. Shell.
 
-A worker process costs a third of a second of CPU before it does anything, and every test would pay
-that anew; a pass over what a test wrote takes a few milliseconds. The code is the workers' own, and
-so is the conversation. A broker that serves others has no such runtime: there a pass must not share
-the interpreter.
+Starting a worker process costs a third of a second of CPU for every test, while a pass over a
+test's data takes a few milliseconds. The code is that of the workers, and so is
+the conversation. A real broker does not use
+this: there a pass must not share the interpreter.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """Who may change something through the page. Pure.
 
-Whoever started the broker was shown a token. It is exchanged for a cookie once, so that it does
-not stay in the address bar, and every form carries a second secret made from it: a foreign page can
-send the cookie's owner here, but cannot know what its form would have to carry. Both are derived,
-so that neither gives away the token.
+The broker prints a token when it starts. It is exchanged for a cookie once, so that it does not
+stay in the address bar. Every form carries a second secret derived from it: a foreign page can send
+the cookie's owner here, but does not know that secret. Neither reveals the token.
 """
 
 import hmac
@@ -35,12 +34,12 @@ class Access:
         return _same(text, self.token)
 
     def is_bearer(self, headers: Mapping[str, str]) -> bool:
-        """Whether a program carries the token itself; a browser never does by itself."""
+        """Whether a program sends the token itself; browsers do not."""
         scheme, _, text = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and self.is_token(text.strip())
 
     def cookie(self, port: int) -> str:
-        """The header that lets its holder in until the browser is closed."""
+        """The header that grants access until the browser is closed."""
         return f"{_cookie_name(port)}={self._session}; Path=/; HttpOnly; SameSite=Strict"
 
     def is_known(self, headers: Mapping[str, str], port: int) -> bool:
@@ -53,18 +52,18 @@ class Access:
         return found is not None and _same(found.value, self._session)
 
     def is_own_form(self, headers: Mapping[str, str], fields: Mapping[str, str]) -> bool:
-        """Whether a form was made by a page of ours."""
+        """Whether a form comes from one of our pages."""
         return is_same_origin(headers) and _same(fields.get(CSRF_FIELD, ""), self.csrf)
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether nothing speaks against a page of ours. A browser says where a form comes from."""
+    """Whether the request may come from our pages. Browsers send the origin of a form."""
     origin = headers.get("origin")
     return origin is None or urlsplit(origin).netloc == headers.get("host")
 
 
 def _cookie_name(port: int) -> str:
-    # Cookies do not know ports, and two brokers may well run on one machine.
+    # Cookies ignore ports, and two brokers may run on one machine.
     return f"ledgerstone-{port}"
 
 

@@ -1,4 +1,4 @@
-"""Actions that the JSON API has already: a page asks it as a program would. Grade D."""
+"""Actions of the JSON API, called by pages as a program would. Grade D."""
 
 import json
 from base64 import b64encode
@@ -27,12 +27,12 @@ def _call(broker: Broker, path: str, body: Mapping[str, object]) -> dict[str, An
 
 
 def compact_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
-    """The field `partition` names one, the field `back` the page to go back to."""
+    """The field `partition` names one, the field `back` the page to return to."""
     fields, topic = form_of(request), parts["topic"]
     body = {"partition": whole_number(fields, "partition", at_most=1 << 31)}
     made = _call(broker, path_of("topics", topic, "compact"), body)
     count = len(made["tickets"])
-    notice = f"{count} {'pass was' if count == 1 else 'passes were'} asked for."
+    notice = f"{count} {'pass was' if count == 1 else 'passes were'} requested."
     if fields.get("back") == "cleaner":
         return see_other("/cleaner", notice=notice)
     return see_other(path_of("topics", topic, "anatomy"), notice=notice)
@@ -63,7 +63,7 @@ def cancel_erasure(broker: Broker, request: HttpRequest, parts: Mapping[str, str
 
 
 def acknowledge_missed(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
-    """A group has dealt with the deletes it missed in a topic."""
+    """Acknowledges the deletes that a group missed in a topic."""
     group, topic = parts["group"], form_of(request).get("topic", "")
     _call(broker, path_of("topics", topic, "tombstones", "ack"), {"group": group})
     return see_other(path_of("groups", group), notice=f"Acknowledged for {topic}.")

@@ -1,8 +1,8 @@
 """The anatomy page: each partition of a topic as a strip of its segments. Grade D.
 
 Facts come from `server.anatomy_facts`, geometry from `strip` and `strip_time`, words from
-`anatomy_words`; the template only writes them down. Each partition is a fragment of its own, so
-that one that changes is sent without the others.
+`anatomy_words`; the template only renders them. Each partition is its own fragment, so
+that a change sends only that one.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -26,7 +26,7 @@ from ledgerstone.web.strip_time import axis_of
 from ledgerstone.web.tombstone_course import course_of_partition
 
 FRAGMENT: Final = "anatomy"
-# Each takes a millisecond to draw, and a page is drawn in one go.
+# Each takes a millisecond to draw, and a page is drawn without a break.
 SHOWN_PARTITIONS: Final = 6
 _LABEL_PX: Final = 14
 
@@ -72,7 +72,7 @@ def anatomy_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
 
 
 def anatomy_fragment(broker: Broker, argument: str) -> Rendered:
-    """The argument is a partition's directory name, and after an @ the offset of a record."""
+    """The argument is a partition's directory name, optionally @ and the offset of a record."""
     name, _, at = argument.partition("@")
     topic, _, number = name.rpartition("-")
     is_number = number.isascii() and number.isdecimal() and len(number) <= 10
@@ -117,7 +117,7 @@ def panel(
 def _record(
     broker: Broker, topic: str, place: Place
 ) -> Generator[Job | None, Any, dict[str, object]]:
-    """One record that somebody came to see: what it is, and where it stands if it is the latest."""
+    """The record that the page links to: what it is, and its stage if it is the latest."""
     row = yield from record_at(broker, topic, place)
     return {"offset": place.offset, "course": course_at(broker, topic, place, row)}
 

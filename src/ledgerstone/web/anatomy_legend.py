@@ -1,7 +1,7 @@
 """What every colour and mark of the anatomy page means. Pure.
 
-Strips are drawn again while one looks, so the legend has all of them, whether or not they are to be
-seen at the moment.
+Strips are redrawn while the page is open, so the legend lists all of them, even those not shown at
+the moment.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ COLOURS: Final = (
     ("other", "markers, aborted data, emptied batches"),
     ("undivided", "not counted"),
 )
-# By a name that says what the template draws, and what stands for it in the drawing.
+# By a name for the template, and its explanation.
 MARKS: Final = (
     ("edge", "a segment; as wide as its bytes"),
     ("active", "the active segment: still written to"),

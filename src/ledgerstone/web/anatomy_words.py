@@ -1,4 +1,4 @@
-"""What the anatomy page says in words: of a partition, of a box, of a mark. Pure."""
+"""The texts of the anatomy page: for a partition, a box, a mark. Pure."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +19,7 @@ _NAMES: Final = {
 
 
 def sentences(about: PartitionAnatomy) -> list[str]:
-    """What one would tell somebody who cannot see the picture."""
+    """A description for readers who cannot see the picture."""
     if not about.compacts:
         return list(_what_is_there(about))
     return [*_what_is_there(about), about_pass(about), *_deletes(about)]
@@ -40,7 +40,7 @@ def _what_is_there(about: PartitionAnatomy) -> Iterator[str]:
     keys = f", {about_that}{grouped(about.keys)} keys" if about.keys is not None else ""
     yield f"{where}{keys}: {about_that}{shares}."
     if about.not_divided is not None:
-        yield f"That was counted before; to count again failed: {about.not_divided}."
+        yield f"These figures are old; counting again failed: {about.not_divided}."
     if about.sampled_one_in > 1:
         yield f"Estimated: one key in {about.sampled_one_in} was followed."
 
@@ -54,7 +54,7 @@ def _share_words(division: Shares) -> Iterator[str]:
 
 
 def _share(amount: int, total: int) -> str:
-    """Some is never shown as none."""
+    """A small share is never shown as zero."""
     return percent(amount / total) if amount * 2000 >= total else "under 0.1 %"
 
 

@@ -1,7 +1,7 @@
-"""Scripts and styles that pages load, as they lie in the package. Grade S.
+"""Scripts and styles that pages load, served from the package. Grade S.
 
-Each is served under a name that holds a hash of its content, so that a browser keeps it for good
-and still gets the next version's. All of them are small, text, and read once.
+Each is served under a name with a hash of its content, so that browsers can cache it forever and
+still get the next version. All are small text files, and read once.
 """
 
 import gzip
@@ -29,7 +29,7 @@ class Asset(NamedTuple):
 
 
 class Assets:
-    """Loaded when first asked for; see `load`."""
+    """Loaded on first use; see `load`."""
 
     def __init__(self, by_name: Mapping[str, Asset]) -> None:
         self._by_name = by_name
@@ -51,7 +51,7 @@ class Assets:
 
     @property
     def packed_bytes(self) -> int:
-        """What a browser that knows none of them loads at most."""
+        """The most that a browser with an empty cache loads."""
         return sum(len(each.packed) for each in self._by_name.values())
 
     def page(self, request: HttpRequest) -> Page | None:

@@ -1,7 +1,7 @@
-"""The cleaner's page: what is cleaned, what is next and why, what was, and what cannot be. Grade D.
+"""The cleaner's page: running passes, the queue and why, past passes, failures. Grade D.
 
-Queue and running passes are a fragment; so are the newest runs and the ratios for the chart. Forms
-and older runs stand beside them, since fragments are the same for everybody.
+The queue with running passes is a fragment; so are the newest runs and the ratios for the chart.
+Forms and older runs are outside them, since fragments are the same for every reader.
 """
 
 import json
@@ -102,7 +102,7 @@ def _waiting(rows: list[QueueRow]) -> dict[str, object]:
 
 
 def _internal_facts(broker: Broker) -> dict[str, object]:
-    """Of topics that the cluster keeps for itself: few want to see them."""
+    """For internal topics, which are hidden by default."""
     rows = [row for row in broker.anatomy.queue.known() if _is_internal(row)]
     return {**_waiting(rows), "runs": _runs(broker, 1, of_cluster=True)[:SHOWN_RUNS]}
 
@@ -132,7 +132,7 @@ def _ratios(broker: Broker) -> str:
 
 
 def _why(broker: Broker, name: str) -> dict[str, object]:
-    """Every gate of one partition, which is named as its directory."""
+    """Every gate of one partition, given by its directory's name."""
     topic, _, number = name.rpartition("-")
     is_number = number.isascii() and number.isdecimal() and len(number) <= 10
     partition: Partition | None = None
@@ -163,7 +163,7 @@ def _page_number(text: str) -> int:
 
 
 def _runs(broker: Broker, page_number: int, *, of_cluster: bool = False) -> list[RunRow]:
-    """The newest first; one more than a page, where there is one."""
+    """Newest first; one more than a page, if there is one."""
     skipped = (page_number - 1) * SHOWN_RUNS
     wanted = skipped + SHOWN_RUNS + 1
     rows = (

@@ -1,7 +1,7 @@
-"""Stages on a line, and how far something has come: what the drawings of stages are made of. Pure.
+"""Stages on a line, and progress along it: the parts of stage drawings. Pure.
 
-A mark is never told apart by its colour alone: each state has a shape, and a word for whoever
-cannot see it. `LEGEND` explains every shape that a drawing may use.
+Colour alone never distinguishes marks: each state has a shape, and a word for readers who cannot
+see it. `LEGEND` explains every shape that a drawing may use.
 """
 
 from typing import Final, NamedTuple
@@ -44,7 +44,7 @@ class StageMark(NamedTuple):
 
 
 class Course(NamedTuple):
-    caption: str  # what one would tell somebody who cannot see it
+    caption: str  # for readers who cannot see the drawing
     marks: tuple[StageMark, ...]
     here: str = ""  # what stands where the mark HERE is
     share: float | None = None  # how much of the way from HERE to NEXT is behind it
@@ -52,7 +52,7 @@ class Course(NamedTuple):
 
     @property
     def is_counted(self) -> bool:
-        """It tells how many stand where, not how far one has come."""
+        """Whether it shows counts per stage, not the progress of one thing."""
         return any(mark.state in (SOME, NONE) for mark in self.marks)
 
     @property
@@ -63,7 +63,7 @@ class Course(NamedTuple):
 
 
 def states(count: int, done: int) -> list[str]:
-    """Of so many stages the first `done` are behind it."""
+    """The states of `count` stages, of which the first `done` are done."""
     found = []
     for number in range(1, count + 1):
         if number < done:

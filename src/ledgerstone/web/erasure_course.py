@@ -1,11 +1,11 @@
-"""How far an erasure has come and what of it somebody has to look at, for the page. Pure."""
+"""The progress of an erasure, and its alarms, for the page. Pure."""
 
 from typing import Any, Final
 
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.web.course import AHEAD, HERE, NEXT, REACHED, Course, StageMark
 
-# The way of an erasure that ends with a receipt.
+# The stages of an erasure that ends with a receipt.
 _WAY: Final = (
     Stage.REQUESTED,
     Stage.SEARCHED,
@@ -30,7 +30,7 @@ _TEXTS: Final = {
     Stage.ABANDONED: "it was given up: there is no receipt",
     Stage.NOT_FOUND: "no record of the key was found, so nothing was deleted",
 }
-# Worst first: how the page calls what keeps an erasure.
+# Worst first: the page's words for what blocks an erasure.
 OVERDUE: Final = "overdue"
 BLOCKED: Final = "blocked"
 AT_RISK: Final = "at risk"
@@ -38,7 +38,7 @@ ALARMS: Final = (OVERDUE, BLOCKED, AT_RISK)
 
 
 def course_of_erasure(erasure: dict[str, Any]) -> Course:
-    """`erasure` is what the JSON API tells of one."""
+    """`erasure` is its JSON from the API."""
     now = Stage(erasure["stage"])
     reached = {Stage(each["stage"]): each["at_ms"] for each in erasure["stages"]}
     way = [*reached, *(each for each in _WAY if each not in reached and not erasure["is_over"])]
@@ -56,7 +56,7 @@ def course_of_erasure(erasure: dict[str, Any]) -> Course:
 
 
 def alarm_of(erasure: dict[str, Any]) -> str | None:
-    """Why somebody has to look at it; None where nobody has to."""
+    """Why an operator must look at it; None if that is not needed."""
     if erasure["is_over"] or erasure["stage"] == Stage.VERIFIED.value:
         return BLOCKED if erasure["status"] == "residue found" else None
     if erasure["is_overdue"]:

@@ -1,4 +1,4 @@
-"""Erasures: what was asked for, where it stands, what it waits for, its receipt. Grade D."""
+"""Erasures: requests, their progress, what they wait for, their receipts. Grade D."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -19,14 +19,14 @@ from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 
 SHOWN: Final = 100
 _SHOWN_OUTPUTS: Final = 50
-# What the overview looks through, once a second while somebody looks.
+# How many the overview checks, once a second while it is open.
 _LOOKED_AT: Final = 2_000
-# Only there can a scan have found what keeps the receipt away.
+# Only in these stages can a scan have found what blocks the receipt.
 _SCANNED: Final = (Stage.UNLINKED, Stage.VERIFIED)
 
 
 def erasures_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
-    """With the key of the record that `topic`, `partition` and `offset` name, where they do."""
+    """Filled with the key of the record that `topic`, `partition` and `offset` name, if given."""
     topics = [name for name in sorted(broker.image.topics) if not is_internal(name)]
     chosen, place = request.query.get("topic", ""), place_in(request.query)
     key = b"" if place is None else (yield from key_at(broker, chosen, place))
@@ -65,7 +65,7 @@ def _facts(broker: Broker) -> dict[str, object]:
 
 
 def alarming(broker: Broker) -> list[dict[str, Any]]:
-    """The unfinished ones that somebody has to look at, the worst first."""
+    """Unfinished erasures that need attention, worst first."""
     erasing, found = broker.erasing, []
     for erasure_id in islice(erasing.journal.unfinished, _LOOKED_AT):
         erasure, outlook = erasing.journal.get(erasure_id), erasing.outlooks.get(erasure_id)
@@ -102,7 +102,7 @@ def _one(broker: Broker, erasure: Erasure) -> dict[str, Any]:
 
 
 def receipt_json(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
-    """The very bytes that were signed."""
+    """Exactly the bytes that were signed."""
     erasure = _find(broker, parts)
     return _download(_receipt(erasure), "application/json", f"{erasure.id}.json")
 
@@ -126,7 +126,7 @@ def supplement_json(broker: Broker, request: HttpRequest, parts: Mapping[str, st
 
 
 def _download(body: str, content_type: str, name: str) -> Page:
-    # An id has letters, digits and dashes alone.
+    # An id has only letters, digits and dashes.
     header = ("Content-Disposition", f'attachment; filename="{name}"')
     return Page(200, body, content_type, (header,))
 

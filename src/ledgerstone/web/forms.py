@@ -1,4 +1,4 @@
-"""What forms send, and where an action leads. Grade D."""
+"""Reading forms, and redirecting after an action. Grade D."""
 
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -13,7 +13,7 @@ MAX_FIELDS: Final = 50
 
 
 def form_of(request: HttpRequest) -> dict[str, str]:
-    """The fields of a form; text as it was typed, line ends as browsers send them."""
+    """The fields of a form; text as typed, line ends as browsers send them."""
     try:
         pairs = parse_qsl(
             request.body.decode("ascii"),
@@ -22,13 +22,13 @@ def form_of(request: HttpRequest) -> dict[str, str]:
             max_num_fields=MAX_FIELDS,
         )
     except ValueError as error:
-        # What and not where: a form may hold what nobody may see in a log.
-        raise NotShown(400, f"this is no form: {type(error).__name__}") from None
+        # Only the kind of error: a form may hold text that must not be logged.
+        raise NotShown(400, f"this is not a form: {type(error).__name__}") from None
     return dict(pairs)
 
 
 def see_other(path: str, **query: str) -> Page:
-    """Where a browser goes after an action, so that loading the page again does not repeat it."""
+    """Redirects after an action, so that reloading the page does not repeat it."""
     where = f"{path}?{urlencode(query)}" if query else path
     assert where.startswith("/"), where
     assert not where.startswith("//"), where
@@ -36,12 +36,12 @@ def see_other(path: str, **query: str) -> Page:
 
 
 def path_of(*parts: str) -> str:
-    """A path of such parts, whatever they hold."""
+    """A path of these parts, whatever characters they have."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def whole_number(fields: dict[str, str], name: str, *, at_most: int) -> int | None:
-    """None where the field is missing or empty."""
+    """None if the field is missing or empty."""
     text = fields.get(name, "").strip()
     if not text:
         return None
@@ -51,7 +51,7 @@ def whole_number(fields: dict[str, str], name: str, *, at_most: int) -> int | No
 
 
 def bytes_in(fields: dict[str, str], name: str) -> bytes:
-    """What a field holds; the field `name_as` says how it was written: text, hex or base64."""
+    """A field as bytes; the field `name_as` says how it is written: text, hex or base64."""
     text, written = fields.get(name, ""), fields.get(f"{name}_as", "text")
     try:
         if written == "hex":
@@ -65,7 +65,7 @@ def bytes_in(fields: dict[str, str], name: str) -> bytes:
 
 
 def as_field(data: bytes) -> tuple[str, str]:
-    """What a field shows of bytes, and how that is written: `bytes_in` makes the same of it."""
+    """Bytes as text for a field, and how it is written; `bytes_in` is the inverse."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

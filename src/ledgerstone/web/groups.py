@@ -1,4 +1,4 @@
-"""Groups: who reads, how far behind, and who is about to miss a delete. Grade D."""
+"""Groups, their lag, and those about to miss a delete. Grade D."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,7 @@ from ledgerstone.web.router import NotShown, Rendered
 
 SHOWN: Final = 200
 SHOWN_OFFSETS: Final = 500
-# The margin is looked up per partition and group; a list of very many does without.
+# The margin is computed per partition and group; very long lists omit it.
 _MARGINS_UP_TO: Final = 500
 
 
@@ -23,7 +23,7 @@ class GroupRow(NamedTuple):
     state: str
     members: int
     topics: int
-    lag: int | None  # None: it has committed nothing that is still there
+    lag: int | None  # None: no committed offset that still exists
     margin_ms: int | None
     missed: int
 
@@ -32,7 +32,7 @@ class OffsetRow(NamedTuple):
     topic: str
     partition: int
     committed_offset: int
-    end_offset: int | None  # None: the partition is not here any more
+    end_offset: int | None  # None: the partition is no longer here
     committed_ms: int
     compacts: bool
     margin_ms: int | None
@@ -75,7 +75,7 @@ def _groups(broker: Broker) -> Iterator[tuple[GroupTable, ClassicGroup]]:
 
 
 def _missed(broker: Broker) -> dict[str, int]:
-    """In how many partitions each group may have missed deletes."""
+    """The number of partitions in which each group may have missed deletes."""
     counts: dict[str, int] = {}
     for partition in broker.partitions:
         if partition.log.config.compacts:

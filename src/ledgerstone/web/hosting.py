@@ -1,4 +1,4 @@
-"""Finding what a page is about: a topic, its partitions, one of them. Grade D."""
+"""Finds the topic, the partitions or the partition that a page is about. Grade D."""
 
 from collections.abc import Mapping
 
@@ -25,14 +25,14 @@ def is_internal(topic: str) -> bool:
 
 
 def hosted(broker: Broker, topic: str) -> list[Partition]:
-    """In the order of their numbers; those that are still being made are not among them."""
+    """In numerical order, without those still being created."""
     numbers = sorted(broker.image.topics[topic].partitions)
     found = (broker.partitions.find(TopicPartition(topic, number)) for number in numbers)
     return [each for each in found if each is not None]
 
 
 def partition_of(broker: Broker, topic: str, request: HttpRequest) -> Partition:
-    """The one the query names, else the first."""
+    """The partition named by the query, else the first."""
     number = whole_number(dict(request.query), "partition", at_most=_MOST_PARTITIONS) or 0
     found = broker.partitions.find(TopicPartition(topic, number))
     if found is None:

@@ -1,8 +1,8 @@
-"""Where did my key go: every record of one key that is left, and why, and what took the others.
+"""Where did my key go: the remaining records of a key, why they are there, and what removed others.
 
-Grade D. The files are searched by the scanning worker, as `ledgerstone where` has it done; the page
-asks again until that is done. Nothing of the key is kept but a hash, for as long as its search is,
-and the key is never part of an address: a form sends it, or a link names one of its records.
+Grade D. The scanning worker searches the files, as for `ledgerstone where`; the page polls until it
+is done. Only a hash of the key is kept, as long as its search. The key is never part of an address:
+a form sends it, or a link names one of its records.
 """
 
 import json
@@ -41,12 +41,12 @@ from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 from ledgerstone.web.tombstone_course import course_of_key, course_of_lost_key
 
 SHOWN_PLACES: Final = 200
-# Each reads the whole topic; who asks for more waits until some are done.
+# Each reads the whole topic; further searches wait until some are done.
 MOST_SEARCHES: Final = 4
 
 
 class Standing(NamedTuple):
-    """Where the key stands in one partition; without one it is in none."""
+    """The key's stage in one partition; `partition` is None if it is in none."""
 
     partition: int | None
     offset: int | None
@@ -89,7 +89,7 @@ def key_history_view(broker: Broker, request: HttpRequest, parts: Mapping[str, s
 
 
 def _ticket(broker: Broker, topic: str, key: bytes, number: str | None) -> Ticket:
-    """The search that this page began, or a new one."""
+    """The search that this page started, or a new one."""
     tickets, begun = broker.erasing.tickets, broker.anatomy.key_searches
     asked = sha256(f"{topic}/".encode() + key).digest()
     if number is not None and number.isascii() and number.isdecimal() and len(number) <= 18:
@@ -159,7 +159,7 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
 def _courses(
     broker: Broker, topic: str, rows: Sequence[PlaceRow], numbers: Sequence[int]
 ) -> list[Standing]:
-    """Where the key stands, in each of the partitions that have records of it."""
+    """The key's stage in each partition that has records of it."""
     now_ms = broker.clock.now_ms()
     found: list[Standing] = []
     for number in numbers:
@@ -171,7 +171,7 @@ def _courses(
 
 
 def _next_offsets(places: Sequence[dict[str, Any]]) -> dict[tuple[int, int], int]:
-    """For each record of the key the one that follows it in its partition's log."""
+    """For each record of the key, the next one in its partition."""
     in_log = sorted(
         (each["partition"], each["offset"]) for each in places if each["file_state"] == LIVE
     )
@@ -190,7 +190,7 @@ def _situation(broker: Broker, partition: Partition | None) -> Situation | None:
 
 
 def _horizon_ms(partition: Partition | None, place: Mapping[str, Any]) -> int | None:
-    """Of a tombstone: what the batch says that it lies in, if it still lies there."""
+    """For a tombstone: the horizon of its batch, if it is still there."""
     parsed = parse_file_name(place["file"])
     if partition is None or parsed is None or not place["is_tombstone"] or parsed.suffix:
         return None
@@ -208,7 +208,7 @@ def _horizon_ms(partition: Partition | None, place: Mapping[str, Any]) -> int | 
 
 
 def _ledger(broker: Broker, home: TopicPartition) -> dict[str, int | None]:
-    """Up to where tombstones of the key's partition are gone, as far as is known."""
+    """Up to where tombstones of the key's partition were removed, as far as known."""
     partition = broker.partitions.find(home)
     if partition is None:
         return {"removed_below_offset": None, "removed_at_ms": None}

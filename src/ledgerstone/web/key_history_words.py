@@ -1,8 +1,8 @@
-"""What became of a key, in words: its records, what keeps each of them, the passes it met. Pure.
+"""The story of a key in words: its records, what keeps each of them, past passes. Pure.
 
-The records come from a search of every file of the topic, the passes from the cleaning histories.
-A history holds the last passes only, and a pass says how much it dropped, not of which keys: so it
-is told what a pass must have done to the key, never more.
+The records come from a search of every file of the topic, the passes from the cleaning histories. A
+history has only the last passes, and a pass reports how much it dropped, not which keys. So the
+text says what a pass must have done to the key, and no more.
 """
 
 from collections.abc import Sequence
@@ -138,7 +138,7 @@ def _of_partition(own: Sequence[PlaceRow], *, now_ms: int) -> list[str]:
 
 
 def latest_of(rows: Sequence[PlaceRow], number: int, runs: Sequence[Run]) -> Latest:
-    """The record that decides where the key stands in a partition that has some."""
+    """The record that decides the key's stage in a partition with records of it."""
     own = [row for row in rows if row.partition == number and row.file_state == LIVE]
     latest = max(own, key=lambda row: row.offset)
     values = [row.timestamp_ms for row in own if not row.is_tombstone]
@@ -154,7 +154,7 @@ def latest_of(rows: Sequence[PlaceRow], number: int, runs: Sequence[Run]) -> Lat
 
 
 def pass_rows(number: int, runs: Sequence[Run], latest_offset: int | None) -> list[PassRow]:
-    """The newest first. `latest_offset` is None where the log has no record of the key."""
+    """Newest first. `latest_offset` is None if the log has no record of the key."""
     cleaned = [run for run in runs if run.outcome == "cleaned"]
     return [
         PassRow(
@@ -176,7 +176,7 @@ def _meaning(run: Run, latest_offset: int | None) -> str:
             return f"removed {grouped(gone)} tombstones; the key's may have been one of them"
         return "removed no tombstone"
     if run.end_offset <= latest_offset:
-        return "before the latest record: took what of the key was superseded by then"
+        return "ended before the latest record: removed what was superseded by then"
     if run.first_dirty_offset <= latest_offset:
-        return "met the latest record: took every record of the key before it"
-    return "began behind the latest record: nothing of the key was superseded any more"
+        return "reached the latest record: removed every earlier record of the key"
+    return "began after the latest record: nothing of the key was left to supersede"

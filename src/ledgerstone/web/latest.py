@@ -1,7 +1,7 @@
 """The latest record of each key: a topic as if it were fully compacted. Grade D.
 
-Folded by compiled kernels in a thread, over the end of the log: every key that is shown is shown
-with its newest committed record, and a log that is larger than what is looked through says so.
+Folded by compiled kernels in a thread, over the end of the log. Every key is shown with its newest
+committed record; if the log is larger than the part that was read, the page says so.
 """
 
 from collections.abc import Generator, Mapping
@@ -17,7 +17,7 @@ from ledgerstone.server.http.server import HttpRequest, Job
 from ledgerstone.state.content import bytes_of
 from ledgerstone.state.fold import Fold
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.types import INT64_MAX, AbortedTxn
 from ledgerstone.web.forms import whole_number
 from ledgerstone.web.hosting import partition_of, topic_facts, topic_of
@@ -80,7 +80,7 @@ def latest_view(
 
 
 def tail_start(log: PartitionLog) -> int:
-    """The offset from which on the log is small enough to be looked through."""
+    """The offset from which the rest of the log is small enough to read."""
     left, start_offset = LOOKED_AT_BYTES, log.log_end_offset
     for segment in reversed(list(log.segments)):
         if segment.size > left:
@@ -91,7 +91,7 @@ def tail_start(log: PartitionLog) -> int:
 
 
 def _within(log: PartitionLog, base_offset: int, end_offset: int, left: int) -> int:
-    """By halves: where in one large segment the last `left` bytes begin."""
+    """Binary search: where in one large segment the last `left` bytes begin."""
     segment = log.segments.floor(base_offset)
     assert segment is not None
     low, high = base_offset, end_offset
@@ -106,12 +106,12 @@ def _within(log: PartitionLog, base_offset: int, end_offset: int, left: int) -> 
 
 
 def _folded(log: PartitionLog, fold: Fold) -> Generator[Job | None, Any, list[FileSlice]]:
-    """Feeds the log up to its last stable offset; the slices that were fed, for a second look."""
+    """Feeds the log up to its last stable offset; returns the slices for a second pass."""
     slices: list[FileSlice] = []
     end_offset = log.last_stable_offset
     while fold.next_offset < end_offset:
         result = read(
-            log, fold.next_offset, max_bytes=SLICE_BYTES, isolation=Isolation.TXN_COMMITTED
+            log, fold.next_offset, max_bytes=SLICE_BYTES, isolation=FetchIsolation.TXN_COMMITTED
         )
         if result.slice is None:
             break
@@ -130,7 +130,7 @@ def _feed(fold: Fold, piece: FileSlice, aborted: tuple[AbortedTxn, ...], end_off
 def _survivors(
     fold: Fold, piece: FileSlice, start_offset: int, before: int, wanted: int, with_deleted: bool
 ) -> list[LatestRow]:
-    """The last `wanted` of a slice, the newest first."""
+    """The last `wanted` rows of a slice, newest first."""
     rows: list[LatestRow] = []
     data = piece.read()
     for columns in fold.survivors(data, start_offset=start_offset, tombstones=with_deleted):

@@ -1,8 +1,8 @@
-"""Parts of pages that are sent again when they have changed. Shell.
+"""Fragments of pages, sent again when they change. Shell.
 
-One task renders each fragment that somebody watches, once a second and once for all of them; a
-reader gets what differs from what was sent last. It ends with the last reader. A reader that is
-slow misses versions in between, never the newest: only that is kept for it.
+One task renders each watched fragment once a second, for all its readers. A reader gets fragments
+that changed since the last send. The task ends with the last reader. A slow reader misses versions
+in between, never the newest: only that one is kept for it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from ledgerstone.server.throttle import Throttle, shown
 _LOG: Final = logging.getLogger(__name__)
 
 TICK_S: Final = 1.0
-# Something is sent so often at least, so that a reader that is gone is noticed.
+# Something is sent at least this often, so that a closed connection is noticed.
 KEEP_ALIVE_S: Final = 15.0
 MAX_FRAGMENTS: Final = 8
 _LINE_END: Final = re.compile("\r\n|\r|\n")
@@ -25,7 +25,7 @@ _STILL_HERE: Final = b": still here\n\n"
 
 
 class _Reader:
-    """Of one stream: what it watches, and what it was not sent yet."""
+    """One stream: the fragments it watches, and those not sent yet."""
 
     __slots__ = ("names", "news", "unsent")
 
@@ -64,11 +64,11 @@ class Live:
         return len(self._readers)
 
     async def follow(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
-        """Frames of server-sent events, first of all fragments, then of those that change."""
+        """Server-sent events: first all fragments, then those that change."""
         reader = _Reader(names[:MAX_FRAGMENTS])
         self._readers[reader] = None
         for name in reader.names:
-            # What others were sent a moment ago is good enough to begin with.
+            # Start with what others were sent a moment ago.
             if name in self._sent:
                 reader.give(name, self._sent[name])
         if self._task is None:
@@ -98,7 +98,7 @@ class Live:
             self._sent = {name: frame for name, frame in self._sent.items() if name in watched}
             for name in watched:
                 self._renew(name)
-                # Requests come between two fragments.
+                # Let requests run between two fragments.
                 await asyncio.sleep(0)
             await asyncio.sleep(TICK_S)
 

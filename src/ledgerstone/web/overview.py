@@ -1,4 +1,4 @@
-"""The first page: is it well, and what does it do. Grade D."""
+"""The first page: health and activity. Grade D."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,7 @@
-"""A record or a tombstone made by hand, sent to the partition its key belongs to. Grade D.
+"""Produces a record or a tombstone from a form, to the partition of its key. Grade D.
 
-It goes through the handler that clients' records go through, so the same rules hold. An empty value
-and no value are different things, and the form says which: the one deletes, the other does not.
+It goes through the handler for clients' records, so the same rules apply. The form distinguishes an
+empty value from no value: only the latter deletes.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _CLIENT: Final = "ledgerstone-page"
 
 
 def produce_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
-    """With the key of the record that `partition` and `offset` name, where they do."""
+    """Filled with the key of the record that `partition` and `offset` name, if given."""
     topic, place = topic_of(broker, parts), place_in(request.query)
     key = b"" if place is None else (yield from key_at(broker, topic, place))
     text, written = as_field(key)
@@ -82,11 +82,11 @@ def _append(broker: Broker, topic: str, number: int, batch: bytearray) -> int:
     asked = Request(-1, _API_KEY, _VERSION, 0, _CLIENT, "127.0.0.1", broker.clock.monotonic_ms())
     answer = produce.handle(broker, asked, message)
     if isinstance(answer, Parked):
-        raise NotShown(503, "It is written, but not every replica that must have it has it yet.")
+        raise NotShown(503, "The record is written, but not yet on every required replica.")
     assert isinstance(answer, ProduceResponse)
     part = answer.responses[0].partition_responses[0]
     if part.error_code:
         reasons = [each.batch_index_error_message for each in part.record_errors]
         told = part.error_message or next(filter(None, reasons), None)
-        raise NotShown(400, f"It was not written: {told or f'error {part.error_code}'}")
+        raise NotShown(400, f"The record was not written: {told or f'error {part.error_code}'}")
     return part.base_offset

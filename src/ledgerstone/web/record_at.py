@@ -1,7 +1,7 @@
 """A key by the place of one of its records, so that no address ever holds a key. Grade D.
 
-Addresses are kept: in histories, in logs of proxies, in what a browser says it comes from. A link
-to something about a key therefore names a partition and an offset, and the key is read from there.
+Addresses end up in histories, proxy logs and referrers. So a link about a key names a partition and
+an offset, and the key is read from there.
 """
 
 from collections.abc import Generator, Mapping
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 def place_in(query: Mapping[str, str]) -> Place | None:
-    """What `partition` and `offset` of an address say; None where no offset is named."""
+    """The `partition` and `offset` of an address; None without an offset."""
     fields = dict(query)
     offset = whole_number(fields, "offset", at_most=INT64_MAX)
     if offset is None:
@@ -34,7 +34,7 @@ def place_in(query: Mapping[str, str]) -> Place | None:
 
 
 def record_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, Any, Shown | None]:
-    """None where no record lies there any more, or never did."""
+    """None if there is no record, or no longer one."""
     partition = broker.partitions.find(TopicPartition(topic, place.partition))
     if partition is None:
         raise NotShown(404, f"Partition {place.partition} of {topic} is not hosted here.")
@@ -51,14 +51,14 @@ def key_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, An
     if row is None or row.key is None:
         raise NotShown(
             404,
-            f"No record with a key lies at offset {place.offset} of {topic}-{place.partition} any "
-            "more, so this link no longer says which key is meant. Type the key instead.",
+            f"There is no longer a record with a key at offset {place.offset} of "
+            f"{topic}-{place.partition}, so this link has lost its key. Type the key instead.",
         )
     return row.key
 
 
 def course_at(broker: Broker, topic: str, place: Place, row: Shown | None) -> Course | None:
-    """Where the key of a record stands, as long as no later record has it."""
+    """The stage of a record's key, as long as no later record has that key."""
     partition = broker.partitions.find(TopicPartition(topic, place.partition))
     if row is None or row.key is None or partition is None or not partition.log.config.compacts:
         return None

@@ -1,7 +1,7 @@
 """Some records of a partition, decoded for people, in bounded slices. Grade D.
 
 A batch may be large and hold very many records, so decoding is a generator: files are read and
-payloads decompressed in a thread, and others have their turn between a few records.
+payloads decompressed in a thread, and the loop runs other work every few records.
 """
 
 from collections.abc import Generator, Iterator
@@ -16,21 +16,21 @@ from ledgerstone.records.control import read_control_record
 from ledgerstone.records.record import Headers, Record, iter_payload, records_payload
 from ledgerstone.server.http.server import Job
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.web.router import NotShown
 
 PAGE_RECORDS: Final = 50
 READ_BYTES: Final = 1 << 20
-# Of one page: what is looked through to find its records.
+# The bytes read to find the records of one page.
 BUDGET_BYTES: Final = 8 << 20
 BUDGET_RECORDS: Final = 20_000
 LARGEST_PAYLOAD: Final = 32 << 20
-# Decoded before others have their turn; a record takes some microseconds.
+# Records decoded before yielding; each takes some microseconds.
 _AT_ONCE: Final = 100
 
 
 class Shown(NamedTuple):
-    """One row. `marker` is the name of a transaction marker, which is no record of anybody's."""
+    """One row. `marker` is the name of a transaction marker, which is not a user's record."""
 
     offset: int
     timestamp_ms: int
@@ -60,8 +60,8 @@ def rows_from(log: PartitionLog, start_offset: int, *, at_most: int = PAGE_RECOR
 
 
 def rows_before(log: PartitionLog, end_offset: int, *, at_most: int = PAGE_RECORDS) -> Slices:
-    """The last records below an offset. A compacted log has gaps, so it steps back further and
-    further until it has enough."""
+    """The last records below an offset. A compacted log has gaps, so it steps back further until it
+    has enough."""
     found, distance = Slice([]), at_most
     while True:
         start_offset = max(log.log_start_offset, end_offset - distance)
@@ -76,7 +76,7 @@ def rows_before(log: PartitionLog, end_offset: int, *, at_most: int = PAGE_RECOR
 
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    """How far one page has come."""
+    """The progress of one page."""
 
     offset: int
     end_offset: int
@@ -95,7 +95,7 @@ class _Search:
         return self.offset < self.end_offset and not self.is_full and not self.is_cut
 
     def take(self, rows: Iterator[Shown]) -> Generator[None, None, None]:
-        """What of a batch belongs to the page."""
+        """Takes the rows of a batch that belong to the page."""
         for row in rows:
             self.records_left -= 1
             if self.records_left % _AT_ONCE == 0:
@@ -128,7 +128,7 @@ def _rows(log: PartitionLog, start_offset: int, end_offset: int, *, at_most: int
 
 
 def _piece_at(log: PartitionLog, offset: int) -> FileSlice | None:
-    piece = read(log, offset, max_bytes=READ_BYTES, isolation=Isolation.HIGH_WATERMARK).slice
+    piece = read(log, offset, max_bytes=READ_BYTES, isolation=FetchIsolation.HIGH_WATERMARK).slice
     if piece is not None and piece.size > LARGEST_PAYLOAD:
         raise NotShown(413, f"The batch at offset {offset} has {piece.size} bytes.")
     return piece

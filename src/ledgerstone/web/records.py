@@ -16,14 +16,14 @@ from ledgerstone.web.record_pages import PAGE_RECORDS, Slices, rows_before, rows
 from ledgerstone.web.router import Answer, NotShown, Rendered
 from ledgerstone.web.times import parse_time
 
-# A page of one record shows so much of its value.
+# The most of a value that the page of one record shows.
 WHOLE_BYTES: Final = 64 << 10
 
 
 def records_view(
     broker: Broker, request: HttpRequest, parts: Mapping[str, str]
 ) -> Generator[Job | None, Any, Answer]:
-    """The newest, unless the query says `offset`, `before` or `time`."""
+    """The newest, unless the query has `offset`, `before` or `time`."""
     topic, query = topic_of(broker, parts), dict(request.query)
     log = partition_of(broker, topic, request).log
     found = yield from _asked_for(log, query, broker.clock.now_ms())
@@ -69,7 +69,7 @@ def _offset_at(log: PartitionLog, timestamp_ms: int) -> int:
 def record_view(
     broker: Broker, request: HttpRequest, parts: Mapping[str, str]
 ) -> Generator[Job | None, Any, Answer]:
-    """One record with all of its value that a page has room for."""
+    """One record with as much of its value as fits a page."""
     topic = topic_of(broker, parts)
     named = request._replace(query={"partition": parts["partition"]})
     log = partition_of(broker, topic, named).log

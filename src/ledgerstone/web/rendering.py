@@ -1,8 +1,8 @@
 """Templates to text. Grade S: reads the package's own files.
 
-Made when the first page is asked for, in a thread: a broker nobody looks at does not pay for it.
-Everything a template shows is escaped, a name it does not know is an error and not an empty text,
-and whatever is shown goes through `wording.visible` first.
+Loaded with the first page, in a thread: a broker whose pages are never opened does not pay for it.
+Everything a template shows is escaped, an unknown name is an error instead of an empty text, and
+all output goes through `wording.visible` first.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PageFacts(NamedTuple):
-    """What every template knows as `page`. Fragments are rendered once for all who look, so there
+    """The `page` of every template. Fragments are rendered once for all readers, so for them
     `may_write` is never true and `csrf` is empty."""
 
     path: str

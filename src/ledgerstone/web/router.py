@@ -1,8 +1,8 @@
-"""From a request to the view that answers it. Grade D.
+"""Routes a request to the view that answers it. Grade D.
 
-A view is handed the broker, the request and the parts of the path that its pattern names. It
-returns a template with its facts, a finished page, or, where it takes long, a generator of the
-same: at each yield others have their turn, and a job that is yielded runs in a thread.
+A view gets the broker, the request and the named parts of the path. It returns a template with its
+facts, a finished page, or, if it takes long, a generator of these: each yield lets other work run,
+and a yielded job runs in a thread.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -14,7 +14,7 @@ from ledgerstone.server.http.server import HttpRequest, Job, Page
 
 
 class Rendered(NamedTuple):
-    """A template and what it is told; every page is also told `page`, see `rendering`."""
+    """A template and its facts; every page also gets `page`, see `rendering`."""
 
     template: str
     facts: Mapping[str, object]
@@ -24,12 +24,12 @@ class Rendered(NamedTuple):
 Answer = Rendered | Page
 SlowAnswer = Generator[Job | None, Any, Answer]
 View = Callable[[Broker, HttpRequest, Mapping[str, str]], Answer | SlowAnswer]
-# A part of a page that is sent again when it has changed; the argument is what follows its name.
+# A part of a page that is sent again when it changes; the argument follows its name.
 Fragment = Callable[[Broker, str], Rendered]
 
 
 class NotShown(Exception):
-    """A view that cannot show what was asked for; becomes a page that says why."""
+    """A view cannot show the page; becomes a page that says why."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class NotShown(Exception):
 
 
 class Route(NamedTuple):
-    """`{name}` in the pattern stands for one part of the path, whatever it is."""
+    """`{name}` in the pattern matches one part of the path."""
 
     method: str
     pattern: str
@@ -50,7 +50,7 @@ class Found(NamedTuple):
 
 
 def find(routes: Sequence[Route], method: str, path: str) -> Found | None:
-    """The first route that fits; HEAD is asked as GET."""
+    """The first matching route; HEAD counts as GET."""
     wanted = "GET" if method == "HEAD" else method
     for route in routes:
         if route.method == wanted:
@@ -61,7 +61,7 @@ def find(routes: Sequence[Route], method: str, path: str) -> Found | None:
 
 
 def matched(pattern: str, path: str) -> dict[str, str] | None:
-    """What the names of the pattern stand for; None where the path is another one."""
+    """The values of the pattern's names; None if the path does not match."""
     names, words = pattern.split("/"), path.split("/")
     if len(names) != len(words):
         return None

@@ -1,7 +1,6 @@
 """The last minutes of throughput, for the chart. Grade D, over a broker.
 
-Taken once a second while somebody looks, so a broker that nobody looks at keeps none, and a gap is
-where nobody did.
+Taken once a second while a page is open. Without one, no samples are taken, which leaves a gap.
 """
 
 import json
@@ -40,14 +39,14 @@ class Samples:
             return
         elapsed_ms = now.monotonic_ms - before.monotonic_ms
         rates = [
-            # A deleted topic takes its totals along.
+            # A deleted topic's totals go with it.
             max(after - earlier, 0) * 1000 // elapsed_ms
             for after, earlier in zip(now[1:], before[1:], strict=True)
         ]
         self._ring.append(Sample(self._broker.clock.now_ms(), *rates))
 
     def pause(self) -> None:
-        """Nobody looks any more: what happens until somebody does is no rate of anything."""
+        """The last page was closed: the time until the next one must not count into a rate."""
         self._before = None
 
     @property

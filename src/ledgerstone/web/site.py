@@ -1,8 +1,8 @@
-"""The pages of one broker: who may see and change what, and which view answers. Shell.
+"""The pages of one broker: access control, and which view answers. Shell.
 
-Views and templates are loaded with the first page that is asked for. Reading needs no token where
-only this machine can connect; elsewhere everything does. Every answer says what a browser may load
-and run: our own files, and nothing that is written into a page.
+Views and templates are loaded with the first page. Reading needs no token if only this machine can
+connect; otherwise everything does. Every response says what a browser may load and run: our own
+files, and nothing inline.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ from ledgerstone.web.router import (
 from ledgerstone.web.samples import Samples
 
 EVENTS: Final = "/events"
-# A form that changes nothing: it is a POST because it holds a key, and addresses are kept.
+# A form that changes nothing: it is a POST because it holds a key, and addresses get logged.
 QUESTION: Final = "/topics/{topic}/keys"
 _KEY_FIELDS: Final = ("key", "key_as")
 _NO_KEY: Final = (
@@ -45,11 +45,11 @@ HEADERS: Final = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     ),
-    # Nobody else learns of our addresses; our own forms must say where they come from.
+    # Other sites must not see our addresses; our own forms must send their origin.
     ("Referrer-Policy", "same-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
-    # Pages show what is in the log: nothing of it stays in a cache.
+    # Pages show data from the log, which must not stay in a cache.
     ("Cache-Control", "no-store"),
 )
 _HTML: Final = "text/html; charset=utf-8"
@@ -57,7 +57,7 @@ _NO_TOKEN: Final = "open the page with the address that `ledgerstone up` printed
 
 
 class PageSite:
-    """One for each broker. `wake` is called when an action may have made something due."""
+    """One per broker. `wake` is called when an action may have made something due."""
 
     def __init__(self, access: Access, broker: Broker, wake: Callable[[], None]) -> None:
         self._access = access
@@ -71,7 +71,7 @@ class PageSite:
         self._samples = Samples(broker)
         self.live = Live(self._fragment, self._samples.take, self._samples.pause)
 
-    # -- what the HTTP server asks ------------------------------------------------------------
+    # -- called by the HTTP server ------------------------------------------------------------
 
     def opened(self, port: int, *, is_local: bool) -> None:
         self._port, self._is_local = port, is_local
@@ -90,7 +90,7 @@ class PageSite:
             if not is_same_origin(request.headers):
                 raise BadRequest(403, "this form was not made by a page of this broker")
         elif not is_known:
-            raise BadRequest(403, f"who changes something needs a token: {_NO_TOKEN}")
+            raise BadRequest(403, f"changes need a token: {_NO_TOKEN}")
 
     def answer(self, request: HttpRequest) -> Page | SlowPage | Stream | None:
         if "token" in request.query and request.method == "GET":
@@ -112,14 +112,13 @@ class PageSite:
     # -- pages --------------------------------------------------------------------------------
 
     def _first(self, request: HttpRequest) -> SlowPage:
-        """Views and templates are loaded first. In a thread: that takes longer than a client should
-        wait for the loop."""
+        """Loads views and templates first, in a thread: it would block the loop for too long."""
         yield self.load
         answer = self.answer(request)
         if isinstance(answer, Page):
             return answer
         if isinstance(answer, Stream):
-            # A page of an earlier start has found the broker again; it asks once more.
+            # A page from before a restart has reconnected; it will ask again.
             return Page(503, "not yet\n")
         return Page(404, "there is no such page\n") if answer is None else (yield from answer)
 
@@ -127,13 +126,13 @@ class PageSite:
         from ledgerstone.web.views import FRAGMENTS, ROUTES
 
         self._routes, self._fragments = ROUTES, FRAGMENTS
-        # Last, since it says that all is there; another may have been as early.
+        # Last, since it means that all is loaded; another request may have done the same.
         self._renderer = self._renderer or Renderer()
 
     def _let_in(self, request: HttpRequest) -> Page:
-        """Takes the token out of the address and gives a cookie for it."""
+        """Removes the token from the address and sets a cookie instead."""
         if not self._access.is_token(request.query["token"]):
-            raise BadRequest(403, f"this token is not of this start: {_NO_TOKEN}")
+            raise BadRequest(403, f"this token is not valid since the last start: {_NO_TOKEN}")
         kept = {name: text for name, text in request.query.items() if name not in _KEY_FIELDS}
         del kept["token"]
         rest = urlencode(kept)
@@ -142,7 +141,7 @@ class PageSite:
         return Page(303, "", headers=(("Location", where), ("Set-Cookie", cookie), *HEADERS))
 
     def _without_key(self, request: HttpRequest) -> Page:
-        """Old links and bookmarks hold keys: the address bar is rid of them at once."""
+        """Old links and bookmarks hold keys: removes them from the address bar at once."""
         kept = {name: text for name, text in request.query.items() if name not in _KEY_FIELDS}
         where = f"{request.path}?{urlencode({**kept, 'notice': _NO_KEY})}"
         return Page(303, "", headers=(("Location", where), *HEADERS))
@@ -184,7 +183,7 @@ class PageSite:
         )
 
     def _shared_facts(self, path: str) -> PageFacts:
-        """What is the same for everybody."""
+        """The facts that are the same for every reader."""
         broker = self._broker
         host, port = broker.address_of(broker.config.node_id)
         return PageFacts(

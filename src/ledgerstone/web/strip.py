@@ -1,8 +1,8 @@
 """The geometry of the anatomy page: a partition's bytes as a strip, its offsets as marks. Pure.
 
-The strip is as wide as the page, so everything lies at a percentage of its width; heights are in
-pixels. Width is bytes and the parts of a box share its height, so an area is bytes too. Two things
-are not to scale, because they would not be seen: boxes have a least width, parts a least height.
+The strip is as wide as the page, so positions are percentages of its width; heights are in pixels.
+Width is bytes and the parts of a box share its height, so areas are bytes too. Two things are not
+to scale, to stay visible: boxes have a minimum width, parts a minimum height.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MIN_WIDTH: Final = 0.4
 MIN_PART_PX: Final = 2.0
 # From the bottom of a box to its top.
 KINDS: Final = ("live", "tombstone", "unkeyed", "other", "superseded", "undivided")
-# What a letter of a label takes of the strip, where that is as wide as on a desk.
+# The width of a letter of a label, on a desktop-wide strip.
 LETTER: Final = 0.58
 LANES: Final = 3
 THIS_RECORD: Final = "this record"
@@ -65,7 +65,7 @@ class Mark(NamedTuple):
     offset: int
     x: float
     lane: int
-    anchor: str  # start, or end where the label would leave the page
+    anchor: str  # start, or end if the label would leave the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Strip:
 
 
 def strip_of(anatomy: PartitionAnatomy, record_offset: int | None = None) -> Strip:
-    """`record_offset` is of one record that somebody wants to see the place of."""
+    """`record_offset` is that of a record to mark."""
     groups = grouped(anatomy.segments)
     widths = widths_of([sum(each.size_bytes for each in group) for group in groups])
     boxes, x = [], 0.0
@@ -116,7 +116,7 @@ def _state(segment: SegmentAnatomy) -> tuple[bool, bool]:
 
 
 def widths_of(sizes: Sequence[int]) -> list[float]:
-    """By size; what would be too thin gets the least width, the others share the rest."""
+    """By size; thin boxes get the minimum width, the others share the rest."""
     if not sizes:
         return []
     least = min(MIN_WIDTH, WIDTH / len(sizes))
@@ -181,13 +181,13 @@ def _parts(division: Shares | None, undivided_bytes: int) -> tuple[Part, ...]:
     if total == 0:
         return ()
     heights = [max(size * STRIP_PX / total, MIN_PART_PX) for _, size in shown]
-    # What the thin ones got too much is taken from the thickest.
+    # The thickest give up what the thin ones gained.
     thickest = heights.index(max(heights))
     heights[thickest] -= sum(heights) - STRIP_PX
     parts, bottom = [], float(STRIP_PX)
     for (kind, size), height in zip(shown, heights, strict=True):
         bottom -= height
-        # A tenth of a pixel is finer than anybody sees, and takes three letters.
+        # A tenth of a pixel is finer than visible, and takes three letters.
         parts.append(Part(kind, size, round(max(bottom, 0.0), 1), round(height, 1)))
     return tuple(parts)
 
@@ -222,7 +222,7 @@ def _bands(anatomy: PartitionAnatomy, boxes: Sequence[Box]) -> tuple[Band, ...]:
 def _marks(
     anatomy: PartitionAnatomy, boxes: Sequence[Box], record_offset: int | None
 ) -> tuple[Mark, ...]:
-    """Offsets that are the same are one mark."""
+    """Equal offsets share one mark."""
     named: dict[int, list[str]] = {}
     for name, offset in (
         (THIS_RECORD, record_offset),

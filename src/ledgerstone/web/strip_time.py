@@ -1,7 +1,7 @@
 """The time axis under a strip: when tombstones may go, and when the next pass comes. Pure.
 
-From now on, to scale, as far as the last thing that is known to come; what is due already stands at
-now. Marks that would lie on one another are one mark that says how many tombstones it stands for.
+From now on, to scale, up to the last known event; overdue ones are at now. Marks that would overlap
+become one, with the number of tombstones it stands for.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class HorizonMark(NamedTuple):
     horizons: tuple[Horizon, ...]
     is_due: bool
     is_held: bool
-    label: str  # empty where there is no room for it
+    label: str  # empty if there is no room for it
     anchor: str
 
     @property
@@ -56,7 +56,7 @@ class TimeAxis:
 
 
 def axis_of(anatomy: PartitionAnatomy) -> TimeAxis | None:
-    """None where nothing is known to come."""
+    """None if no event is known."""
     pass_ms = anatomy.next_pass.at_ms
     times = [each.goes_at_ms for each in anatomy.horizons]
     if pass_ms is not None and not anatomy.next_pass.is_running:

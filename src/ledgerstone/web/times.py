@@ -23,4 +23,4 @@ def parse_time(text: str, now_ms: int) -> int:
         return max(round(moment.timestamp() * 1000), 0)
     except (ValueError, OverflowError):
         expected = "ISO 8601, milliseconds since the epoch, or how long ago, such as 2h"
-        raise NotShown(400, f"{text[:60]!r} is no time: {expected}.") from None
+        raise NotShown(400, f"{text[:60]!r} is not a time: {expected}.") from None

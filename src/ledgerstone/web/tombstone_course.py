@@ -1,7 +1,7 @@
 """The five stages of a tombstone, for one key and for all of a partition. Pure.
 
-A key stands at the last stage that is behind it: written, deleted, compacted for the first time,
-past `delete.retention.ms`, removed. What it waits for is the next one.
+A key is at the last stage it has completed: written, deleted, compacted for the first time, past
+`delete.retention.ms`, removed. It waits for the next one.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ class Latest(NamedTuple):
     written_ms: int
     is_tombstone: bool
     horizon_ms: int | None = None
-    stamped_ms: int | None = None  # when its first pass ended, if that is remembered
-    until_ms: int | None = None  # when what keeps it ends, if that is known
-    value_ms: int | None = None  # when an earlier value was written that is still on disk
+    stamped_ms: int | None = None  # when its first pass ended, if known
+    until_ms: int | None = None  # how long it is kept, if known
+    value_ms: int | None = None  # when an earlier value still on disk was written
 
     def stage(self, now_ms: int) -> int:
         if not self.is_tombstone:
@@ -41,7 +41,7 @@ class Latest(NamedTuple):
 
 
 def first_pass_ms(runs: Sequence[Run], offset: int) -> int | None:
-    """When the first remembered pass that met an offset ended."""
+    """When the first known pass over an offset ended."""
     met = [
         run.ended_ms
         for run in runs
@@ -68,7 +68,7 @@ def _texts(latest: Latest, stage: int) -> tuple[str, ...]:
     if stage == _LIVE:
         return (
             f"its latest value is {at}",
-            "nobody has written a tombstone",
+            "no tombstone was written",
             "drops what a tombstone deletes",
             "keeps the tombstone for late readers",
             "drops the tombstone too",
@@ -102,7 +102,7 @@ def _share(latest: Latest, stage: int, now_ms: int) -> float | None:
 
 
 def course_of_lost_key(*, is_in_files: bool) -> Course:
-    """No record of it is in the log: whether one ever was, nobody can tell."""
+    """No record of it is in the log; whether one ever was is unknown."""
     if is_in_files:
         texts = ("", "", "", "", "out of the log; files that were replaced wait to be removed")
         marks = [
@@ -119,7 +119,7 @@ def course_of_lost_key(*, is_in_files: bool) -> Course:
 
 
 def course_of_partition(about: PartitionAnatomy, runs: Sequence[Run]) -> Course | None:
-    """How many keys stand at each stage; None where nothing is ever compacted."""
+    """How many keys are at each stage; None if the topic is not compacted."""
     if not about.compacts:
         return None
     counts = (_live(about), about.fresh_tombstones, *_waiting(about))

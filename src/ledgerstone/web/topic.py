@@ -1,4 +1,4 @@
-"""One topic: its partitions and its settings, each with where it comes from. Grade D."""
+"""One topic: its partitions, and its settings with their sources. Grade D."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -48,7 +48,7 @@ def topic_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -
     facts = {
         **topic_facts(broker, topic),
         **_partition_facts(broker, topic),
-        # What somebody has set is what one looks for.
+        # Settings that were changed come first.
         "configs": sorted(rows, key=lambda row: (not row.is_own, row.name)),
         "live": (f"partitions:{topic}",),
     }

@@ -1,4 +1,4 @@
-"""The list of topics, and the form that makes one. Grade D."""
+"""The list of topics, and the form that creates one. Grade D."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ class TopicRow(NamedTuple):
     name: str
     is_internal: bool
     partition_count: int
-    offsets: int  # between start and end of its logs; what was compacted away is counted too
+    offsets: int  # between start and end of its logs, including compacted ones
     size_bytes: int
     segments: int
     policy: str
@@ -35,7 +35,7 @@ def topics_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) 
     wanted = request.query.get("q", "")
     own, internal = _facts(broker, wanted), _facts(broker, wanted, of_cluster=True)
     facts = {"own": own, "internal": internal, "q": wanted}
-    # A list that somebody searches in stays as they found it.
+    # A filtered list is not updated while it is open.
     if wanted:
         return Rendered("topics.html", facts)
     return Rendered("topics.html", {**facts, "live": ("topics", "internal_topics")})
@@ -50,7 +50,7 @@ def internal_topics_fragment(broker: Broker, argument: str) -> Rendered:
 
 
 def _facts(broker: Broker, wanted: str, *, of_cluster: bool = False) -> dict[str, object]:
-    """Topics of users, or those that the cluster keeps for itself, which few want to see."""
+    """Users' topics, or internal ones, which are hidden by default."""
     names = sorted(
         name
         for name in broker.image.topics
@@ -95,11 +95,11 @@ def create_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
         decision = broker.controller.create_topics(CreateTopicsRequest(topics=[wanted]))
         broker.commit_metadata(decision.records)
     except (KafkaError, OSError) as error:
-        raise NotShown(503, f"The topic was not made: {error}") from None
+        raise NotShown(503, f"The topic was not created: {error}") from None
     refusal = decision.response.topics[0]
     if refusal.error_code:
-        raise NotShown(400, f"The topic was not made: {refusal.error_message}")
-    return see_other(path_of("topics", name), notice=f"Topic {name} was made.")
+        raise NotShown(400, f"The topic was not created: {refusal.error_message}")
+    return see_other(path_of("topics", name), notice=f"Topic {name} was created.")
 
 
 def _configs(fields: dict[str, str]) -> list[CreateTopicsRequestConfig]:

@@ -1,6 +1,6 @@
-"""Which view answers what, and which parts of pages are sent again when they change. Grade D.
+"""The routes of all views, and the fragments that are sent again when they change. Grade D.
 
-The first route that fits answers, so a fixed word stands before a name. To add a page: a module
+The first matching route wins, so fixed words come before names. To add a page: a module
 with a view, a template that extends `layout.html`, a line here.
 """
 

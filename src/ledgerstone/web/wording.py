@@ -1,19 +1,18 @@
 """How pages write bytes, numbers and times. Pure.
 
-Data is shown as the text it is where it is text, and no character of it may act: what moves,
-reverses or hides other characters is written out, like control characters. Escaping for HTML is not
-done here; templates do that with everything they show.
+Text is shown as text, but no character of it may act: those that move, reverse or hide others are
+written out, like control characters. Templates do the escaping for HTML.
 """
 
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-# What a table shows of one key or value; a page of its own shows more.
+# Bytes of a key or value shown in a table; a record's own page shows more.
 SHOWN_BYTES: Final = 400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS: Final = 253_402_300_799_999  # of the year 9999
-# Control characters, lone surrogates, and what sets direction, joins or is not seen at all.
+# Control characters, lone surrogates, and characters that set direction, join or are invisible.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -24,7 +23,7 @@ _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s
 
 
 def visible(text: str) -> str:
-    """The text with every character that could not be seen, or could act, written out."""
+    """The text with every invisible or active character written out."""
     return _UNSEEN.sub(_written_out, text)
 
 
@@ -35,7 +34,7 @@ def _written_out(found: re.Match[str]) -> str:
 
 
 def as_text(data: bytes | None, limit_bytes: int = SHOWN_BYTES) -> str:
-    """Bytes as UTF-8 where they are that, else in hexadecimal; what is cut says its size."""
+    """Bytes as UTF-8 if valid, else in hexadecimal; truncated data shows its size."""
     if data is None:
         return ""
     shown = data[:limit_bytes]
@@ -43,7 +42,7 @@ def as_text(data: bytes | None, limit_bytes: int = SHOWN_BYTES) -> str:
     try:
         return visible(shown.decode()) + rest
     except UnicodeDecodeError as error:
-        # A character that the cut went through is no reason to show hexadecimal.
+        # A character cut in half is no reason to show hexadecimal.
         if rest and error.start >= len(shown) - 3:
             return visible(shown[: error.start].decode()) + rest
     half = data[: limit_bytes // 2]
@@ -62,7 +61,7 @@ def size(count_bytes: int) -> str:
 
 
 def grouped(number: int) -> str:
-    """12345 with a narrow space in it that no line ends at, so that the eye counts by threes."""
+    """12345 with a narrow no-break space between groups of three digits."""
     return f"{number:,}".replace(",", "\u202f")
 
 
@@ -82,15 +81,15 @@ def span(duration_ms: float) -> str:
 
 
 def away(at_ms: int, now_ms: int) -> str:
-    """When something was or will be, seen from now."""
+    """When something was or will be, relative to now."""
     if abs(at_ms - now_ms) < 1000:
         return "now"
     return f"in {span(at_ms - now_ms)}" if at_ms > now_ms else f"{span(now_ms - at_ms)} ago"
 
 
 def moment(at_ms: int) -> str:
-    """ISO 8601 in UTC to the millisecond, as in receipts, log lines and `/readyz`; what no calendar
-    has as a number."""
+    """ISO 8601 in UTC to the millisecond, as in receipts, log lines and `/readyz`; a number if no
+    calendar date fits."""
     if not 0 <= at_ms <= _LAST_MS:
         return f"{at_ms} ms"
     time = _EPOCH + timedelta(milliseconds=at_ms)
@@ -98,6 +97,6 @@ def moment(at_ms: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one; small ones keep a digit, so that some is never shown as none."""
+    """A share of one; small ones keep a digit, so that they are never shown as zero."""
     hundredths = share * 100
     return f"{hundredths:.0f} %" if hundredths >= 10 or hundredths == 0 else f"{hundredths:.1f} %"

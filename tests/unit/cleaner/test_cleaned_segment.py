@@ -85,7 +85,7 @@ def test_finished_files_are_synced_and_carry_the_given_time() -> None:
         assert fs.mtime_ms(f"{world.directory}/{BASE:020d}{ending}{CLEANED}") == 12_345
     before = fs.files()
     assert len(before) == 4
-    # The names are made durable by whoever swaps; the bytes already are.
+    # The swap makes the names durable; the bytes already are.
     for directory in (world.directory, "/data", "/"):
         fs.fsync_dir(directory)
     fs.power_loss("none")

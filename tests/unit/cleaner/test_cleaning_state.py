@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.cleaner.cleaning_state import CleaningStates, Standing, State
+from ledgerstone.cleaner.cleaning_state import CleaningState, CleaningStates, Standing
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.types import TopicPartition
 
@@ -16,13 +16,13 @@ def test_grabbed_partition_is_in_progress_and_free_when_done() -> None:
     during = states.of(TP)
     counted = states.done(TP)
 
-    assert during == Standing(State.IN_PROGRESS, 0)
+    assert during == Standing(CleaningState.IN_PROGRESS, 0)
     assert counted
     assert states.is_free(TP)
 
 
 def test_pass_that_was_aborted_leaves_its_partition_paused_and_does_not_count() -> None:
-    """Scenario 61."""
+    """A pass ends in each of the states it can find."""
     states = CleaningStates()
     states.grab(TP)
 
@@ -31,11 +31,11 @@ def test_pass_that_was_aborted_leaves_its_partition_paused_and_does_not_count() 
 
     assert was_cleaned
     assert not noticed
-    assert states.of(TP) == Standing(State.PAUSED, 1)
+    assert states.of(TP) == Standing(CleaningState.PAUSED, 1)
 
 
 def test_as_many_resumes_as_pauses_make_a_partition_free() -> None:
-    """Scenario 60."""
+    """Pauses and aborts nest; each needs its own resume."""
     states = CleaningStates()
     states.abort_and_pause(TP)
     states.abort_and_pause(TP)
@@ -44,12 +44,12 @@ def test_as_many_resumes_as_pauses_make_a_partition_free() -> None:
     between = states.of(TP)
     states.resume(TP)
 
-    assert between == Standing(State.PAUSED, 1)
+    assert between == Standing(CleaningState.PAUSED, 1)
     assert states.is_free(TP)
 
 
 def test_topic_deleted_during_a_pass_is_free_once_the_worker_has_noticed() -> None:
-    """Scenario 60: aborted and resumed, without anybody waiting for the worker."""
+    """Aborted and resumed, and no caller waits for the worker."""
     states = CleaningStates()
     states.grab(TP)
 
@@ -57,7 +57,7 @@ def test_topic_deleted_during_a_pass_is_free_once_the_worker_has_noticed() -> No
     before = states.of(TP)
     states.done(TP)
 
-    assert before.state is State.ABORTED
+    assert before.state is CleaningState.ABORTED
     assert states.is_free(TP)
 
 
@@ -70,7 +70,7 @@ def test_second_abort_before_the_worker_notices_is_one_more_pause() -> None:
     states.done(TP)
 
     assert not was_cleaned
-    assert states.of(TP) == Standing(State.PAUSED, 2)
+    assert states.of(TP) == Standing(CleaningState.PAUSED, 2)
 
 
 def test_paused_partition_cannot_be_grabbed() -> None:
@@ -90,7 +90,7 @@ def test_partition_in_progress_cannot_be_grabbed_twice() -> None:
 
 
 def test_done_is_illegal_for_a_partition_nobody_cleans() -> None:
-    """Scenario 61: in state none, and in state paused."""
+    """In state none, and in state paused."""
     states = CleaningStates()
     with pytest.raises(InvariantViolation, match="done while free"):
         states.done(TP)
@@ -129,5 +129,5 @@ def test_partitions_do_not_disturb_each_other() -> None:
     states.abort_and_pause(other)
 
     assert states.is_cleaned(TP)
-    assert states.of(other).state is State.PAUSED
+    assert states.of(other).state is CleaningState.PAUSED
     states.check_invariants()

@@ -1,4 +1,4 @@
-"""When deletes must move on, on topics nobody writes to."""
+"""When deletes are due on topics without new writes."""
 
 from typing import Any
 

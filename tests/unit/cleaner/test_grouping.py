@@ -1,4 +1,4 @@
-"""Which segments become one. Numbers in docstrings are scenarios of the storage fact sheet."""
+"""Which segments are cleaned into one."""
 
 from typing import Any
 
@@ -33,12 +33,12 @@ TEN = [_segment(10 * n, 10 * n + 10) for n in range(10)]
 
 
 def test_huge_limits_make_one_group() -> None:
-    """71."""
+    """Groups are limited by the bytes of logs and indexes."""
     assert _bases(TEN) == [[10 * n for n in range(10)]]
 
 
 def test_a_limit_of_one_byte_makes_every_segment_a_group() -> None:
-    """71."""
+    """Groups are limited by the bytes of logs and indexes."""
     singles = [[10 * n] for n in range(10)]
 
     assert _bases(TEN, segment_bytes=1) == singles
@@ -46,7 +46,7 @@ def test_a_limit_of_one_byte_makes_every_segment_a_group() -> None:
 
 
 def test_a_limit_of_three_segments_and_a_byte_fills_every_group_but_the_last() -> None:
-    """71."""
+    """Groups are limited by the bytes of logs and indexes."""
     by_three = [[0, 10, 20], [30, 40, 50], [60, 70, 80], [90]]
 
     assert _bases(TEN, segment_bytes=301) == by_three
@@ -64,7 +64,7 @@ def test_each_index_is_counted_on_its_own() -> None:
 
 
 def test_offsets_up_to_the_reach_of_an_index_entry_group_and_one_more_splits() -> None:
-    """72."""
+    """An index entry holds 31 bits of offset relative to the group's base."""
     near = [_segment(0, 100), _segment(100, INT32_MAX + 1)]
     far = [_segment(0, 100), _segment(100, INT32_MAX + 2)]
 
@@ -73,7 +73,7 @@ def test_offsets_up_to_the_reach_of_an_index_entry_group_and_one_more_splits() -
 
 
 def test_offsets_count_even_where_the_index_is_empty() -> None:
-    """72."""
+    """An index entry holds 31 bits of offset relative to the group's base."""
     segments = [
         _segment(0, 100, offset_index_bytes=0),
         _segment(100, INT32_MAX + 2, offset_index_bytes=0, time_index_bytes=0),
@@ -83,7 +83,7 @@ def test_offsets_count_even_where_the_index_is_empty() -> None:
 
 
 def test_empty_segment_joins_whatever_its_offsets() -> None:
-    """73."""
+    """Segments that each span 2**31 offsets."""
     span = 2**31
     segments = [
         _segment(0, span, size_bytes=0),

@@ -1,4 +1,4 @@
-"""The map from keys to offsets. Numbers in docstrings are scenarios of the storage fact sheet."""
+"""The map from keys to offsets."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ def _window(*keys: str | None, base_offset: int = 0) -> bytes:
 
 def _map(slots: int, *, load_factor: float = 1.0) -> OffsetMap:
     scratch = Scratch()
-    # The windows here are batches of any length, and nobody else makes room for them.
+    # The windows here are batches of any length, so the test allocates room for them.
     scratch.reserve(200_000)
     return OffsetMap(
         slots * SLOT_BYTES, scratch, load_factor=load_factor, seed=SEED, latest_offset=-1
@@ -58,7 +58,7 @@ def _found(table: Pointer, slots: int, hashes: Iterable[tuple[int, int]]) -> lis
 
 @pytest.mark.parametrize("count", [10, 100, 1000, 10_000])
 def test_every_key_is_found_with_its_last_offset(count: int) -> None:
-    """69."""
+    """A map filled with 10 to 10,000 keys, up to its last slot."""
     offset_map = _map(2 * count)
     keys = [f"key {n}" for n in range(count)]
 
@@ -80,7 +80,7 @@ def test_later_offset_replaces_the_earlier_one_and_takes_no_slot() -> None:
 
 
 def test_unknown_key_is_not_found_in_a_map_without_an_empty_slot() -> None:
-    """69."""
+    """A map filled with 10 to 10,000 keys, up to its last slot."""
     offset_map = _map(3)
     offset_map.put(*opened(_window("a", "b", "c")))
 
@@ -89,7 +89,7 @@ def test_unknown_key_is_not_found_in_a_map_without_an_empty_slot() -> None:
 
 
 def test_full_map_takes_no_further_record_even_of_a_key_it_has() -> None:
-    """69."""
+    """A map filled with 10 to 10,000 keys, up to its last slot."""
     offset_map = _map(10, load_factor=0.25)
 
     full_at = offset_map.put(*opened(_window("a", "b", None, "a", "c")))

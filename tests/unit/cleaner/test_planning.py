@@ -46,7 +46,7 @@ def log_of_segments(count: int, **config: int) -> PartitionLog:
 
 def plan_for(log: PartitionLog, checkpoint: int | None = None) -> CleaningPlan | None:
     measured = measure(facts_of(log, times_from=None), checkpoint, now_ms=T0)
-    return make_plan(log, measured, CleanerSettings(), now_ms=T0)
+    return make_plan(log, measured, CleanerSettings.from_values({}), now_ms=T0)
 
 
 def test_facts_are_those_of_the_log() -> None:
@@ -74,12 +74,12 @@ def test_timestamps_are_read_only_where_they_are_asked_for() -> None:
 
 def test_stock_settings_without_lags_need_no_timestamps() -> None:
     log = log_of_segments(1)
-    stock = CleanerSettings(finish_deletes=False)
+    stock = CleanerSettings.from_values({"ledgerstone.cleaner.finish.deletes": "false"})
 
     log_with_lag = log_of_segments(1, max_compaction_lag_ms=DAY_MS)
 
     assert not needs_times(log, stock)
-    assert needs_times(log, CleanerSettings())
+    assert needs_times(log, CleanerSettings.from_values({}))
     assert needs_times(log_with_lag, stock)
 
 
@@ -140,11 +140,15 @@ def test_settings_share_buffers_and_rate_between_threads() -> None:
 
 
 def test_settings_have_the_declared_defaults() -> None:
-    assert CleanerSettings.from_values({}) == CleanerSettings()
+    settings = CleanerSettings.from_values({})
+
+    assert settings.dedupe_buffer_bytes == 128 << 20
+    assert settings.tombstone_lag_ms == 86_400_000
+    assert settings.bytes_per_second is None
 
 
 def test_tiny_io_buffer_is_raised_to_one_that_works() -> None:
-    """Scenario 66: with one byte Kafka does not clean."""
+    """With one byte Kafka does not clean."""
     settings = CleanerSettings.from_values({"log.cleaner.io.buffer.size": "1"})
 
     assert settings.window_bytes == 1 << 16

@@ -1,4 +1,4 @@
-"""Basic cleaning, scenario by scenario; the numbers are those of the storage fact sheet."""
+"""Basic cleaning, scenario by scenario."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.kit.scenario import append, content_of, disk, names, put
 
 
 def test_exactly_the_keys_that_are_newer_elsewhere_vanish() -> None:
-    """1."""
+    """Four segments of unique keys; the map holds newer offsets for every other key."""
     log = compacted(World(), segment_bytes=300)
     for n in range(12):
         append(log, (str(n), "old"))
@@ -31,7 +31,7 @@ def test_exactly_the_keys_that_are_newer_elsewhere_vanish() -> None:
 
 
 def test_batch_below_the_first_uncleanable_offset_stays_without_records() -> None:
-    """2."""
+    """Every key of the first segments is superseded."""
     log = compacted(World(), cleanup_policy=("delete",))
     append(log, (None, "x"), (None, "y"))
     append(log, (None, "z"))
@@ -44,7 +44,7 @@ def test_batch_below_the_first_uncleanable_offset_stays_without_records() -> Non
 
 
 def test_tiny_map_makes_progress_pass_by_pass() -> None:
-    """3."""
+    """Two keys alternate, and the map has room for one."""
     log = compacted(World())
     for key in ("a", "b", "a", "b", "a"):
         append(log, (key, "v"))
@@ -61,7 +61,7 @@ def test_tiny_map_makes_progress_pass_by_pass() -> None:
 
 
 def test_stats_say_what_was_read_and_written() -> None:
-    """4."""
+    """Five records of two keys, dirty from offset 2, with room for all keys."""
     log = compacted(World())
     for key in ("a", "b", "a", "b", "a"):
         append(log, (key, "v"))
@@ -78,7 +78,7 @@ def test_stats_say_what_was_read_and_written() -> None:
 
 
 def test_segments_from_the_first_uncleanable_offset_on_are_not_touched() -> None:
-    """5."""
+    """Only the first two of seven segments may be cleaned."""
     world = World()
     log = compacted(world, segment_bytes=210)
     for _ in range(21):
@@ -97,7 +97,7 @@ def test_segments_from_the_first_uncleanable_offset_on_are_not_touched() -> None
 
 
 def test_records_without_a_key_go_and_are_counted() -> None:
-    """6."""
+    """Records without keys were written while the policy was delete."""
     log = compacted(World(), cleanup_policy=("delete",))
     append(log, (None, "x"), ("k", "v"), (None, "y"))
     append(log, (None, "z"))
@@ -111,7 +111,7 @@ def test_records_without_a_key_go_and_are_counted() -> None:
 
 
 def test_batches_larger_than_the_window_get_room() -> None:
-    """7."""
+    """The batches are larger than the read buffer, and larger than the topic's limit is now."""
     log = compacted(World(), max_message_bytes=2 << 20)
     for value in ("x" * (1 << 20), "small", "y" * (1 << 20)):
         append(log, ("k", value))
@@ -127,7 +127,7 @@ def test_batches_larger_than_the_window_get_room() -> None:
 
 @pytest.mark.parametrize("damage", ["magic", "cut", "tail"])
 def test_damaged_file_is_named_with_the_position_and_nothing_is_left_behind(damage: str) -> None:
-    """8."""
+    """The magic byte is overwritten, or the file is cut short."""
     world = World()
     log = compacted(world)
     for _ in range(20):
@@ -152,7 +152,7 @@ def test_damaged_file_is_named_with_the_position_and_nothing_is_left_behind(dama
 
 
 def test_batches_that_go_as_a_whole_need_no_room() -> None:
-    """9."""
+    """All batches belong to an aborted transaction and are larger than the topic's limit."""
     log = compacted(World())
     append(log, ("k", "v" * 5000), producer_id=1, producer_epoch=0, base_sequence=0)
     append(log, ("k", "v" * 5000), producer_id=1, producer_epoch=0, base_sequence=1)
@@ -165,7 +165,7 @@ def test_batches_that_go_as_a_whole_need_no_room() -> None:
 
 
 def test_cleaned_file_is_as_long_as_its_batches_also_with_preallocation() -> None:
-    """10."""
+    """Segments are preallocated at full size."""
     world = World()
     log = compacted(world, preallocate=True, segment_bytes=1024)
     append(log, ("k", "v"))
@@ -179,7 +179,7 @@ def test_cleaned_file_is_as_long_as_its_batches_also_with_preallocation() -> Non
 
 @pytest.mark.parametrize("after", range(1, 9))
 def test_abort_leaves_the_originals_and_nothing_else(after: int) -> None:
-    """12."""
+    """The pass is told to stop while it copies."""
     world = World()
     log = compacted(world, segment_bytes=300)
     for _ in range(12):
@@ -203,7 +203,7 @@ def test_abort_leaves_the_originals_and_nothing_else(after: int) -> None:
 
 
 def test_deleted_keys_have_no_live_value() -> None:
-    """13."""
+    """Half of the keys get a tombstone before the pass."""
     log = compacted(World(), segment_bytes=500)
     for n in range(20):
         append(log, (str(n), "v"))
@@ -220,7 +220,7 @@ def test_deleted_keys_have_no_live_value() -> None:
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_last_value_and_offset_of_each_key_survive_under_every_codec(codec: Codec) -> None:
-    """14."""
+    """Each key is written three times, plus one batch of the largest size."""
     log = compacted(World(), segment_bytes=20_000, max_message_bytes=15_000)
     for turn in range(3):
         for n in range(0, 100, 10):

@@ -1,4 +1,4 @@
-"""Producers and transactions, scenario by scenario; numbers are those of the storage fact sheet."""
+"""Cleaning around producers and transactions, scenario by scenario."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def _values(log: PartitionLog) -> dict[str, str]:
 
 
 def test_duplicates_are_recognised_after_cleaning_and_reload() -> None:
-    """30."""
+    """Three producers write overlapping keys, and each resends its last batch after a reload."""
     world = World()
     log = compacted(world)
     sendings = [(1, ("1", "2", "3")), (2, ("3", "1", "4")), (3, ("1", "4"))]
@@ -81,7 +81,7 @@ def test_duplicates_are_recognised_after_cleaning_and_reload() -> None:
 
 
 def test_last_batch_of_a_producer_stays_when_all_its_records_went() -> None:
-    """31."""
+    """Another producer supersedes all records of producer 1."""
     world = World()
     log = compacted(world)
     _send(log, 1, 0, "1", "2", "3")
@@ -97,7 +97,7 @@ def test_last_batch_of_a_producer_stays_when_all_its_records_went() -> None:
 
 
 def test_only_the_last_batch_of_each_producer_is_kept_for_its_sake() -> None:
-    """32."""
+    """Five records of one key from several producers, and from one without an id."""
     log = compacted(World())
     append(log, ("k", "none"))
     for producer_id in (1, 2, 3):
@@ -114,7 +114,7 @@ def test_only_the_last_batch_of_each_producer_is_kept_for_its_sake() -> None:
 
 
 def test_aborted_batch_that_is_the_producers_last_stays_without_records() -> None:
-    """33."""
+    """The producer's last batch belongs to an aborted transaction."""
     log = compacted(World())
     _txn(log, 1, 0, "a", "b")
     end_txn(log, 1, commit=False)
@@ -130,7 +130,7 @@ def test_aborted_batch_that_is_the_producers_last_stays_without_records() -> Non
 
 
 def test_only_committed_keys_stay_and_the_transaction_index_tells_the_same() -> None:
-    """34."""
+    """Two producers interleave committed and aborted transactions."""
     log = compacted(World())
     _txn(log, 1, 0, "1", "2")
     _txn(log, 2, 0, "2", "3")
@@ -148,7 +148,7 @@ def test_only_committed_keys_stay_and_the_transaction_index_tells_the_same() -> 
 
 
 def test_aborted_transactions_outlive_a_pass_that_cannot_see_the_whole_segment() -> None:
-    """35."""
+    """The map holds four keys, so the passes end in the middle of transactions."""
     world = World()
     log = compacted(world)
     for sequence, key in enumerate(("1", "2", "3", "4")):
@@ -181,7 +181,7 @@ def test_aborted_transactions_outlive_a_pass_that_cannot_see_the_whole_segment()
 
 
 def test_commit_marker_stays_while_a_record_of_its_transaction_does() -> None:
-    """36."""
+    """The marker gets a horizon once its transaction has no records left."""
     world = World()
     log = compacted(world)
     _txn(log, 1, 0, "k")
@@ -207,7 +207,7 @@ def test_commit_marker_stays_while_a_record_of_its_transaction_does() -> None:
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_marker_stays_while_an_emptied_batch_of_its_transaction_does(commit: bool) -> None:
-    """37, 38."""
+    """The producer's last batch was emptied; the marker follows it two passes later."""
     world = World()
     log = compacted(world)
     _txn(log, 1, 0, "k")
@@ -236,7 +236,7 @@ def test_marker_stays_while_an_emptied_batch_of_its_transaction_does(commit: boo
 
 
 def test_marker_that_is_all_a_producer_has_becomes_an_empty_control_batch() -> None:
-    """39."""
+    """The producer has written nothing but a marker."""
     world = World()
     log = compacted(world)
     end_txn(log, 1, commit=True)
@@ -257,7 +257,7 @@ def test_marker_that_is_all_a_producer_has_becomes_an_empty_control_batch() -> N
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_marker_in_another_group_than_its_data_stays(commit: bool) -> None:
-    """40."""
+    """The data and the marker of a transaction are cleaned in different groups."""
     log = compacted(World(), segment_bytes=160)
     _txn(log, 1, 0, "a")
     log.roll()
@@ -275,7 +275,7 @@ def test_marker_in_another_group_than_its_data_stays(commit: bool) -> None:
 
 
 def test_data_whose_abort_marker_lies_beyond_the_pass_supersedes_nothing() -> None:
-    """41."""
+    """A transaction spans segments, and only the first of them can be cleaned."""
     log = compacted(World())
     append(log, ("k", "stands"))
     append(log, ("l", "old"))
@@ -312,7 +312,7 @@ def test_transaction_aborted_before_the_dirty_part_says_nothing_about_later_ones
 
 
 def test_key_that_looks_like_a_marker_is_not_one() -> None:
-    """42."""
+    """A user's key has the same bytes as the key of a commit marker."""
     log = compacted(World())
     _txn(log, 1, 0, "k")
     end_txn(log, 1, commit=True)
@@ -328,7 +328,7 @@ def test_key_that_looks_like_a_marker_is_not_one() -> None:
 
 
 def test_producer_that_never_counts_keeps_only_its_last_batch() -> None:
-    """43. Coordinators write every batch with sequence 0."""
+    """Coordinators write every batch with sequence 0."""
     log = compacted(World())
     for _ in range(3):
         log.append_as_leader(
@@ -344,7 +344,7 @@ def test_producer_that_never_counts_keeps_only_its_last_batch() -> None:
 
 
 def test_replay_of_thinned_and_emptied_batches_gives_the_same_producers() -> None:
-    """44."""
+    """Producer state is rebuilt from a cleaned log."""
     world = World()
     log = compacted(world)
     _send(log, 1, 0, "a", "b", "c")

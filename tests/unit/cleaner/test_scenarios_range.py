@@ -1,4 +1,4 @@
-"""How far a pass reaches, and groups that meet; numbers are those of the storage fact sheet."""
+"""How far a pass reaches, and which segments are merged."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def _follow(log: PartitionLog, *batches: bytearray) -> None:
 
 
 def test_hole_before_the_next_segment_does_not_stall_the_pass() -> None:
-    """68."""
+    """Offsets are missing between two segments."""
     log = compacted(World(), segment_bytes=800)
     _follow(log, *[stored(offset, f"{offset:02d}") for offset in range(10)])
     log.roll(11)
@@ -33,7 +33,7 @@ def test_hole_before_the_next_segment_does_not_stall_the_pass() -> None:
 
 
 def test_two_holes_do_not_stall_it_either() -> None:
-    """68."""
+    """Offsets are missing between two segments."""
     log = compacted(World(), segment_bytes=800)
     for start, end in ((0, 10), (15, 25), (30, 31)):
         log.roll(start)
@@ -46,7 +46,7 @@ def test_two_holes_do_not_stall_it_either() -> None:
 
 
 def test_sparse_offsets_enter_the_map() -> None:
-    """70."""
+    """Keys are mapped from the first dirty offset on, up to the map's limit."""
     log = compacted(World())
     _follow(log, stored(0, "k"), stored(7_206_178, "k", "l"))
     log.roll()
@@ -59,7 +59,7 @@ def test_sparse_offsets_enter_the_map() -> None:
 
 
 def test_map_holds_the_keys_from_the_first_dirty_offset_on_up_to_its_limit() -> None:
-    """70."""
+    """Keys are mapped from the first dirty offset on, up to the map's limit."""
     log = compacted(World())
     append(log, *[(str(n % 4), "v") for n in range(6)])
     log.roll()
@@ -85,7 +85,7 @@ def test_pass_that_stops_early_leaves_later_segments_alone() -> None:
 
 
 def test_segments_too_far_apart_stay_apart_until_they_are_empty() -> None:
-    """73."""
+    """Segments that each span 2**31 offsets."""
     span = 2**31
     log = compacted(World())
     for start in (0, span, 2 * span, 3 * span):
@@ -109,7 +109,7 @@ def test_segments_too_far_apart_stay_apart_until_they_are_empty() -> None:
 
 
 def test_offset_out_of_the_reach_of_the_base_ends_the_pass_and_leaves_the_log() -> None:
-    """74. The owner splits the segment and tries again; the loader does so when it opens one."""
+    """The owner splits the segment and tries again; the loader does so when it opens one."""
     world = World()
     log = compacted(world)
     _follow(log, stored(0, "a"), stored(10, "b"))

@@ -1,4 +1,4 @@
-"""The life of a tombstone, scenario by scenario; numbers are those of the storage fact sheet."""
+"""The life of a tombstone, scenario by scenario."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def _passed(log: PartitionLog, first_dirty: int) -> int:
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4, Codec.ZSTD])
 def test_horizon_is_set_and_timestamps_still_read_as_they_were(codec: Codec) -> None:
-    """17."""
+    """A batch with a tombstone gets its horizon: record timestamps must not change."""
     log = compacted(World())
     records = [(5, b"a", b"1", ()), (10, b"b", None, ()), (15, b"c", b"3", ())]
     log.append_as_leader(build_batch(records, codec=codec), leader_epoch=0)
@@ -40,7 +40,7 @@ def test_horizon_is_set_and_timestamps_still_read_as_they_were(codec: Codec) -> 
 
 
 def test_the_time_of_the_records_does_not_matter() -> None:
-    """18."""
+    """The value's timestamp lies far in the future, the tombstone's far in the past."""
     log = compacted(World())
     append(log, ("k", "v"), timestamp=T0 + 3_000_000)
     log.roll()
@@ -56,7 +56,7 @@ def test_the_time_of_the_records_does_not_matter() -> None:
 
 
 def test_tombstone_stays_up_to_its_horizon_and_goes_at_it() -> None:
-    """19."""
+    """Passes run just before the horizon and exactly at it."""
     world = World()
     log = compacted(world)
     append(log, ("dead", None), ("live", "v"), ("dead too", None))
@@ -74,7 +74,7 @@ def test_tombstone_stays_up_to_its_horizon_and_goes_at_it() -> None:
 
 
 def test_without_retention_it_takes_two_passes_at_the_same_time() -> None:
-    """20."""
+    """delete.retention.ms is 0."""
     log = compacted(World(), delete_retention_ms=0)
     append(log, ("dead", None))
 
@@ -86,7 +86,7 @@ def test_without_retention_it_takes_two_passes_at_the_same_time() -> None:
 
 
 def test_only_the_tombstone_leaves_and_the_horizon_remains() -> None:
-    """21."""
+    """A tombstone and a live value share a batch whose horizon passes."""
     world = World()
     log = compacted(world)
     records = [(T0 + 7, b"dead", None, ()), (T0 + 3, b"live", b"v", ())]
@@ -105,7 +105,7 @@ def test_only_the_tombstone_leaves_and_the_horizon_remains() -> None:
 
 
 def test_horizon_does_not_move_when_the_retention_changes() -> None:
-    """22."""
+    """delete.retention.ms changes after the horizon was set."""
     world = World()
     log = compacted(world)
     append(log, ("dead", None))
@@ -135,7 +135,7 @@ def test_retention_for_ever_keeps_a_tombstone_for_ever() -> None:
 
 
 def test_newer_value_supersedes_a_tombstone_before_its_horizon() -> None:
-    """24."""
+    """The key gets a new value before the tombstone's horizon."""
     log = compacted(World())
     append(log, ("k", None))
     first_dirty = _passed(log, 0)
@@ -149,7 +149,7 @@ def test_newer_value_supersedes_a_tombstone_before_its_horizon() -> None:
 
 
 def test_key_created_again_after_the_horizon_has_only_its_new_value() -> None:
-    """25."""
+    """The key gets a new value after the tombstone's horizon."""
     world = World()
     log = compacted(world)
     append(log, ("k", "old"))
@@ -164,7 +164,7 @@ def test_key_created_again_after_the_horizon_has_only_its_new_value() -> None:
 
 
 def test_of_two_tombstones_only_the_newer_survives_with_its_own_horizon() -> None:
-    """26."""
+    """One key has tombstones in two segments."""
     world = World()
     log = compacted(world, segment_bytes=140)
     append(log, ("k", None))
@@ -184,7 +184,7 @@ def test_of_two_tombstones_only_the_newer_survives_with_its_own_horizon() -> Non
 
 
 def test_empty_keys_and_empty_values_are_ordinary() -> None:
-    """27."""
+    """Keys and values of length 0 are not null."""
     log = compacted(World())
     append(log, ("", "old"), ("k", ""))
     append(log, ("", ""))
@@ -197,7 +197,7 @@ def test_empty_keys_and_empty_values_are_ordinary() -> None:
 
 
 def test_log_append_time_survives_the_horizon() -> None:
-    """28."""
+    """The topic uses LogAppendTime."""
     world = World()
     log = compacted(world, message_timestamp_type="LogAppendTime")
     append(log, ("dead", None), ("live", "v"), timestamp=5)
@@ -216,7 +216,7 @@ def test_log_append_time_survives_the_horizon() -> None:
 
 
 def test_held_tombstone_outlives_its_horizon_until_it_is_let_go() -> None:
-    """Ours: somebody has not seen it yet."""
+    """Ours: a group has not seen it yet."""
     world = World()
     log = compacted(world)
     append(log, ("seen", None))
@@ -236,7 +236,7 @@ def test_held_tombstone_outlives_its_horizon_until_it_is_let_go() -> None:
 
 
 def test_pass_without_dirty_data_lets_what_is_due_go() -> None:
-    """Ours: a horizon is a reason for a pass, also on a topic nobody writes to."""
+    """Ours: a horizon is a reason for a pass, even on a topic without new writes."""
     world = World()
     log = compacted(world)
     append(log, ("dead", None))
@@ -272,7 +272,7 @@ def test_report_names_the_earliest_horizon_that_is_waited_for() -> None:
 
 
 def test_tombstone_behind_the_map_is_stamped_and_does_not_go_before_a_map_knows_it() -> None:
-    """Its clock starts although older values are not yet removed; see the fact sheet, 4.9."""
+    """Its horizon is set although older values are not yet removed, as in Kafka."""
     world = World()
     log = compacted(world)
     append(log, ("a", "v"))

@@ -1,4 +1,4 @@
-"""Which log is cleaned next, and how much of it: scenarios 51 to 58 and 67 of Kafka's own tests."""
+"""Which log is cleaned next, and how much of it. Scenarios of Kafka's own tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -56,7 +56,7 @@ def to_clean(name: str, clean: int, dirty: int, **changes: Any) -> LogToClean:
 
 
 def test_dirtiest_of_the_eligible_logs_is_chosen() -> None:
-    """Scenario 51."""
+    """Logs of different dirtiness; the dirtiest is picked unless it is excluded."""
     logs = [to_clean("clean", 10, 0), to_clean("half", 10, 11), to_clean("dirty", 0, 10)]
 
     first = choose(kafka_candidates(logs))
@@ -119,14 +119,14 @@ def test_reasons_go_before_each_other_as_they_are_listed() -> None:
 
 
 def test_checkpoint_above_the_logs_end_is_reset_to_its_start() -> None:
-    """Scenario 52."""
+    """The checkpoint lies outside the log."""
     log = measure(facts(*evenly(3), end_offset=25), 200, now_ms=T0)
 
     assert (log.first_dirty_offset, log.checkpoint_is_wrong) == (0, True)
 
 
 def test_checkpoint_below_the_logs_start_is_reset_to_its_start() -> None:
-    """Scenario 52."""
+    """The checkpoint lies outside the log."""
     log = measure(facts(*evenly(3), log_start_offset=10), 0, now_ms=T0)
 
     assert (log.first_dirty_offset, log.checkpoint_is_wrong) == (10, True)
@@ -144,7 +144,7 @@ def test_log_without_a_checkpoint_is_dirty_from_its_start() -> None:
 def test_nothing_is_cleanable_when_the_dirty_part_begins_in_the_active_segment(
     log_start_offset: int, checkpoint: int | None
 ) -> None:
-    """Scenario 53."""
+    """The log start or the dirty offset lies in the active segment."""
     log_facts = facts(*evenly(3), end_offset=30, log_start_offset=log_start_offset)
 
     log = measure(log_facts, checkpoint, now_ms=T0)
@@ -155,7 +155,7 @@ def test_nothing_is_cleanable_when_the_dirty_part_begins_in_the_active_segment(
 
 
 def test_high_watermark_inside_a_segment_leaves_that_whole_segment_alone() -> None:
-    """Scenario 54."""
+    """The high watermark bounds the cleanable range."""
     log = measure(facts(*evenly(10), last_stable_offset=55), None, now_ms=T0)
 
     assert log.first_uncleanable_offset == 50
@@ -163,14 +163,14 @@ def test_high_watermark_inside_a_segment_leaves_that_whole_segment_alone() -> No
 
 
 def test_everything_below_the_active_segment_is_cleanable_when_all_is_replicated() -> None:
-    """Scenario 54."""
+    """The high watermark bounds the cleanable range."""
     log = measure(facts(*evenly(10)), None, now_ms=T0)
 
     assert log.first_uncleanable_offset == 90
 
 
 def test_segments_younger_than_min_compaction_lag_are_left_alone() -> None:
-    """Scenario 55."""
+    """min.compaction.lag.ms protects young segments."""
     old = [SegmentFacts(base, 10, T0, T0) for base in (0, 10, 20, 30)]
     young = [SegmentFacts(base, 10, T0 + HOUR_MS + 1, T0 + HOUR_MS + 1) for base in (40, 50)]
     log_facts = facts(*old, *young, end_offset=60, min_compaction_lag_ms=HOUR_MS)
@@ -183,7 +183,7 @@ def test_segments_younger_than_min_compaction_lag_are_left_alone() -> None:
 
 
 def test_segment_exactly_as_old_as_the_lag_may_be_cleaned() -> None:
-    """Scenario 58."""
+    """Nothing is cleaned before min.compaction.lag.ms has passed."""
     log_facts = facts(
         SegmentFacts(0, 10, T0, T0), SegmentFacts(10, 0), min_compaction_lag_ms=HOUR_MS
     )
@@ -211,7 +211,7 @@ def test_old_segment_behind_a_young_one_is_protected_with_it() -> None:
 
 
 def test_open_transaction_keeps_everything_from_its_segment_on() -> None:
-    """Scenario 56."""
+    """An open transaction bounds the cleanable range until its marker's segment may be cleaned."""
     segments = evenly(5)
 
     pinned = measure(facts(*segments, last_stable_offset=0, end_offset=45), None, now_ms=T0)
@@ -222,7 +222,7 @@ def test_open_transaction_keeps_everything_from_its_segment_on() -> None:
 
 
 def test_max_compaction_lag_counts_from_the_oldest_first_batch() -> None:
-    """Scenario 57."""
+    """max.compaction.lag.ms forces a pass whatever the dirty ratio is."""
     segments = [
         SegmentFacts(0, 10, T0, T0),
         SegmentFacts(10, 10, T0 - HOUR_MS, T0),
@@ -238,7 +238,7 @@ def test_max_compaction_lag_counts_from_the_oldest_first_batch() -> None:
 
 
 def test_max_compaction_lag_looks_at_dirty_sealed_segments_only() -> None:
-    """Scenario 57: the block cleaned before does not count, and the active one does not."""
+    """The block cleaned before does not count, and the active one does not."""
     segments = [SegmentFacts(base, 10, T0, T0) for base in (0, 10)]
     active = SegmentFacts(20, 10, T0 - HOUR_MS, T0)
     log_facts = facts(*segments, active, end_offset=30, max_compaction_lag_ms=1)
@@ -257,7 +257,7 @@ def test_timestamps_of_zero_and_below_say_nothing_about_the_lag() -> None:
 
 
 def test_clean_and_cleanable_bytes_are_those_of_whole_segments() -> None:
-    """Scenario 67: six segments, dirty from the third, uncleanable from the fifth."""
+    """Six segments, dirty from the third, uncleanable from the fifth."""
     segments = [SegmentFacts(base, 70) for base in range(6)]
 
     log = measure(facts(*segments, end_offset=6, last_stable_offset=4), 2, now_ms=T0)

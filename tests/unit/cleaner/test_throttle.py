@@ -1,4 +1,4 @@
-"""How a pass is slowed down, on a clock that only moves when somebody waits."""
+"""How a pass is slowed down, on a clock that only moves during waits."""
 
 import pytest
 

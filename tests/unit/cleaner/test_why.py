@@ -72,7 +72,7 @@ def test_failed_pass_says_why_and_when_it_is_tried_again() -> None:
     never = shut(situation(trouble="bad crc at 00.log:70"))
 
     assert again.opens_at_ms == T0 + 5
-    assert "bad crc at 00.log:70; it is tried again" in again.text
+    assert "bad crc at 00.log:70; it will be retried" in again.text
     assert "it needs a restart" in never.text
 
 
@@ -94,7 +94,7 @@ def test_open_transaction_is_named_with_its_producer_and_offset() -> None:
 
     found = shut(situation(pinned, open_txn_producer_id=77))
 
-    assert "producer 77 has a transaction open since offset 4" in found.text
+    assert "producer 77 has had a transaction open since offset 4" in found.text
 
 
 def test_what_is_not_replicated_is_not_cleaned() -> None:
@@ -194,8 +194,8 @@ def test_record_of_a_sealed_segment_does_not_wait_for_the_active_one() -> None:
     sealed = explain_record(KeyRecord(5, False, None, 6), found, now_ms=T0)
     active = explain_record(KeyRecord(5, False, None, 12), found, now_ms=T0)
 
-    assert sealed.text == "a later record has its key; the next pass will see it"
-    assert "70 bytes from offset 10 on lie in the active segment" in active.text
+    assert sealed.text == "superseded by a later record of its key; the next pass will see it"
+    assert "70 bytes from offset 10 on are in the active segment" in active.text
 
 
 # -- holds --------------------------------------------------------------------------------------
@@ -242,4 +242,4 @@ def test_hold_keeps_no_pass_from_older_values() -> None:
 
     found = explain_record(KeyRecord(1, False, None, 6), gates(about), now_ms=NOW, holds=HOLDS)
 
-    assert found.text == "a later record has its key; the next pass will see it"
+    assert found.text == "superseded by a later record of its key; the next pass will see it"

@@ -30,7 +30,8 @@ def plan(tmp_path: Path) -> CleaningPlan:
         log.append_as_leader(batch(("key", value)), leader_epoch=0)
     log.advance_high_watermark(3)
     measured = measure(facts_of(log, times_from=None), None, now_ms=T0)
-    made = make_plan(log, measured, CleanerSettings(dedupe_buffer_bytes=4 << 20), now_ms=T0)
+    settings = CleanerSettings.from_values({"log.cleaner.dedupe.buffer.size": str(4 << 20)})
+    made = make_plan(log, measured, settings, now_ms=T0)
     assert made is not None
     return made
 

@@ -41,9 +41,9 @@ def test_api_that_is_not_there_is_an_expected_error() -> None:
 @pytest.mark.parametrize(
     ("status", "content", "expected"),
     [
-        (409, {"error": "real time"}, r"says no \(409\): real time"),
+        (409, {"error": "real time"}, r"refused \(409\): real time"),
         (200, [], "answered"),
-        (500, None, r"says no \(500\)"),
+        (500, None, r"refused \(500\)"),
     ],
 )
 def test_refusals_of_the_api_say_what_it_said(status: int, content: Any, expected: str) -> None:

@@ -9,7 +9,7 @@ import typer
 from ledgerstone.cli.keys_file import Pairs, check_target, read_keys
 from tests.kit.command_line import ledgerstone
 
-# Nobody listens there: whoever gets as far as asking fails with 1, not with 2.
+# No broker listens there: a command that gets as far as connecting fails with 1, not 2.
 NOWHERE = ("--bootstrap", "127.0.0.1:1")
 
 
@@ -40,8 +40,8 @@ def test_each_line_is_a_key(tmp_path: Path, content: bytes, keys: list[bytes]) -
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "has no line"),
-        (b"\xef\xbb\xbf", "has no line"),
+        (b"", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
         (b"a\n\nb\n", "no key on line 2"),
         (b"a\n\n", "no key on line 2"),
         (b"\r\n", "no key on line 1"),
@@ -61,7 +61,7 @@ def test_line_that_comes_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     keys_in(tmp_path, b"a\nb\na\n c\n")
 
     said = capsys.readouterr().err
-    assert "line 3 is line 1 again" in said
+    assert "line 3 repeats line 1" in said
     assert "the blanks around line 4 are part of its key" in said
 
 
@@ -77,7 +77,7 @@ def test_directory_is_made_and_a_file_in_its_place_is_refused(tmp_path: Path) ->
         (tmp_path / "nowhere" / "receipt.json", False),
         (tmp_path, False),
     ):
-        with pytest.raises(typer.BadParameter, match="nothing was asked for"):
+        with pytest.raises(typer.BadParameter, match="nothing was requested"):
             check_target(target, is_directory=is_directory)
     check_target(tmp_path / "file", is_directory=False)
     check_target(tmp_path / "new.json", is_directory=False)

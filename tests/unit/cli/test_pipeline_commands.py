@@ -64,7 +64,7 @@ def test_validation_says_which_table_it_is(definition: Path) -> None:
 
     done = pipeline("validate", str(definition))
 
-    assert done.stdout == "my-people: sqlite table my_people, 2 columns, good\n"
+    assert done.stdout == "my-people: sqlite table my_people, 2 columns, valid\n"
 
 
 def test_status_of_a_pipeline_that_was_killed_says_so(tmp_path: Path) -> None:

@@ -45,9 +45,7 @@ def test_margins_are_shown_in_the_largest_unit(margin_ms: int | None, text: str)
 
 
 def test_quiet_partition_is_one_line() -> None:
-    assert describe(STATUS) == [
-        "users-3: 2 tombstones wait for their first pass; none was removed yet"
-    ]
+    assert describe(STATUS) == ["users-3: 2 tombstones await their first pass; none removed yet"]
 
 
 def test_everything_known_of_a_partition_has_its_line() -> None:
@@ -70,7 +68,7 @@ def test_everything_known_of_a_partition_has_its_line() -> None:
     assert margin.endswith("group sink at offset 5: AT RISK NOW")
     assert "group e\\x1bvil may have missed deletes between offsets 1 and 7" in missed
     assert counts.endswith("3 empty, 1 stray_tombstone since the broker started")
-    assert sample.endswith("its key lives in partition 1")
+    assert sample.endswith("its key is live in partition 1")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from ledgerstone.cli.where import show
 from ledgerstone.erasure.places import places_json
 from ledgerstone.records.builder import build_batch
-from tests.kit.scanned import LOG, PARTITION, disk_with, searched
+from tests.kit.planted_keys import LOG, PARTITION, disk_with, searched
 
 
 def test_places_of_a_key_are_shown_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,4 +53,4 @@ def test_key_that_is_nowhere_is_said_so(capsys: pytest.CaptureFixture[str]) -> N
 
     output = capsys.readouterr()
     assert output.out == 'no record of customers has the key "alice"\n'
-    assert "not all could be searched" in output.err
+    assert "the search is incomplete" in output.err

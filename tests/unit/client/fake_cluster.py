@@ -255,7 +255,7 @@ class FakeCluster:
         return response
 
     def _fetch(self, node_id: int, request: FetchRequest) -> FetchResponse:
-        # Whoever waits for data that nobody will send waits as long as it said.
+        # A fetch without data waits for its full max wait.
         self.clock.advance(ms=request.max_wait_ms)
         names = {topic_id_of(each.topic): each.topic for each in self.logs}
         response = FetchResponse()

@@ -1,13 +1,19 @@
 """A broker's settings: where they come from, what is refused, what is only remarked upon."""
 
+import ast
+import inspect
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
+import ledgerstone
+from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.config.broker import BrokerConfig, Listener, from_environment, load_broker_config
 from ledgerstone.config.broker_keys import BROKER_KEYS, Update
 from ledgerstone.config.setting import Kind
 from ledgerstone.config.topic import TOPIC_KEYS
+from ledgerstone.coordinator.turn import GroupConfig
 from ledgerstone.errors import ConfigError
 from ledgerstone.storage.log_config import LogConfig
 
@@ -25,15 +31,41 @@ def _refusal(*overrides: str) -> ConfigError:
 # -- the keys ------------------------------------------------------------------------------------
 
 
-def test_defaults_of_the_typed_config_are_those_of_the_keys() -> None:
-    config = BrokerConfig()
+def test_defaults_of_the_typed_configs_are_those_of_the_keys() -> None:
+    broker, group = BrokerConfig.from_raw({}), GroupConfig()
 
-    for field in fields(BrokerConfig):
-        key = BROKER_KEYS.get(field.name.replace("_", "."))
-        value = getattr(config, field.name)
-        if key is not None and not isinstance(value, tuple):
-            assert value == key.default, field.name
-    assert BrokerConfig.from_raw({}) == config
+    for config in (broker, group):
+        for field in fields(config):
+            key = BROKER_KEYS.get(field.name.replace("_", "."))
+            value = getattr(config, field.name)
+            if key is not None and not isinstance(value, tuple):
+                assert value == key.default, field.name
+    assert broker.listeners == (Listener("PLAINTEXT", "127.0.0.1", 9092),)
+    assert group.offsets_retention_ms == broker.offsets_retention_minutes * 60_000
+
+
+@pytest.mark.parametrize("config", [BrokerConfig, GroupConfig, LogConfig, CleanerSettings])
+def test_no_typed_config_repeats_a_default(config: type) -> None:
+    (declared,) = ast.parse(inspect.getsource(config)).body
+
+    assert isinstance(declared, ast.ClassDef)
+    for line in declared.body:
+        if isinstance(line, ast.AnnAssign) and line.value is not None:
+            text = ast.unparse(line)
+            assert "_DEFAULT[" in text or "init=False" in text, text
+
+
+def test_every_field_of_the_broker_config_is_read_outside_config() -> None:
+    source = Path(ledgerstone.__file__).parent
+    read = {
+        node.attr
+        for path in source.rglob("*.py")
+        if not path.is_relative_to(source / "config")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+
+    assert [field.name for field in fields(BrokerConfig) if field.name not in read] == []
 
 
 def test_every_default_is_a_value_its_key_accepts() -> None:
@@ -65,7 +97,7 @@ def test_only_synonyms_in_milliseconds_can_change_while_a_broker_runs() -> None:
 
 
 def test_command_line_comes_before_environment_before_file_before_default() -> None:
-    properties = b"num.partitions=2\ngroup.max.size=2\nqueued.max.requests=2\n"
+    properties = b"num.partitions=2\ngroup.max.size=2\nfetch.max.bytes=2048\n"
     environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_GROUP_MAX_SIZE": "3"}
 
     config, _ = load_broker_config(
@@ -73,7 +105,7 @@ def test_command_line_comes_before_environment_before_file_before_default() -> N
     )
 
     assert (config.num_partitions, config.group_max_size) == (4, 3)
-    assert (config.queued_max_requests, config.default_replication_factor) == (2, 1)
+    assert (config.fetch_max_bytes, config.default_replication_factor) == (2048, 1)
 
 
 def test_raw_keeps_what_was_given_as_text_and_nothing_else() -> None:
@@ -204,7 +236,7 @@ def test_advertised_listeners_are_what_clients_are_told() -> None:
     )
 
     assert loaded.config.advertised_listeners == (Listener("A", "broker.example", 29092),)
-    assert loaded.warnings == ("advertised.listeners: clients are not told about B://:9093",)
+    assert loaded.warnings == ("advertised.listeners: B://:9093 is not advertised to clients",)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import GroupConfig, GroupRecord, Now, Outcome, RequestContext
 from ledgerstone.protocol.codec import encode
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ledgerstone.protocol.messages.join_group import (
@@ -242,7 +243,7 @@ class Desk:
             groups=[OffsetFetchRequestGroup(group_id=group, topics=[wanted])]
         )
         response = self.answer(self.ask("offset_fetch", request, 9), OffsetFetchResponse)
-        assert response.groups[0].error_code == 0
+        assert response.groups[0].error_code == ErrorCode.NONE
         return response.groups[0].topics[0].partitions[0].committed_offset
 
     # -- whole stories ------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def test_a_full_broker_still_serves_who_is_in_and_lets_others_in_once_there_is_r
     desk.await_answer(first)
     member = desk.joined(first)
     again = desk.join(member.member_id, group="a", version=3, metadata=bytes(30_000))
-    assert desk.joined(again).error_code == 0
+    assert desk.joined(again).error_code == ErrorCode.NONE
     larger = desk.join(member.member_id, group="a", version=3, metadata=bytes(60_000))
     assert desk.joined(larger).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert desk.group("a").roster.members.keys() == {member.member_id}
@@ -196,10 +196,10 @@ def test_offsets_end_at_their_limit_and_those_that_are_there_move_on() -> None:
     codes = commit(desk, "a", {"t": 100}, "m" * 4096)
     kept = codes.count(0)
     assert 0 < kept < 100
-    assert codes == [0] * kept + [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * (100 - kept)
+    assert codes == [ErrorCode.NONE] * kept + [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * (100 - kept)
     memory = desk.shard.table.memory
     assert 290_000 < memory.offsets_bytes <= 300_000
-    assert commit(desk, "a", {"t": kept}, "m" * 4096) == [0] * kept
+    assert commit(desk, "a", {"t": kept}, "m" * 4096) == [ErrorCode.NONE] * kept
     assert commit(desk, "b", {"t": 1}, "m" * 4096) == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
     assert "b" not in desk.shard.table.groups
     assert desk.join(group="b", version=3) not in desk.answers, "there is room for members"
@@ -208,14 +208,14 @@ def test_offsets_end_at_their_limit_and_those_that_are_there_move_on() -> None:
 def test_many_groups_with_an_offset_each_end_at_the_same_limit() -> None:
     desk = desk_of(ledgerstone_offsets_max_bytes=100_000)
     codes = [commit(desk, "g" * 1000 + str(n), {"t": 1})[0] for n in range(200)]
-    assert codes[0] == 0
+    assert codes[0] == ErrorCode.NONE
     assert codes[-1] == ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     assert desk.shard.table.memory.offsets_bytes <= 100_000
 
 
 def test_what_is_in_the_log_is_counted_and_not_refused() -> None:
     desk = Desk()
-    assert set(commit(desk, "a", {"t": 100, "u": 3})) == {0}
+    assert set(commit(desk, "a", {"t": 100, "u": 3})) == {ErrorCode.NONE}
     before = desk.shard.table.memory.offsets_bytes
     desk.config = GroupConfig(ledgerstone_offsets_max_bytes=1)
     desk.restart()

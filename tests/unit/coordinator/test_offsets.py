@@ -159,7 +159,7 @@ def test_fetch_of_all_topics_gives_what_was_committed(desk: Desk) -> None:
     assert [(each.name, each.partitions[0].committed_offset) for each in one.topics] == expected
     found, nothing = many.groups
     assert [(each.name, each.partitions[0].committed_offset) for each in found.topics] == expected
-    assert (nothing.group_id, nothing.topics, nothing.error_code) == ("nowhere", [], 0)
+    assert (nothing.group_id, nothing.topics, nothing.error_code) == ("nowhere", [], ErrorCode.NONE)
 
 
 # -- OffsetDelete ---------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _codes(response: OffsetDeleteResponse) -> list[int]:
 def test_deleted_offset_is_gone_after_a_restart_too(desk: Desk) -> None:
     desk.commit()
 
-    assert _codes(_delete(desk, "orders", "never-committed")) == [0, 0]
+    assert _codes(_delete(desk, "orders", "never-committed")) == [ErrorCode.NONE, ErrorCode.NONE]
 
     assert desk.committed() == -1
     assert len(desk.log) == 2

@@ -188,7 +188,7 @@ def test_last_leaver_leaves_an_empty_group_of_the_next_generation(desk: Desk) ->
 
     response = desk.leave((member, None))
 
-    assert (response.error_code, response.members[0].error_code) == (0, 0)
+    assert (response.error_code, response.members[0].error_code) == (ErrorCode.NONE, ErrorCode.NONE)
     assert desk.group().state is State.EMPTY
     assert desk.group().generation_id == 2
 

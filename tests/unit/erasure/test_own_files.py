@@ -35,7 +35,7 @@ from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.clean_stop import CleanStop, write_clean_stop
 from ledgerstone.storage.damage_notes import OFFLINE, DamageNotes
 from ledgerstone.storage.producer_snapshot import SnapshotEntry, encode_snapshot
-from tests.kit.scanned import LOG, PARTITION, disk_with, scanned
+from tests.kit.planted_keys import LOG, PARTITION, disk_with, scanned
 from tests.unit.erasure.making import at_stage, requested
 from tests.unit.server.asks import commit_offset
 from tests.unit.server.erasing_kit import KEY as CUSTOMER

@@ -13,7 +13,7 @@ from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
 from ledgerstone.workers.pace import JobAborted
-from tests.kit.scanned import LOG, LOG_DIR, PARTITION, disk_with, put, scanned
+from tests.kit.planted_keys import LOG, LOG_DIR, PARTITION, disk_with, put, scanned
 
 KEY = b"alice@example.org"
 UUID = "0123456789abcdef0123456789abcdef"

@@ -6,7 +6,7 @@ from ledgerstone.erasure.key_print import MIN_RAW_BYTES
 from ledgerstone.erasure.scan_plan import MAX_RAW_BYTES
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
-from tests.kit.scanned import LOG, PARTITION, disk_with, keys_of, scanned, searched
+from tests.kit.planted_keys import LOG, PARTITION, disk_with, keys_of, scanned, searched
 
 MIB = 1 << 20
 

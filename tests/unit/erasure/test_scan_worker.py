@@ -17,7 +17,7 @@ from ledgerstone.erasure.scan_plan import (
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.workers.frames import Message
-from tests.kit.scanned import LOG, PARTITION, TP, disk_with, keys_of, scanned, searched
+from tests.kit.planted_keys import LOG, PARTITION, TP, disk_with, keys_of, scanned, searched
 from tests.kit.worker_processes import SCANNER, Worker, hear, started, tell, tell_job
 
 KEY = b"alice@example.org"

@@ -9,7 +9,7 @@ from ledgerstone.erasure.scan_plan import LiveSegment, SpanOfPrint
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import RecordHeaders, build_batch
 from ledgerstone.records.control import end_txn_marker
-from tests.kit.scanned import LOG, PARTITION, disk_with, searched
+from tests.kit.planted_keys import LOG, PARTITION, disk_with, searched
 
 NO_HEADERS: RecordHeaders = ()
 

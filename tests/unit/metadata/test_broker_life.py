@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.errors import BrokerIdNotRegistered, StaleBrokerEpoch
 from ledgerstone.metadata.image import Endpoint
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -83,5 +84,5 @@ def test_producer_ids_are_for_registered_brokers_of_this_epoch() -> None:
 
     codes = [_allocate(cluster, *broker).error_code for broker in ((2, 1), (1, 99))]
 
-    assert codes == [102, 77]
+    assert codes == [ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.STALE_BROKER_EPOCH]
     assert cluster.image.next_producer_id == 0

@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.metadata.config_changes import Operation
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, ResourceType
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsConfig,
     AlterConfigsRequest,
@@ -52,14 +53,16 @@ def test_set_and_delete_touch_the_named_keys_only() -> None:
 
     codes = _alter(cluster, _resource(("retention.ms", DELETE, None), ("flush.ms", SET, "3")))
 
-    assert codes == [0]
+    assert codes == [ErrorCode.NONE]
     assert cluster.image.topic_config("t") == {"segment.ms": "2", "flush.ms": "3"}
 
 
 def test_append_starts_from_the_inherited_value_and_adds_each_member_once() -> None:
     cluster = _cluster()
 
-    assert _alter(cluster, _resource(("cleanup.policy", APPEND, "compact,delete"))) == [0]
+    assert _alter(cluster, _resource(("cleanup.policy", APPEND, "compact,delete"))) == [
+        ErrorCode.NONE
+    ]
 
     assert cluster.image.topic_config("t") == {"cleanup.policy": "delete,compact"}
 
@@ -67,7 +70,7 @@ def test_append_starts_from_the_inherited_value_and_adds_each_member_once() -> N
 def test_append_starts_from_the_default_of_the_broker() -> None:
     cluster = _cluster("log.cleanup.policy=compact")
 
-    assert _alter(cluster, _resource(("cleanup.policy", APPEND, "delete"))) == [0]
+    assert _alter(cluster, _resource(("cleanup.policy", APPEND, "delete"))) == [ErrorCode.NONE]
 
     assert cluster.image.topic_config("t") == {"cleanup.policy": "compact,delete"}
 
@@ -75,7 +78,7 @@ def test_append_starts_from_the_default_of_the_broker() -> None:
 def test_subtract_takes_members_away() -> None:
     cluster = _cluster(configs={"cleanup.policy": "compact,delete"})
 
-    assert _alter(cluster, _resource(("cleanup.policy", SUBTRACT, "delete"))) == [0]
+    assert _alter(cluster, _resource(("cleanup.policy", SUBTRACT, "delete"))) == [ErrorCode.NONE]
 
     assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
 
@@ -85,7 +88,7 @@ def test_lists_of_a_broker_can_be_appended_to_as_well() -> None:
 
     change = _resource(("log.cleanup.policy", APPEND, "compact"), kind=BROKER, name="1")
 
-    assert _alter(cluster, change) == [0]
+    assert _alter(cluster, change) == [ErrorCode.NONE]
     own = cluster.image.config_of(ConfigResource(BROKER, "1"))
     assert own == {"log.cleanup.policy": "delete,compact"}
 
@@ -114,7 +117,10 @@ def test_validate_only_writes_nothing() -> None:
     decision = cluster.controller.incremental_alter_configs(request)
 
     assert decision.records == []
-    assert [each.error_code for each in decision.response.responses] == [0, 3]
+    assert [each.error_code for each in decision.response.responses] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
 
 
 # -- what is refused -----------------------------------------------------------------------------
@@ -150,13 +156,15 @@ def test_a_bad_change_is_refused_and_nothing_is_written(change: Change, code: in
 def test_settings_that_contradict_each_other_are_refused() -> None:
     cluster = _cluster(configs={"max.compaction.lag.ms": "10"})
 
-    assert _alter(cluster, _resource(("min.compaction.lag.ms", SET, "11"))) == [40]
+    assert _alter(cluster, _resource(("min.compaction.lag.ms", SET, "11"))) == [
+        ErrorCode.INVALID_CONFIG
+    ]
 
 
 def test_a_key_named_twice_is_refused() -> None:
     changes = (("flush.ms", SET, "1"), ("flush.ms", DELETE, None))
 
-    assert _alter(_cluster(), _resource(*changes)) == [42]
+    assert _alter(_cluster(), _resource(*changes)) == [ErrorCode.INVALID_REQUEST]
 
 
 def test_a_resource_named_twice_is_refused_both_times_and_the_others_go_on() -> None:
@@ -164,7 +172,11 @@ def test_a_resource_named_twice_is_refused_both_times_and_the_others_go_on() -> 
     once = _resource(("flush.ms", SET, "1"))
     other = _resource(("log.flush.interval.ms", SET, "1"), kind=BROKER, name="")
 
-    assert _alter(cluster, once, other, once) == [42, 0, 42]
+    assert _alter(cluster, once, other, once) == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+    ]
 
     assert list(cluster.image.configs) == [EVERY_BROKER]
 
@@ -172,7 +184,7 @@ def test_a_resource_named_twice_is_refused_both_times_and_the_others_go_on() -> 
 def test_an_unknown_topic_is_said_before_anything_about_its_settings() -> None:
     change = _resource(("offset.metadata.max.bytes", SET, "1"), name="x")
 
-    assert _alter(_cluster(), change) == [3]
+    assert _alter(_cluster(), change) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +194,7 @@ def test_an_unknown_topic_is_said_before_anything_about_its_settings() -> None:
 def test_only_topics_and_brokers_that_exist_have_settings(kind: int, name: str) -> None:
     codes = _alter(_cluster(), _resource(("log.retention.ms", SET, "1"), kind=kind, name=name))
 
-    assert codes == [42]
+    assert codes == [ErrorCode.INVALID_REQUEST]
 
 
 def test_a_name_that_no_topic_can_have_is_said_before_that_there_is_none() -> None:
@@ -190,7 +202,7 @@ def test_a_name_that_no_topic_can_have_is_said_before_that_there_is_none() -> No
 
     codes = _alter(_cluster(), _resource(change, name="a b"), _resource(change, name="nowhere"))
 
-    assert codes == [17, 3]
+    assert codes == [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 # -- what is not built ---------------------------------------------------------------------------
@@ -233,7 +245,7 @@ def test_tiered_storage_is_refused_with_the_reason() -> None:
 
     answer = cluster.carry_out(cluster.controller.incremental_alter_configs(request)).responses[0]
 
-    assert "no tiered storage" in (answer.error_message or "")
+    assert "tiered storage is not supported" in (answer.error_message or "")
 
 
 # -- groups --------------------------------------------------------------------------------------
@@ -298,7 +310,7 @@ def test_broker_defaults_no_topic_could_have_are_refused() -> None:
 
     change = _resource(("log.cleaner.min.compaction.lag.ms", SET, "11"), kind=BROKER, name="")
 
-    assert _alter(cluster, change) == [40]
+    assert _alter(cluster, change) == [ErrorCode.INVALID_CONFIG]
 
 
 # -- the older request ---------------------------------------------------------------------------

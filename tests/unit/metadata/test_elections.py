@@ -2,6 +2,7 @@
 
 from ledgerstone.metadata.elections import ElectionType, LeaderRecoveryState
 from ledgerstone.metadata.image import NO_LEADER
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -40,7 +41,7 @@ def test_the_preferred_leader_is_the_first_replica_and_starts_a_new_epoch() -> N
     cluster = _cluster(leader=2, isr=[1, 2])
     before = cluster.image.topics["t"].partitions[0]
 
-    assert _elect(cluster, PREFERRED, 0) == {0: 0}
+    assert _elect(cluster, PREFERRED, 0) == {0: ErrorCode.NONE}
 
     after = cluster.image.topics["t"].partitions[0]
     assert (after.leader, after.isr) == (1, (1, 2))
@@ -51,28 +52,30 @@ def test_the_preferred_leader_is_the_first_replica_and_starts_a_new_epoch() -> N
 def test_no_election_is_needed_where_the_preferred_leader_leads() -> None:
     cluster = _cluster(leader=2, isr=[1, 2])
 
-    assert _elect(cluster, PREFERRED, 1, 0) == {1: 84, 0: 0}
+    assert _elect(cluster, PREFERRED, 1, 0) == {1: ErrorCode.ELECTION_NOT_NEEDED, 0: ErrorCode.NONE}
 
 
 def test_a_preferred_leader_that_is_out_of_sync_is_not_available() -> None:
-    assert _elect(_cluster(leader=2, isr=[2]), PREFERRED, 0) == {0: 80}
+    assert _elect(_cluster(leader=2, isr=[2]), PREFERRED, 0) == {
+        0: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    }
 
 
 def test_a_preferred_leader_that_is_fenced_is_not_available() -> None:
     cluster = _cluster(leader=2, isr=[1, 2])
     cluster.fence(1)
 
-    assert _elect(cluster, PREFERRED, 0) == {0: 80}
+    assert _elect(cluster, PREFERRED, 0) == {0: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}
 
 
 def test_an_unclean_election_is_not_needed_while_somebody_leads() -> None:
-    assert _elect(_cluster(leader=2, isr=[2]), UNCLEAN, 0) == {0: 84}
+    assert _elect(_cluster(leader=2, isr=[2]), UNCLEAN, 0) == {0: ErrorCode.ELECTION_NOT_NEEDED}
 
 
 def test_an_unclean_election_takes_an_in_sync_replica_where_there_is_one() -> None:
     cluster = _cluster(leader=NO_LEADER, isr=[3, 2])
 
-    assert _elect(cluster, UNCLEAN, 0) == {0: 0}
+    assert _elect(cluster, UNCLEAN, 0) == {0: ErrorCode.NONE}
 
     after = cluster.image.topics["t"].partitions[0]
     assert (after.leader, after.isr) == (2, (3, 2))
@@ -83,7 +86,7 @@ def test_an_unclean_leader_is_alone_in_sync_and_marked_as_recovering() -> None:
     cluster = _cluster(leader=NO_LEADER, isr=[3])
     cluster.fence(3)
 
-    assert _elect(cluster, UNCLEAN, 0) == {0: 0}
+    assert _elect(cluster, UNCLEAN, 0) == {0: ErrorCode.NONE}
 
     after = cluster.image.topics["t"].partitions[0]
     assert (after.leader, after.isr) == (1, (1,))
@@ -95,20 +98,23 @@ def test_without_an_active_replica_nobody_is_elected() -> None:
     for broker_id in (1, 2, 3):
         cluster.fence(broker_id)
 
-    assert _elect(cluster, UNCLEAN, 0) == {0: 83}
+    assert _elect(cluster, UNCLEAN, 0) == {0: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
 def test_unknown_topics_and_partitions_are_refused() -> None:
     cluster = _cluster(leader=2, isr=[2])
 
-    assert _elect(cluster, PREFERRED, 7) == {7: 3}
-    assert _elect(cluster, PREFERRED, 0, topic="x") == {0: 3}
+    assert _elect(cluster, PREFERRED, 7) == {7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert _elect(cluster, PREFERRED, 0, topic="x") == {0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_an_unknown_type_is_refused_as_a_whole() -> None:
     response = _request(_cluster(leader=2, isr=[2]), ElectLeadersRequest(election_type=2))
 
-    assert (response.error_code, response.replica_election_results) == (42, [])
+    assert (response.error_code, response.replica_election_results) == (
+        ErrorCode.INVALID_REQUEST,
+        [],
+    )
 
 
 def test_without_a_list_only_partitions_that_need_an_election_are_answered() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.metadata.config_entries import ConfigSource
 from ledgerstone.protocol.codec import encode_response
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsAssignment,
     CreateTopicsRequest,
@@ -16,7 +17,7 @@ from tests.unit.metadata.cluster import Cluster, a_topic
 def _code(cluster: Cluster, *args: str, **kwargs: object) -> int:
     result, *others = cluster.create(a_topic(*args, **kwargs))  # type: ignore[arg-type]  # passed on
     assert not others
-    assert (result.error_message is None) == (result.error_code == 0)
+    assert (result.error_message is None) == (result.error_code == ErrorCode.NONE)
     return result.error_code
 
 
@@ -29,7 +30,7 @@ def test_a_new_topic_is_led_by_the_broker_there_is_from_epoch_0() -> None:
     (result,) = cluster.create(a_topic(partitions=2, factor=1))
 
     topic = cluster.image.topics["t"]
-    assert (result.error_code, result.error_message) == (0, None)
+    assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
     assert result.topic_id == topic.topic_id != ZERO_UUID
     assert (result.num_partitions, result.replication_factor) == (2, 1)
     assert sorted(topic.partitions) == [0, 1]
@@ -90,7 +91,11 @@ def test_validate_only_answers_the_same_without_records_and_without_an_id() -> N
 
     assert decision.records == []
     (result,) = decision.response.topics
-    assert (result.error_code, result.num_partitions, result.topic_id) == (0, 2, ZERO_UUID)
+    assert (result.error_code, result.num_partitions, result.topic_id) == (
+        ErrorCode.NONE,
+        2,
+        ZERO_UUID,
+    )
 
 
 def test_one_refused_topic_does_not_stop_the_others() -> None:
@@ -119,32 +124,35 @@ def test_a_name_asked_for_twice_is_refused_once() -> None:
 
 
 def test_the_log_of_the_cluster_is_no_topic() -> None:
-    assert _code(Cluster(), "__cluster_metadata") == 42
+    assert _code(Cluster(), "__cluster_metadata") == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "é", "a\n", "x" * 250])
 def test_illegal_names_are_refused(name: str) -> None:
-    assert _code(Cluster(), name) == 17
+    assert _code(Cluster(), name) == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("name", ["...", "a.B_c-9", "x" * 249])
 def test_legal_names_are_accepted(name: str) -> None:
-    assert _code(Cluster(), name) == 0
+    assert _code(Cluster(), name) == ErrorCode.NONE
 
 
 def test_a_name_that_exists_is_refused() -> None:
     cluster = Cluster()
     cluster.create(a_topic("a"))
 
-    assert _code(cluster, "a") == 36
+    assert _code(cluster, "a") == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 def test_a_name_that_differs_only_in_dots_and_underscores_is_refused() -> None:
     cluster = Cluster()
     cluster.create(a_topic("a.b_c"))
 
-    assert _code(cluster, "a_b.c") == 17
-    assert [each.error_code for each in cluster.create(a_topic("x.y"), a_topic("x_y"))] == [0, 17]
+    assert _code(cluster, "a_b.c") == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert [each.error_code for each in cluster.create(a_topic("x.y"), a_topic("x_y"))] == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
 
 
 # -- settings ------------------------------------------------------------------------------------
@@ -165,7 +173,7 @@ def test_a_bad_setting_is_refused_with_its_name(configs: dict[str, str | None]) 
 
     (result,) = cluster.create(a_topic(configs=configs))
 
-    assert result.error_code == 40
+    assert result.error_code == ErrorCode.INVALID_CONFIG
     assert next(iter(configs)) in (result.error_message or "")
 
 
@@ -196,7 +204,7 @@ def test_a_bad_assignment_is_refused(assignments: dict[int, list[int]]) -> None:
     cluster = Cluster(brokers=3)
     cluster.fence(3)
 
-    assert _code(cluster, assignments=assignments) == 39
+    assert _code(cluster, assignments=assignments) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_a_partition_that_is_assigned_twice_is_refused() -> None:
@@ -205,14 +213,14 @@ def test_a_partition_that_is_assigned_twice_is_refused() -> None:
 
     (result,) = Cluster().create(topic)
 
-    assert result.error_code == 39
+    assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_an_assignment_comes_without_counts() -> None:
     cluster = Cluster()
 
-    assert _code(cluster, assignments={0: [1]}, partitions=1) == 42
-    assert _code(cluster, assignments={0: [1]}, factor=1) == 42
+    assert _code(cluster, assignments={0: [1]}, partitions=1) == ErrorCode.INVALID_REQUEST
+    assert _code(cluster, assignments={0: [1]}, factor=1) == ErrorCode.INVALID_REQUEST
 
 
 # -- counts --------------------------------------------------------------------------------------
@@ -220,24 +228,31 @@ def test_an_assignment_comes_without_counts() -> None:
 
 @pytest.mark.parametrize("partitions", [0, -2])
 def test_a_count_of_partitions_must_be_positive(partitions: int) -> None:
-    assert _code(Cluster(), partitions=partitions) == 37
+    assert _code(Cluster(), partitions=partitions) == ErrorCode.INVALID_PARTITIONS
 
 
 @pytest.mark.parametrize("factor", [0, -2, 2])
 def test_a_replication_factor_must_be_positive_and_reachable(factor: int) -> None:
-    assert _code(Cluster(), factor=factor) == 38
+    assert _code(Cluster(), factor=factor) == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_without_an_active_broker_there_is_no_topic() -> None:
     cluster = Cluster()
     cluster.fence(1)
 
-    assert _code(cluster) == 38
+    assert _code(cluster) == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 @pytest.mark.parametrize(
     ("counts", "codes"),
-    [((6000, 4000), [0, 0]), ((6000, 4001), [44, 44]), ((1, 2**31 - 1, 1), [44, 44, 44])],
+    [
+        ((6000, 4000), [ErrorCode.NONE, ErrorCode.NONE]),
+        ((6000, 4001), [ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION]),
+        (
+            (1, 2**31 - 1, 1),
+            [ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION],
+        ),
+    ],
 )
 def test_request_for_more_than_ten_thousand_partitions_is_refused_as_a_whole(
     counts: tuple[int, ...], codes: list[int]

@@ -8,8 +8,8 @@ from ledgerstone.errors import InvariantViolation, UnsupportedVersion
 from ledgerstone.protocol.api import advertised
 from ledgerstone.protocol.client_connection import (
     ClientConnection,
+    ClientState,
     NegotiationFailed,
-    State,
     UnexpectedResponse,
 )
 from ledgerstone.protocol.codec import encode_response
@@ -66,7 +66,7 @@ def test_negotiation_asks_first_and_then_is_ready() -> None:
     assert asked.header.api_version == 4
     assert isinstance(asked.message, ApiVersionsRequest)
     assert asked.message.client_software_name == "ledgerstone"
-    assert states == [State.NEGOTIATING, State.READY]
+    assert states == [ClientState.NEGOTIATING, ClientState.READY]
     assert client.best_version(0) == 11
     assert client.api_versions is not None
     assert client.api_versions.finalized_features_epoch == 7
@@ -89,7 +89,7 @@ def test_broker_that_refuses_our_version_is_asked_again_in_an_older_one(
     client.receive_data(answer(1, versions_body(accepted, second_try)))
 
     assert struct.unpack_from(">hh", again, 4) == (18, second_try)
-    assert client.state is State.READY
+    assert client.state is ClientState.READY
     assert client.best_version(3) == 5
 
 
@@ -101,7 +101,7 @@ def test_broker_that_refuses_the_oldest_version_fails_the_negotiation() -> None:
 
     with pytest.raises(NegotiationFailed):
         client.receive_data(answer(1, refusal))
-    assert client.state is State.CLOSED
+    assert client.state is ClientState.CLOSED
 
 
 def test_responses_are_matched_with_the_requests_in_their_order() -> None:
@@ -150,7 +150,7 @@ def test_response_that_answers_no_request_in_flight_closes(correlation_id: int) 
     with pytest.raises(UnexpectedResponse, match=f"{correlation_id}, oldest in flight: None"):
         client.receive_data(answer(correlation_id, b""))
 
-    assert client.state is State.CLOSED
+    assert client.state is ClientState.CLOSED
     with pytest.raises(InvariantViolation):
         client.receive_data(b"")
 

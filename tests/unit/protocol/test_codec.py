@@ -38,7 +38,7 @@ BATCH = bytes(range(200))
 
 
 def file_slice(size: int) -> FileSlice:
-    """A slice of a file that is not there: whoever tries to read it fails."""
+    """A slice of a missing file: reading it fails."""
     return FileSlice(cast("File", None), 0, size)
 
 

@@ -10,7 +10,6 @@ from ledgerstone.protocol.message import Message
 from ledgerstone.protocol.messages import (
     group_records,
     metadata_records,
-    share_records,
     txn_records,
 )
 from ledgerstone.protocol.messages.group_records import (
@@ -84,7 +83,7 @@ def test_tagged_struct_of_a_value_survives() -> None:
     assert decode_record_value(type(value), encode_record_value(value, 0)) == value
 
 
-@pytest.mark.parametrize("family", [metadata_records, group_records, txn_records, share_records])
+@pytest.mark.parametrize("family", [metadata_records, group_records, txn_records])
 def test_every_record_in_every_version_comes_back_as_it_was(family: ModuleType) -> None:
     dice = random.Random(1)
     for spec in schema_of(family.__name__).messages:

@@ -199,7 +199,7 @@ def test_cleaning_stays_in_bounds_and_compiled_leaves_the_same(keyless: bool) ->
 
 def _compiled(window: bytes) -> tuple[bytes, list[int], list[int]]:
     table, scratch = new_table(SLOTS), Scratch()
-    # More records than bytes could hold are refused by whoever makes room for them.
+    # The caller that allocates room refuses more records than the bytes can hold.
     if any(count > scratch.room for count in scan(window).record_count.tolist()):
         raise CorruptRecord("too many records")
     payloads, actions = opened(window)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
@@ -85,7 +86,7 @@ def produced(
 def write(client: Client, *values: str, topic: str = TOPIC, partition: int = 0) -> list[int]:
     """One batch for each value; returns their offsets."""
     answers = [produced(client, batch(("key", value)), topic, partition) for value in values]
-    assert [answer.error_code for answer in answers] == [0] * len(values)
+    assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * len(values)
     return [answer.base_offset for answer in answers]
 
 
@@ -118,7 +119,7 @@ def fetch(
 def fetched(client: Client, request: FetchRequest | None = None) -> FetchPartitionResponse:
     """The one partition that was asked for."""
     response = client.ask(request or fetch(), FetchResponse, BY_NAME)
-    assert response.error_code == 0
+    assert response.error_code == ErrorCode.NONE
     return response.responses[0].partitions[0]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ledgerstone.erasure.erasure import Erasure, Stage
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
@@ -157,7 +158,7 @@ def alter_topic(machine: ErasingMachine, name: str, value: str) -> None:
     )
     request = IncrementalAlterConfigsRequest(resources=[resource])
     answer = machine.connect().ask(request, IncrementalAlterConfigsResponse)
-    assert [each.error_code for each in answer.responses] == [0]
+    assert [each.error_code for each in answer.responses] == [ErrorCode.NONE]
 
 
 def base64(key: bytes) -> str:

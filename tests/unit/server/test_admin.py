@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.metadata.image import ResourceType
 from ledgerstone.protocol.api import OFFERED, ApiKey
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsConfig,
     AlterConfigsRequest,
@@ -109,7 +110,7 @@ def test_every_version_of_api_versions_lists_what_is_handled(client: Client, ver
 def test_software_that_has_no_name_is_refused(client: Client, name: str) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
 
-    assert client.ask(request, ApiVersionsResponse).error_code == 42
+    assert client.ask(request, ApiVersionsResponse).error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("version", range(OFFERED[ApiKey.METADATA].last + 1))
@@ -132,13 +133,20 @@ def test_topic_id_that_nobody_has_is_answered_in_versions_with_and_without_null_
     answer = client.ask(MetadataRequest(topics=[asked]), MetadataResponse, version)
 
     # Before version 12 there is no asking by id, and Kafka says nothing but that.
-    assert answer.topics[0].error_code == (100 if version >= 12 else 42)
+    assert answer.topics[0].error_code == (
+        ErrorCode.UNKNOWN_TOPIC_ID if version >= 12 else ErrorCode.INVALID_REQUEST
+    )
     assert answer.topics[0].topic_id == b"\x07" * 16
     assert answer.topics[0].name == (None if version >= 12 else "")
 
 
 @pytest.mark.parametrize(
-    ("version", "allowed", "codes"), [(3, False, [0, 17]), (4, True, [0, 17]), (4, False, [3, 17])]
+    ("version", "allowed", "codes"),
+    [
+        (3, False, [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]),
+        (4, True, [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]),
+        (4, False, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION]),
+    ],
 )
 def test_asking_for_a_topic_creates_it_where_that_is_allowed(
     machine: InProcess, client: Client, version: int, allowed: bool, codes: list[int]
@@ -159,7 +167,7 @@ def test_asking_creates_nothing_where_the_broker_forbids_it() -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="fresh")])
     answer = client.ask(request, MetadataResponse)
 
-    assert answer.topics[0].error_code == 3
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_cluster_and_quorum_are_described(machine: InProcess, client: Client) -> None:
@@ -176,10 +184,10 @@ def test_cluster_and_quorum_are_described(machine: InProcess, client: Client) ->
 
     assert cluster.cluster_id == machine.broker.image.cluster_id
     assert [each.broker_id for each in cluster.brokers] == [1]
-    assert controllers.error_code == 114
+    assert controllers.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
     known, unknown = (topic.partitions[0] for topic in quorum.topics)
     assert [each.replica_id for each in known.current_voters] == [1]
-    assert unknown.error_code == 3
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_partitions_are_described_page_by_page(client: Client) -> None:
@@ -212,15 +220,15 @@ def test_partitions_are_described_page_by_page(client: Client) -> None:
 @pytest.mark.parametrize(
     ("name", "partitions", "replicas", "code"),
     [
-        ("a/b", 1, 1, 17),
-        ("", 1, 1, 17),
-        ("x" * 250, 1, 1, 17),
-        (TOPIC, 1, 1, 36),
-        ("new", 0, 1, 37),
-        ("new", 2**31 - 1, 1, 44),
-        ("new", 1, 0, 38),
-        ("new", 1, 2, 38),
-        ("__cluster_metadata", 1, 1, 42),
+        ("a/b", 1, 1, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("", 1, 1, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("x" * 250, 1, 1, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, 1, 1, ErrorCode.TOPIC_ALREADY_EXISTS),
+        ("new", 0, 1, ErrorCode.INVALID_PARTITIONS),
+        ("new", 2**31 - 1, 1, ErrorCode.POLICY_VIOLATION),
+        ("new", 1, 0, ErrorCode.INVALID_REPLICATION_FACTOR),
+        ("new", 1, 2, ErrorCode.INVALID_REPLICATION_FACTOR),
+        ("__cluster_metadata", 1, 1, ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_topic_that_cannot_be_made_is_refused_with_kafkas_code(
@@ -239,7 +247,7 @@ def test_topic_that_cannot_be_made_is_refused_with_kafkas_code(
 def test_bad_configuration_is_refused_and_nothing_made(machine: InProcess, client: Client) -> None:
     answer = create_topic(client, "new", cleanup_policy="burn")
 
-    assert answer.topics[0].error_code == 40
+    assert answer.topics[0].error_code == ErrorCode.INVALID_CONFIG
     assert "new" not in machine.broker.image.topics
 
 
@@ -249,7 +257,7 @@ def test_validate_only_makes_nothing(machine: InProcess, client: Client) -> None
 
     answer = client.ask(request, CreateTopicsResponse)
 
-    assert answer.topics[0].error_code == 0
+    assert answer.topics[0].error_code == ErrorCode.NONE
     assert "new" not in machine.broker.image.topics
 
 
@@ -261,9 +269,9 @@ def test_deleted_topic_comes_back_empty_under_the_same_name(client: Client) -> N
     gone = fetched(client).error_code
     create_topic(client)
 
-    assert (code, gone) == (0, 3)
+    assert (code, gone) == (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert read_all(client) == []
-    assert delete_topic(client, "never") == 3
+    assert delete_topic(client, "never") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_partitions_are_added_and_never_taken(client: Client) -> None:
@@ -277,7 +285,12 @@ def test_partitions_are_added_and_never_taken(client: Client) -> None:
     codes = [grown(count) for count in (4, 4, 3, -1)]
     write(client, "new", partition=3)
 
-    assert codes == [0, 37, 37, 37]
+    assert codes == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_PARTITIONS,
+    ]
     assert read_all(client, partition=3) == ["new"]
 
 
@@ -300,7 +313,7 @@ def test_records_below_an_offset_are_gone_for_readers(client: Client) -> None:
     beyond = delete_records(client, 4)
     everything = delete_records(client, -1)
 
-    assert (middle, below, left) == ((0, 1), 1, ["b", "c"])
+    assert (middle, below, left) == ((0, 1), ErrorCode.OFFSET_OUT_OF_RANGE, ["b", "c"])
     assert (back, beyond, everything) == ((0, 1), (1, -1), (0, 3))
 
 
@@ -319,7 +332,7 @@ def test_leaders_need_no_election(client: Client) -> None:
 
     answer = client.ask(ElectLeadersRequest(topic_partitions=None), ElectLeadersResponse)
 
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
 
 
 def test_log_directory_tells_sizes(machine: InProcess, client: Client) -> None:
@@ -382,7 +395,7 @@ def described(client: Client, kind: int, name: str, *keys: str) -> dict[str, str
     )
     request = DescribeConfigsRequest(resources=[resource])
     answer = client.ask(request, DescribeConfigsResponse).results[0]
-    assert answer.error_code == 0, answer.error_message
+    assert answer.error_code == ErrorCode.NONE, answer.error_message
     return {config.name: config.value for config in answer.configs}
 
 
@@ -409,7 +422,14 @@ def test_configuration_is_set_extended_and_unset_and_holds_at_once(
     later = described(client, TOPIC_RESOURCE, TOPIC, key, "retention.ms")
     codes += [alter(client, "retention.ms", SET, "soon"), alter(client, "no.such", SET, "1")]
 
-    assert codes == [0, 0, 0, 0, 40, 40]
+    assert codes == [
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INVALID_CONFIG,
+    ]
     assert after == {key: "delete,compact", "retention.ms": "1000"}
     assert later == {key: "compact", "retention.ms": "604800000"}
     assert held == 1000
@@ -424,7 +444,7 @@ def test_old_way_of_altering_replaces_everything(client: Client) -> None:
 
     answer = client.ask(AlterConfigsRequest(resources=[resource]), AlterConfigsResponse)
 
-    assert answer.responses[0].error_code == 0
+    assert answer.responses[0].error_code == ErrorCode.NONE
     values = described(client, TOPIC_RESOURCE, TOPIC, "retention.ms", "segment.ms")
     assert values == {"retention.ms": "604800000", "segment.ms": "3000"}
 
@@ -438,7 +458,11 @@ def test_broker_describes_itself_and_nobody_else(client: Client) -> None:
         codes.append(client.ask(request, DescribeConfigsResponse).results[0].error_code)
 
     assert own == {"offsets.topic.num.partitions": "2"}
-    assert codes == [42, 3, 42]
+    assert codes == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_REQUEST,
+    ]
 
 
 def test_resource_asked_for_many_times_is_described_once(client: Client) -> None:
@@ -466,7 +490,7 @@ def test_resource_name_as_long_as_the_protocol_allows_is_answered(client: Client
 
     answer = client.ask(DescribeConfigsRequest(resources=[resource]), DescribeConfigsResponse, 1)
 
-    assert answer.results[0].error_code == 42
+    assert answer.results[0].error_code == ErrorCode.INVALID_REQUEST
 
 
 # -- settings of groups and of all brokers ------------------------------------------------------
@@ -492,7 +516,7 @@ def test_settings_of_a_group_are_shown_listed_and_there_after_a_restart(
         ListConfigResourcesRequest(resource_types=[group]), ListConfigResourcesResponse
     )
 
-    assert code == 0
+    assert code == ErrorCode.NONE
     assert described(again, group, "later", key) == {key: "50000"}
     assert described(again, group, "other", key) == {key: "45000"}
     assert len(described(again, group, "other")) == 17
@@ -510,8 +534,8 @@ def test_minimum_of_replicas_in_sync_holds_for_all_topics_without_their_own(
         produced(client, batch(("k", "v")), topic, acks=-1).error_code for topic in (TOPIC, "own")
     ]
 
-    assert code == 0
-    assert acks == [19, 0]
+    assert code == ErrorCode.NONE
+    assert acks == [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NONE]
     assert described(client, ResourceType.TOPIC, TOPIC, "min.insync.replicas") == {
         "min.insync.replicas": "2"
     }

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.cleaner.cleaning_state import State
+from ledgerstone.cleaner.cleaning_state import CleaningState
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.cleaner.selection import Reason
 from ledgerstone.cleaner.worker import clean
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
@@ -44,7 +45,7 @@ def put(machine: InProcess, client: Client, *pairs: tuple[str, str | None]) -> N
     """One batch for each pair, with the machine's time."""
     for pair in pairs:
         records = batch(pair, timestamp=machine.clock.now_ms())
-        assert produced(client, records).error_code == 0
+        assert produced(client, records).error_code == ErrorCode.NONE
 
 
 def log_of(machine: InProcess) -> PartitionLog:
@@ -174,7 +175,7 @@ def test_nothing_is_cleaned_while_the_cleaner_is_switched_off() -> None:
 def test_wrong_checkpoint_is_written_anew_even_if_the_log_is_not_selected(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 52."""
+    """The checkpoint lies outside the log."""
     compacted(client, min_cleanable_dirty_ratio="1.0")
     put(machine, client, ("a", "1"), ("b", "1"))
     machine.broker.cleaning.files.set_first_dirty_offset(TP, 200)
@@ -201,7 +202,7 @@ def test_checkpoint_of_a_partition_that_is_no_longer_there_is_forgotten_at_start
 def test_segments_below_the_start_of_a_compacted_log_are_deleted(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 62."""
+    """Retention also applies to compacted topics."""
     compacted(client)
     put(machine, client, ("a", "1"), ("b", "1"))
     roll(machine)
@@ -234,7 +235,7 @@ def test_as_many_passes_run_at_a_time_as_there_are_threads() -> None:
 def test_log_is_not_chosen_again_while_a_pass_is_at_work(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 51."""
+    """Logs of different dirtiness; the dirtiest is picked unless it is excluded."""
     compacted(client)
     machine.held_passes = []
     put(machine, client, ("a", "1"), ("a", "2"))
@@ -468,7 +469,7 @@ def test_topic_deleted_during_a_pass_loses_nothing_of_its_successor(
 
 
 def test_checkpoint_entry_goes_with_its_topic(machine: InProcess, client: Client) -> None:
-    """Scenario 15."""
+    """A deleted partition loses its line in the cleaner's checkpoint."""
     compacted(client)
     put(machine, client, ("a", "1"), ("a", "2"))
     compact_now(machine)
@@ -483,14 +484,14 @@ def test_checkpoint_entry_goes_with_its_topic(machine: InProcess, client: Client
 def test_pass_is_called_off_when_its_topic_is_no_longer_compacted(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 59."""
+    """The cleanup policy changes while retention or a pass is at work."""
     late = held_pass(machine, client)
 
     alter(client, 2, TOPIC, cleanup_policy="delete")
     state = machine.broker.cleaning.states.of(TP).state
     machine.finish_pass(late)
 
-    assert state is State.ABORTED
+    assert state is CleaningState.ABORTED
     assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
     assert checkpoint(machine) == {}
     assert machine.broker.cleaning.states.is_free(TP)
@@ -499,7 +500,7 @@ def test_pass_is_called_off_when_its_topic_is_no_longer_compacted(
 def test_topic_that_becomes_compacted_is_cleaned_from_its_start(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 59."""
+    """The cleanup policy changes while retention or a pass is at work."""
     create_topic(client)
     put(machine, client, ("a", "1"), ("a", "2"))
     roll(machine)
@@ -524,7 +525,7 @@ def test_plan_overtaken_by_a_truncation_is_dropped(machine: InProcess, client: C
 def test_truncation_lowers_the_checkpoint_only_if_it_is_higher(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 63."""
+    """Truncation lowers the checkpoint, and only if it lies above."""
     compacted(client, segment_bytes="1000")
     put(machine, client, *((str(n), "x" * 150) for n in range(12)))
     second, third = log_of(machine).segments.bases()[1:3]
@@ -660,7 +661,7 @@ def failed_pass(machine: InProcess, client: Client, *, died: bool = False) -> No
 
 
 def test_worker_that_dies_costs_nothing_but_its_pass(machine: InProcess, client: Client) -> None:
-    """Scenario 65: and it is told, as Kafka's DeadThreadCount."""
+    """Kafka reports the same as DeadThreadCount."""
     failed_pass(machine, client, died=True)
 
     assert on_disk(machine) == [("a", "1"), ("a", "2"), ("b", "1")]
@@ -724,7 +725,7 @@ def test_failed_partition_stays_uncleanable_where_retries_are_switched_off() -> 
 def test_garbage_in_one_partition_does_not_keep_the_others_from_being_cleaned(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 64."""
+    """Damaged partitions become uncleanable and are counted; the others are still cleaned."""
     create_topic(client, "broken", cleanup_policy="compact")
     compacted(client)
     produced(client, batch(("a", "1"), timestamp=machine.clock.now_ms()), "broken")
@@ -780,7 +781,7 @@ def test_checkpoint_that_the_disk_refuses_leaves_the_range_dirty(
 
 
 def test_cleaners_settings_change_while_the_broker_runs(machine: InProcess, client: Client) -> None:
-    """Scenario 66."""
+    """The cleaner's settings change while the broker runs."""
     code = alter(
         client,
         4,
@@ -792,23 +793,25 @@ def test_cleaners_settings_change_while_the_broker_runs(machine: InProcess, clie
     )
     settings = machine.broker.cleaning.settings
 
-    assert code == 0
+    assert code == ErrorCode.NONE
     assert (settings.threads, settings.dedupe_buffer_bytes) == (2, 4_194_304)
     assert (settings.window_bytes, settings.bytes_per_second) == (262_144, 500_000.0)
 
 
 @pytest.mark.parametrize("threads", ["0", "5"])
 def test_number_of_threads_may_at_most_be_halved_or_doubled(client: Client, threads: str) -> None:
-    """Scenario 66."""
-    assert alter(client, 4, "", log_cleaner_threads="2") == 0
+    """The cleaner's settings change while the broker runs."""
+    assert alter(client, 4, "", log_cleaner_threads="2") == ErrorCode.NONE
 
     code = alter(client, 4, "", log_cleaner_threads=threads)
 
-    assert code == 40
+    assert code == ErrorCode.INVALID_CONFIG
 
 
 def test_dedupe_buffer_must_leave_every_thread_more_than_a_mebibyte(client: Client) -> None:
-    assert alter(client, 4, "", log_cleaner_dedupe_buffer_size="1048576") == 40
+    assert (
+        alter(client, 4, "", log_cleaner_dedupe_buffer_size="1048576") == ErrorCode.INVALID_CONFIG
+    )
 
 
 def test_history_keeps_the_newest_runs(client: Client, machine: InProcess) -> None:

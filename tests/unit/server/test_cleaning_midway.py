@@ -10,6 +10,7 @@ import pytest
 
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.cleaner.worker import clean
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsRequestPartition,
@@ -98,7 +99,7 @@ def test_records_deleted_midway_stay_deleted_and_the_pass_goes_on(
     code = delete_records(client, 2)
     pass_.finish()
 
-    assert code == 0
+    assert code == ErrorCode.NONE
     assert log_of(machine).log_start_offset == 2
     assert [run["outcome"] for run in runs(machine)] == ["cleaned"]
     assert log_of(machine).log_end_offset == 3
@@ -107,7 +108,7 @@ def test_records_deleted_midway_stay_deleted_and_the_pass_goes_on(
 def test_segments_below_a_start_that_moved_midway_go_after_the_swap_and_only_once(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 11: retention and a swap never rename the same file twice."""
+    """Retention and a swap never rename the same file twice."""
     pass_ = midway(machine, client, "compact,delete", file_delete_delay_ms="60000")
     delete_records(client, 3)
 
@@ -128,7 +129,7 @@ def test_segments_below_a_start_that_moved_midway_go_after_the_swap_and_only_onc
 
 
 def test_expired_segments_wait_for_the_swap_and_then_go(machine: InProcess, client: Client) -> None:
-    """Scenario 11."""
+    """Retention deletes the segments between a pass's copy and its swap."""
     pass_ = midway(machine, client, "compact,delete", retention_ms="1000")
 
     machine.advance(40_000)
@@ -158,7 +159,7 @@ def test_topic_deleted_midway_takes_the_group_along(machine: InProcess, client: 
 def test_topic_that_is_no_longer_compacted_keeps_every_record(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 59."""
+    """The cleanup policy changes while retention or a pass is at work."""
     pass_ = midway(machine, client)
 
     alter(client, 2, TOPIC, cleanup_policy="delete")

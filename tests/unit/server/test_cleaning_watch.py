@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.cleaner.plan import CleanedGroup
 from ledgerstone.cleaner.worker import clean
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import Clean
 from ledgerstone.server.http.monitor import readiness, samples
@@ -24,7 +25,7 @@ def at_work(machine: InProcess, client: Client) -> Clean:
     machine.held_passes = []
     for value in "12":
         records = batch(("a", value), timestamp=machine.clock.now_ms())
-        assert produced(client, records).error_code == 0
+        assert produced(client, records).error_code == ErrorCode.NONE
     machine.broker.partitions.get(TP).log.roll()
     machine.broker.cleaning.look_now()
     machine.tick()

@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.protocol.api import OFFERED, ApiKey
 from ledgerstone.protocol.codec import decode_response
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.protocol.messages.fetch import FetchResponse
 from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -46,7 +47,7 @@ def test_requests_that_arrive_in_crumbs_are_answered(client: Client, size: int) 
     for start in range(0, len(frames), size):
         client.feed(frames[start : start + size])
 
-    assert client.take(ApiVersionsResponse).error_code == 0
+    assert client.take(ApiVersionsResponse).error_code == ErrorCode.NONE
     assert client.take(MetadataResponse).controller_id == 1
 
 
@@ -62,7 +63,10 @@ def test_waiting_request_keeps_nothing_of_a_buffer_that_is_used_again(
     machine.advance(100)
 
     client.take(FetchResponse)
-    assert client.take(ProduceResponse).responses[0].partition_responses[0].error_code == 0
+    assert (
+        client.take(ProduceResponse).responses[0].partition_responses[0].error_code
+        == ErrorCode.NONE
+    )
     assert read_all(client) == ["kept"]
 
 
@@ -139,7 +143,7 @@ def test_produce_without_acks_gets_no_answer_and_the_next_request_does(
     client.send(produce(batch(("key", "value")), acks=0), expects_answer=False)
     answer = client.ask(HELLO, ApiVersionsResponse)
 
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
     assert end_offset(machine) == 1
 
 
@@ -202,7 +206,7 @@ def test_api_versions_too_new_is_answered_in_the_oldest_layout(machine: InProces
 
     assert sent[4:8] == bytes((0, 0, 0, 5))
     assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == 35
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert answer.api_keys[0].max_version == newest
 
 

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
@@ -39,7 +40,7 @@ def test_write_that_fails_is_told_and_other_partitions_go_on(
     failed = produced(client, batch(("key", "b")))
     write(client, "elsewhere", partition=1)
 
-    assert failed.error_code == 56
+    assert failed.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert values_in(fetched(client)) == ["a"]
     machine.kill()
     assert read_all(machine.connect()) == ["a"]
@@ -53,8 +54,12 @@ def test_partition_that_cannot_be_made_is_offline_and_the_rest_of_its_topic_is_n
     code = create_topic(client, partitions=3).topics[0].error_code
     answers = [produced(client, batch(("key", "v")), partition=number) for number in range(3)]
 
-    assert code == 0
-    assert [answer.error_code for answer in answers] == [0, 56, 0]
+    assert code == ErrorCode.NONE
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.NONE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NONE,
+    ]
     assert readiness(machine.broker).status == 503
     assert "events-1" in readiness(machine.broker).body
 
@@ -77,9 +82,12 @@ def test_topic_with_an_offline_partition_can_be_deleted(machine: InProcess, clie
 
     code = delete_topic(client)
 
-    assert code == 0
+    assert code == ErrorCode.NONE
     assert machine.broker.partitions.offline == {}
-    assert produced(client, batch(("key", "v")), partition=1).error_code == 3
+    assert (
+        produced(client, batch(("key", "v")), partition=1).error_code
+        == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 def test_directory_that_cannot_be_renamed_aside_does_not_keep_the_topic(
@@ -91,7 +99,7 @@ def test_directory_that_cannot_be_renamed_aside_does_not_keep_the_topic(
     code = delete_topic(client)
     machine.kill()
 
-    assert code == 0
+    assert code == ErrorCode.NONE
     assert TOPIC not in machine.broker.image.topics
     assert machine.broker.partitions.find(TopicPartition(TOPIC, 0)) is None
 
@@ -109,7 +117,7 @@ def test_metadata_that_cannot_be_written_is_not_true_and_the_broker_lives_on(
 
     assert client.closed is not None
     assert "new" not in machine.broker.image.topics
-    assert other.ask(HELLO, ApiVersionsResponse).error_code == 0
+    assert other.ask(HELLO, ApiVersionsResponse).error_code == ErrorCode.NONE
     assert write(other, "still served") == [0]
     machine.kill()
     assert TOPIC in machine.broker.image.topics
@@ -126,6 +134,6 @@ def test_read_that_fails_is_told_and_other_partitions_are_read(
     failed = fetched(client, fetch({0: 1}))
     machine.fs.clear_faults()
 
-    assert failed.error_code == 56
+    assert failed.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert read_all(client, partition=1) == ["elsewhere"]
     assert read_all(client) == ["a", "b"]

@@ -8,6 +8,7 @@ import pytest
 
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.receipt import verify
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.batch import Codec, iter_headers
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records
@@ -331,12 +332,12 @@ def test_group_that_has_not_read_the_tombstone_holds_it_and_is_named() -> None:
     )
     machine.put(0, (KEY, b"1"))
     client = machine.connect()
-    assert commit_offset(client, "billing", 1, TOPIC) == 0
+    assert commit_offset(client, "billing", 1, TOPIC) == ErrorCode.NONE
     erasure_id = machine.erase()
 
     machine.settle()
     held = machine.call("GET", f"erasures/{erasure_id}")
-    assert commit_offset(client, "billing", 2, TOPIC) == 0
+    assert commit_offset(client, "billing", 2, TOPIC) == ErrorCode.NONE
     machine.advance(6_000)
     done = machine.run(erasure_id)
 

@@ -5,6 +5,7 @@ import gc
 import pytest
 
 from ledgerstone.protocol.codec import encode_response
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -106,7 +107,7 @@ def test_fetch_that_may_not_or_need_not_wait_is_answered_at_once(
 ) -> None:
     answer = fetched(reader, fetch(max_wait_ms=max_wait_ms, min_bytes=min_bytes))
 
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
 
 
 def test_error_in_one_partition_ends_the_wait_of_all(reader: Client) -> None:
@@ -114,7 +115,11 @@ def test_error_in_one_partition_ends_the_wait_of_all(reader: Client) -> None:
 
     answers = reader.ask(request, FetchResponse, BY_NAME).responses[0].partitions
 
-    assert [answer.error_code for answer in answers] == [0, 1, 3]
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.NONE,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
 
 
 def test_deleting_the_topic_ends_the_wait(client: Client, reader: Client) -> None:
@@ -122,7 +127,10 @@ def test_deleting_the_topic_ends_the_wait(client: Client, reader: Client) -> Non
 
     delete_topic(client)
 
-    assert reader.take(FetchResponse).responses[0].partitions[0].error_code == 3
+    assert (
+        reader.take(FetchResponse).responses[0].partitions[0].error_code
+        == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 # -- limits -----------------------------------------------------------------------------------
@@ -188,7 +196,15 @@ def test_partition_named_twice_is_answered_once_by_its_last_wish(
 # -- offsets, epochs, isolation ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("offset", "code"), [(-1, 1), (2, 0), (3, 1), (1 << 62, 1)])
+@pytest.mark.parametrize(
+    ("offset", "code"),
+    [
+        (-1, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (2, ErrorCode.NONE),
+        (3, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (1 << 62, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+)
 def test_offset_outside_the_log_is_out_of_range_and_its_end_is_not(
     client: Client, reader: Client, offset: int, code: int
 ) -> None:
@@ -199,7 +215,15 @@ def test_offset_outside_the_log_is_out_of_range_and_its_end_is_not(
     assert answer.error_code == code
 
 
-@pytest.mark.parametrize(("epoch", "code"), [(-1, 0), (0, 74), (1, 0), (2, 75)])
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [
+        (-1, ErrorCode.NONE),
+        (0, ErrorCode.FENCED_LEADER_EPOCH),
+        (1, ErrorCode.NONE),
+        (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
 def test_leader_epoch_of_the_request_must_be_the_current_one(
     machine: InProcess, reader: Client, epoch: int, code: int
 ) -> None:
@@ -234,7 +258,7 @@ def test_partition_that_is_led_elsewhere_is_refused(machine: InProcess, reader: 
 
     answer = fetched(reader)
 
-    assert answer.error_code == 6
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_end_offset_of_an_epoch_is_told(machine: InProcess, client: Client, reader: Client) -> None:
@@ -315,7 +339,7 @@ def test_topic_is_named_by_id_from_version_13_on(
 
     assert [topic.topic_id for topic in response.responses] == [topic_id, b"\x09" * 16]
     assert values_in(response.responses[0].partitions[0]) == ["value"]
-    assert response.responses[1].partitions[0].error_code == 100
+    assert response.responses[1].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_fetch_that_waits_keeps_its_request_once_however_often_it_names_a_partition() -> None:
@@ -343,11 +367,11 @@ def _asked_partitions() -> int:
 @pytest.mark.parametrize(
     ("asked", "code", "aborted"),
     [
-        (fetch({0: 1}), 1, None),
-        (fetch({0: 9}), 1, None),
-        (fetch({0: -1}), 1, None),
-        (fetch({7: 0}), 3, []),
-        (fetch(topic="nowhere"), 3, []),
+        (fetch({0: 1}), ErrorCode.OFFSET_OUT_OF_RANGE, None),
+        (fetch({0: 9}), ErrorCode.OFFSET_OUT_OF_RANGE, None),
+        (fetch({0: -1}), ErrorCode.OFFSET_OUT_OF_RANGE, None),
+        (fetch({7: 0}), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []),
+        (fetch(topic="nowhere"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []),
     ],
     ids=["below the start", "above the end", "negative", "partition", "topic"],
 )

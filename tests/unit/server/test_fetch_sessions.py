@@ -1,5 +1,6 @@
 """Fetch sessions as a client meets them; the rules by themselves are tests/unit/replication."""
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.fetch import FetchRequest, FetchResponse
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.asks import (
@@ -67,8 +68,8 @@ def test_session_without_partitions_ends(machine: InProcess, client: Client) -> 
     emptied = ask(client, fetch({}, forget=[0], session_id=session_id, session_epoch=1))
     gone = ask(client, fetch({}, session_id=session_id, session_epoch=2))
 
-    assert emptied.error_code == 0
-    assert gone.error_code == 70
+    assert emptied.error_code == ErrorCode.NONE
+    assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(machine.broker.fetch_sessions) == 0
 
 
@@ -80,8 +81,14 @@ def test_unknown_session_and_wrong_epoch_have_their_errors(client: Client) -> No
     right = ask(client, fetch({}, session_id=session_id, session_epoch=1))
     repeated = ask(client, fetch({}, session_id=session_id, session_epoch=1))
 
-    assert (unknown.error_code, skipped.error_code) == (70, 71)
-    assert (right.error_code, repeated.error_code) == (0, 71)
+    assert (unknown.error_code, skipped.error_code) == (
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    )
+    assert (right.error_code, repeated.error_code) == (
+        ErrorCode.NONE,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    )
 
 
 def test_session_may_not_change_from_names_to_ids(client: Client) -> None:
@@ -90,7 +97,7 @@ def test_session_may_not_change_from_names_to_ids(client: Client) -> None:
     request = FetchRequest(session_id=session_id, session_epoch=1)
     response = client.ask(request, FetchResponse, 13)
 
-    assert response.error_code == 106
+    assert response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 def test_final_epoch_closes_the_session(machine: InProcess, client: Client) -> None:
@@ -98,7 +105,7 @@ def test_final_epoch_closes_the_session(machine: InProcess, client: Client) -> N
 
     response = ask(client, fetch({}, session_id=session_id, session_epoch=-1))
 
-    assert (response.error_code, response.session_id) == (0, 0)
+    assert (response.error_code, response.session_id) == (ErrorCode.NONE, 0)
     assert len(machine.broker.fetch_sessions) == 0
 
 
@@ -115,7 +122,11 @@ def test_error_is_told_each_time_and_recovery_from_it_once(
     quiet = ask(client, fetch({}, session_id=session_id, session_epoch=4))
 
     codes = [each.responses[0].partitions[0].error_code for each in (first, second, better)]
-    assert codes == [3, 3, 0]
+    assert codes == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NONE,
+    ]
     assert partitions_in(quiet) == []
 
 
@@ -131,7 +142,7 @@ def test_reader_is_served_without_a_session_while_all_slots_are_in_use() -> None
 
     assert crowded.session_id == 0
     assert evicting.session_id not in (0, session_id)
-    assert evicted.error_code == 70
+    assert evicted.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_long_poll_in_a_session_is_woken_by_a_partition_it_did_not_name(

@@ -101,7 +101,7 @@ def test_follower_waits_in_sync_until_the_leader_has_assigned(machine: InProcess
 
     assert waits
     assert follower.take(SyncGroupResponse).assignment == b"part"
-    assert leader.take(SyncGroupResponse).error_code == 0
+    assert leader.take(SyncGroupResponse).error_code == ErrorCode.NONE
 
 
 def test_member_who_leaves_behind_its_waiting_sync_frees_who_waits_for_it(
@@ -117,16 +117,16 @@ def test_member_who_leaves_behind_its_waiting_sync_frees_who_waits_for_it(
     leader.send(join(GROUP, first.member_id, topics=b"changed"), 3)
 
     assert [correlation_id for correlation_id, _ in follower.answers] == [sync_id, leave_id]
-    assert follower.take(SyncGroupResponse).error_code == 27
-    assert follower.take(LeaveGroupResponse).members[0].error_code == 0
+    assert follower.take(SyncGroupResponse).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert follower.take(LeaveGroupResponse).members[0].error_code == ErrorCode.NONE
     joined = leader.take(JoinGroupResponse)
     assert [each.member_id for each in joined.members] == [first.member_id]
     beat = HeartbeatRequest(
         group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id
     )
     leader.send(sync(joined, joined.member_id))
-    assert leader.take(SyncGroupResponse).error_code == 0
-    assert leader.ask(beat, HeartbeatResponse).error_code == 0
+    assert leader.take(SyncGroupResponse).error_code == ErrorCode.NONE
+    assert leader.ask(beat, HeartbeatResponse).error_code == ErrorCode.NONE
 
 
 def test_members_that_stop_beating_are_expelled_by_the_virtual_clock(machine: InProcess) -> None:
@@ -164,7 +164,7 @@ def test_offsets_are_kept_over_kill_and_power_loss_of_synced_logs(machine: InPro
         partition.log.flush()
     machine.lose_power("none")
 
-    assert code == 0
+    assert code == ErrorCode.NONE
     assert after_kill == 17
     assert committed_offset(machine.connect(), GROUP) == 17
 
@@ -182,7 +182,7 @@ def test_commit_that_the_disk_refuses_is_not_acknowledged_and_not_remembered(
 
     code = commit_offset(client, GROUP, 18)
 
-    assert code not in (0, -1)
+    assert code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert committed_offset(client, GROUP) == 17
 
 
@@ -194,7 +194,7 @@ def test_retention_time_beyond_all_time_is_kept_for_all_time(client: Client) -> 
 
     answer = client.ask(request, OffsetCommitResponse, 3)
 
-    assert answer.topics[0].partitions[0].error_code == 0
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert committed_offset(client, GROUP) == 3
 
 
@@ -218,7 +218,7 @@ def test_offsets_can_be_deleted_one_by_one(client: Client) -> None:
 
     answer = client.ask(OffsetDeleteRequest(group_id=GROUP, topics=topics), OffsetDeleteResponse)
 
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
     assert committed_offset(client, GROUP) is None
 
 
@@ -235,7 +235,9 @@ def test_groups_of_every_shard_are_listed_described_and_deleted(client: Client) 
 
     assert sorted(each.group_id for each in listed.groups) == names
     assert [each.group_id for each in described.groups] == names
-    assert [each.error_code for each in deleted.results] == [0] * 6 + [69]
+    assert [each.error_code for each in deleted.results] == [ErrorCode.NONE] * 6 + [
+        ErrorCode.GROUP_ID_NOT_FOUND
+    ]
     assert left.groups == []
 
 
@@ -265,11 +267,18 @@ def test_coordinator_is_found_and_its_topic_created_on_first_use(
     # As in Kafka: who has no name is refused where it joins, not where it asks.
     assert not before
     assert (found.node_id, found.host, found.port) == (1, "broker.example", 9092)
-    assert (nameless.error_code, nameless.node_id) == (0, 1)
+    assert (nameless.error_code, nameless.node_id) == (ErrorCode.NONE, 1)
     assert len(machine.broker.image.topics["__consumer_offsets"].partitions) == 2
 
 
-@pytest.mark.parametrize(("key_type", "code"), [(1, 35), (2, 42), (-1, 42)])
+@pytest.mark.parametrize(
+    ("key_type", "code"),
+    [
+        (1, ErrorCode.UNSUPPORTED_VERSION),
+        (2, ErrorCode.INVALID_REQUEST),
+        (-1, ErrorCode.INVALID_REQUEST),
+    ],
+)
 def test_coordinators_of_other_kinds_are_not_served(
     client: Client, key_type: int, code: int
 ) -> None:
@@ -287,8 +296,10 @@ def test_coordinator_is_not_available_while_the_offsets_topic_cannot_be_made() -
     listed = client.ask(ListGroupsRequest(), ListGroupsResponse)
     joined = client.ask(join(GROUP), JoinGroupResponse)
 
-    assert found.coordinators[0].error_code == joined.error_code == 15
-    assert (listed.error_code, listed.groups) == (0, [])
+    assert (
+        found.coordinators[0].error_code == joined.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    )
+    assert (listed.error_code, listed.groups) == (ErrorCode.NONE, [])
     assert client.closed is None
     machine.check_invariants()
 
@@ -302,12 +313,12 @@ def test_deleted_offsets_topic_takes_the_groups_with_it(machine: InProcess, clie
 
     delete_topic(client, "__consumer_offsets")
 
-    assert waiting.take(JoinGroupResponse).error_code == 16
+    assert waiting.take(JoinGroupResponse).error_code == ErrorCode.NOT_COORDINATOR
     assert committed_offset(client, GROUP) is None
     beat = HeartbeatRequest(
         group_id=GROUP, generation_id=first.generation_id, member_id=first.member_id
     )
-    assert client.ask(beat, HeartbeatResponse).error_code == 25
+    assert client.ask(beat, HeartbeatResponse).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_what_groups_may_hold_is_told_once_a_minute_and_shown(

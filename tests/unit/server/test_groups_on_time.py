@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -53,7 +54,7 @@ def member(machine: InProcess) -> JoinGroupResponse:
         protocol_name=joined.protocol_name,
         assignments=[assignment],
     )
-    assert client.ask(sync, SyncGroupResponse).error_code == 0
+    assert client.ask(sync, SyncGroupResponse).error_code == ErrorCode.NONE
     return joined
 
 
@@ -73,11 +74,11 @@ def is_listed_as_empty(client: Client) -> bool:
 
 def can_be_deleted(client: Client) -> bool:
     deleted = client.ask(DeleteGroupsRequest(groups_names=[GROUP]), DeleteGroupsResponse)
-    return deleted.results[0].error_code == 0
+    return deleted.results[0].error_code == ErrorCode.NONE
 
 
 def takes_offsets_from_outside(client: Client) -> bool:
-    return commit_offset(client, GROUP, 3) == 0
+    return commit_offset(client, GROUP, 3) == ErrorCode.NONE
 
 
 def loses_offsets_from_outside(client: Client) -> bool:
@@ -85,7 +86,7 @@ def loses_offsets_from_outside(client: Client) -> bool:
     topics = [OffsetDeleteRequestTopic(name=TOPIC, partitions=partitions)]
     request = OffsetDeleteRequest(group_id=GROUP, topics=topics)
     answer = client.ask(request, OffsetDeleteResponse)
-    return answer.topics[0].partitions[0].error_code == 0
+    return answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_newcomer_finds_the_room_of_a_member_whose_session_ended() -> None:
     newcomer.send(join(GROUP), 3)
     machine.advance(0)
 
-    assert newcomer.take(JoinGroupResponse).error_code == 0
+    assert newcomer.take(JoinGroupResponse).error_code == ErrorCode.NONE
     machine.check_invariants()
 
 
@@ -147,7 +148,7 @@ def test_heartbeat_that_waited_for_a_busy_broker_is_heard_before_the_session_is_
     answer = client.ask(beat, HeartbeatResponse)
     machine.tick()
 
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
     assert state_of(client) == "Stable"
 
 
@@ -161,7 +162,7 @@ def test_who_asks_after_a_join_phase_ended_sees_the_next_one_and_frees_who_waits
     )
     for _ in range(REBALANCE_MS // SESSION_MS + 1):
         # It lives, and does not join again.
-        assert client.ask(beat, HeartbeatResponse).error_code == 27
+        assert client.ask(beat, HeartbeatResponse).error_code == ErrorCode.REBALANCE_IN_PROGRESS
         before = state_of(client)
         machine.clock.advance(ms=SESSION_MS - 1)
 

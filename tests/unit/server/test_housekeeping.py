@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.server.effects import Flush
 from ledgerstone.server.http.monitor import readiness
 from ledgerstone.server.results import Done, Failed
@@ -41,7 +42,7 @@ def test_segments_past_retention_go_with_the_next_run(machine: InProcess, client
     fetched(client)
     machine.tick()
 
-    assert before == 0
+    assert before == ErrorCode.NONE
     assert machine.broker.partitions.get(TP).log.log_start_offset == 1
     assert values_in(fetched(client, fetch({0: 1}))) == ["new"]
 
@@ -195,7 +196,7 @@ def test_failed_flush_ends_the_writing_and_not_the_reading(
     machine.advance(2_000)
     refused = produced(client, batch(("key", "b")))
 
-    assert refused.error_code == 56
+    assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert values_in(fetched(client)) == ["a"]
     assert readiness(machine.broker).status == 503
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -59,7 +60,7 @@ def test_no_call_makes_more_than_a_slice_and_all_are_made(
     at_once = live_dirs(machine)
     made = list(ticks_until_done(machine))
 
-    assert created.topics[0].error_code == 0
+    assert created.topics[0].error_code == ErrorCode.NONE
     assert 0 < at_once <= SLICE_PARTITIONS
     assert max(made) <= SLICE_PARTITIONS
     assert at_once + sum(made) == MANY
@@ -112,7 +113,7 @@ def test_added_partitions_are_made_in_slices_too(machine: InProcess, client: Cli
     answer = client.ask(request, CreatePartitionsResponse)
     made = list(ticks_until_done(machine))
 
-    assert answer.results[0].error_code == 0
+    assert answer.results[0].error_code == ErrorCode.NONE
     assert max(made) <= SLICE_PARTITIONS
     assert live_dirs(machine) == MANY
     assert read_all(client) == ["v"]
@@ -128,7 +129,7 @@ def test_deleted_partitions_are_gone_at_once_and_leave_the_disk_in_slices(
     hosted = len(machine.broker.partitions)
     removed = list(ticks_until_done(machine))
 
-    assert (code, hosted) == (0, 0)
+    assert (code, hosted) == (ErrorCode.NONE, 0)
     assert max(removed) <= SLICE_PARTITIONS
     assert live_dirs(machine) == 0
     assert len(machine.broker.log_dir.doomed) == MANY
@@ -216,7 +217,7 @@ def test_compacted_partition_that_came_late_is_watched_by_the_cleaner(
     machine.advance(0)
 
     assert TopicPartition(TOPIC, LAST) in machine.broker.cleaning.pending
-    assert produced(client, batch(("k", None)), partition=LAST).error_code == 0
+    assert produced(client, batch(("k", None)), partition=LAST).error_code == ErrorCode.NONE
 
 
 def test_coordinator_is_not_available_until_the_whole_offsets_topic_is_made() -> None:
@@ -228,8 +229,8 @@ def test_coordinator_is_not_available_until_the_whole_offsets_topic_is_made() ->
     machine.advance(0)
     second = client.ask(request, FindCoordinatorResponse).coordinators[0]
 
-    assert first.error_code == 15
-    assert (second.error_code, second.node_id) == (0, 1)
+    assert first.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (second.error_code, second.node_id) == (ErrorCode.NONE, 1)
 
 
 def test_group_that_asked_for_no_coordinator_is_served_all_the_same() -> None:
@@ -239,5 +240,5 @@ def test_group_that_asked_for_no_coordinator_is_served_all_the_same() -> None:
 
     code = commit_offset(client, "group", 0)
 
-    assert code == 0
+    assert code == ErrorCode.NONE
     assert machine.broker.partitions.backlog == 0

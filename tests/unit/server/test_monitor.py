@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.fetch import FetchResponse
 from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.replication.hosted_partitions import SLICE_PARTITIONS
@@ -71,7 +72,7 @@ def test_topic_that_wants_more_in_sync_replicas_than_there_are_is_seen(
 
     found = figures(machine)
 
-    assert refused.responses[0].partition_responses[0].error_code == 19
+    assert refused.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert found["kafka_server_replicamanager_underminisrpartitioncount"] == 2
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
 from ledgerstone.server.erasing.scans import ScanFailed
@@ -41,7 +42,7 @@ def put(
 ) -> int:
     records = [(machine.clock.now_ms(), key, value, ()) for value in values]
     answer = produced(client, build_batch(records, codec=codec), TOPIC, partition)
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
     return answer.base_offset
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -63,7 +64,7 @@ def test_transactional_id_is_refused_so_that_librdkafka_gives_up(
     answer = client.ask(request, FindCoordinatorResponse, version)
 
     if version == 0:
-        assert answer.error_code == 0  # that version knows groups only
+        assert answer.error_code == ErrorCode.NONE  # that version knows groups only
     else:
         assert answer.error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert answer.error_message == "transactions are not served here"
@@ -124,7 +125,7 @@ def test_there_are_no_transactions(client: Client) -> None:
         DescribeTransactionsRequest(transactional_ids=["payments"]), DescribeTransactionsResponse
     )
 
-    assert (listed.error_code, listed.transaction_states) == (0, [])
+    assert (listed.error_code, listed.transaction_states) == (ErrorCode.NONE, [])
     assert listed.unknown_state_filters == ["Lost"]
     assert [(each.transactional_id, each.error_code) for each in described.transaction_states] == [
         ("payments", TRANSACTIONAL_ID_NOT_FOUND)
@@ -145,8 +146,8 @@ def test_there_are_no_quotas_and_no_credentials(client: Client) -> None:
         DescribeUserScramCredentialsResponse,
     )
 
-    assert (quotas.error_code, quotas.entries) == (0, [])
-    assert (everybody.error_code, everybody.results) == (0, [])
+    assert (quotas.error_code, quotas.entries) == (ErrorCode.NONE, [])
+    assert (everybody.error_code, everybody.results) == (ErrorCode.NONE, [])
     assert [(each.user, each.error_code) for each in somebody.results] == [
         ("ann", RESOURCE_NOT_FOUND)
     ]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -55,14 +56,14 @@ def test_every_version_is_answered_with_the_offset(client: Client, version: int,
     response = client.ask(produce(ONE, acks=acks), ProduceResponse, version)
 
     answer = response.responses[0].partition_responses[0]
-    assert (answer.error_code, answer.base_offset) == (0, 0)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
 
 
 @pytest.mark.parametrize("acks", [2, -2, 32_767])
 def test_acks_that_do_not_exist_are_refused(client: Client, acks: int) -> None:
     answer = produced(client, ONE, acks=acks)
 
-    assert (answer.error_code, answer.base_offset) == (21, -1)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_REQUIRED_ACKS, -1)
 
 
 def test_error_in_one_partition_does_not_touch_the_others(client: Client) -> None:
@@ -75,7 +76,11 @@ def test_error_in_one_partition_does_not_touch_the_others(client: Client) -> Non
     response = client.ask(ProduceRequest(acks=1, topic_data=topics), ProduceResponse)
 
     answers = response.responses[0].partition_responses
-    assert [answer.error_code for answer in answers] == [0, 3, 87]
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_RECORD,
+    ]
     assert read_all(client) == ["value"]
 
 
@@ -88,13 +93,16 @@ def corrupted() -> bytearray:
 @pytest.mark.parametrize(
     ("records", "code"),
     [
-        (corrupted(), 2),
-        (b"", 87),
-        (bytes(61), 2),
-        (ONE + ONE, 87),
-        (batch(("key", "v" * 1_100_000)), 10),
-        (batch(("key", "value"), timestamp=1_800_000_000_000_000), 32),
-        (batch(("key", "v"), producer_id=7, producer_epoch=0, base_sequence=5), 45),
+        (corrupted(), ErrorCode.CORRUPT_MESSAGE),
+        (b"", ErrorCode.INVALID_RECORD),
+        (bytes(61), ErrorCode.CORRUPT_MESSAGE),
+        (ONE + ONE, ErrorCode.INVALID_RECORD),
+        (batch(("key", "v" * 1_100_000)), ErrorCode.MESSAGE_TOO_LARGE),
+        (batch(("key", "value"), timestamp=1_800_000_000_000_000), ErrorCode.INVALID_TIMESTAMP),
+        (
+            batch(("key", "v"), producer_id=7, producer_epoch=0, base_sequence=5),
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ),
     ],
     ids=["crc", "nothing", "zeros", "two batches", "too large", "far future", "sequence gap"],
 )
@@ -114,11 +122,17 @@ def test_record_without_a_key_is_named_on_a_compacted_topic(client: Client) -> N
 
     answer = produced(client, batch(("a", "1"), (None, "2"), ("c", "3")), "compacted")
 
-    assert answer.error_code == 87
+    assert answer.error_code == ErrorCode.INVALID_RECORD
     assert [each.batch_index for each in answer.record_errors] == [1]
 
 
-@pytest.mark.parametrize(("name", "code"), [("__consumer_offsets", 17), ("__cluster_metadata", 3)])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("__consumer_offsets", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("__cluster_metadata", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
 def test_internal_topics_take_nothing_from_clients(client: Client, name: str, code: int) -> None:
     answer = produced(client, ONE, name)
 
@@ -130,7 +144,10 @@ def test_name_as_long_as_the_protocol_allows_is_answered(client: Client, version
     """The reason quotes it, and has to fit the answer all the same."""
     response = client.ask(produce(ONE, "n" * 32_767), ProduceResponse, version)
 
-    assert response.responses[0].partition_responses[0].error_code == 3
+    assert (
+        response.responses[0].partition_responses[0].error_code
+        == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 def test_zstd_needs_a_version_whose_readers_know_it(client: Client) -> None:
@@ -139,8 +156,10 @@ def test_zstd_needs_a_version_whose_readers_know_it(client: Client) -> None:
     old = client.ask(produce(records), ProduceResponse, 6)
     new = client.ask(produce(records), ProduceResponse, 7)
 
-    assert old.responses[0].partition_responses[0].error_code == 76
-    assert new.responses[0].partition_responses[0].error_code == 0
+    assert (
+        old.responses[0].partition_responses[0].error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    )
+    assert new.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
 def test_repeated_batch_is_answered_with_its_first_offset_and_not_written_again(
@@ -151,7 +170,7 @@ def test_repeated_batch_is_answered_with_its_first_offset_and_not_written_again(
 
     first, second = produced(client, records), produced(client, records)
 
-    assert (first.base_offset, second.base_offset, second.error_code) == (1, 1, 0)
+    assert (first.base_offset, second.base_offset, second.error_code) == (1, 1, ErrorCode.NONE)
     assert end_offset(machine) == 2
 
 
@@ -172,7 +191,7 @@ def test_acks_all_waits_until_every_in_sync_replica_has_it(
 
     assert waits
     answer = client.take(ProduceResponse).responses[0].partition_responses[0]
-    assert (answer.error_code, answer.base_offset) == (0, 0)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
 
 
 def test_acks_all_times_out_when_replicas_do_not_follow(machine: InProcess, client: Client) -> None:
@@ -184,7 +203,10 @@ def test_acks_all_times_out_when_replicas_do_not_follow(machine: InProcess, clie
     machine.advance(1)
 
     assert early
-    assert client.take(ProduceResponse).responses[0].partition_responses[0].error_code == 7
+    assert (
+        client.take(ProduceResponse).responses[0].partition_responses[0].error_code
+        == ErrorCode.REQUEST_TIMED_OUT
+    )
 
 
 def test_acks_one_does_not_wait_for_replicas(machine: InProcess, client: Client) -> None:
@@ -192,7 +214,7 @@ def test_acks_one_does_not_wait_for_replicas(machine: InProcess, client: Client)
 
     answer = produced(client, ONE, acks=1)
 
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
 
 
 def test_acks_all_is_refused_while_too_few_replicas_are_in_sync(
@@ -202,7 +224,7 @@ def test_acks_all_is_refused_while_too_few_replicas_are_in_sync(
 
     answer = produced(client, ONE, "safe", acks=-1)
 
-    assert answer.error_code == 19
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert end_offset(machine, "safe") == 0
 
 
@@ -214,7 +236,10 @@ def test_lost_leadership_is_told_to_who_waits(machine: InProcess, client: Client
     machine.broker.appended(partition.topic_partition)
     machine.tick()
 
-    assert client.take(ProduceResponse).responses[0].partition_responses[0].error_code == 6
+    assert (
+        client.take(ProduceResponse).responses[0].partition_responses[0].error_code
+        == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    )
 
 
 def test_deleted_topic_is_told_to_who_waits(machine: InProcess, client: Client) -> None:
@@ -224,7 +249,10 @@ def test_deleted_topic_is_told_to_who_waits(machine: InProcess, client: Client) 
 
     delete_topic(client)
 
-    assert writer.take(ProduceResponse).responses[0].partition_responses[0].error_code == 3
+    assert (
+        writer.take(ProduceResponse).responses[0].partition_responses[0].error_code
+        == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 # -- producer ids -----------------------------------------------------------------------------
@@ -235,7 +263,7 @@ def new_producer_id(client: Client, own_id: int = -1, own_epoch: int = -1) -> in
         transactional_id=None, producer_id=own_id, producer_epoch=own_epoch
     )
     answer = client.ask(request, InitProducerIdResponse)
-    assert (answer.error_code, answer.producer_epoch) == (0, 0)
+    assert (answer.error_code, answer.producer_epoch) == (ErrorCode.NONE, 0)
     return answer.producer_id
 
 
@@ -266,7 +294,7 @@ def test_transactional_id_is_refused_for_good_and_an_empty_one_is_none(client: C
         for each in ("payments", "")
     ]
 
-    assert codes == [35, 42]
+    assert codes == [ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REQUEST]
 
 
 def test_producers_of_a_partition_are_described(client: Client) -> None:
@@ -277,10 +305,10 @@ def test_producers_of_a_partition_are_described(client: Client) -> None:
 
     known, unknown = response.topics[0].partitions
     assert [(each.producer_id, each.producer_epoch) for each in known.active_producers] == [(7, 2)]
-    assert unknown.error_code == 3
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_connection_is_good_after_a_refusal(client: Client) -> None:
     produced(client, corrupted())
 
-    assert client.ask(HELLO, ApiVersionsResponse).error_code == 0
+    assert client.ask(HELLO, ApiVersionsResponse).error_code == ErrorCode.NONE

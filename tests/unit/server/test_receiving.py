@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES
 from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.server.effects import Effect, Resume
@@ -80,7 +81,9 @@ def test_requests_are_served_whatever_the_steps_they_are_received_in(
 
     assert left == b""
     answers = [client.take(ProduceResponse) for _ in sizes]
-    assert [a.responses[0].partition_responses[0].error_code for a in answers] == [0] * len(sizes)
+    assert [a.responses[0].partition_responses[0].error_code for a in answers] == [
+        ErrorCode.NONE
+    ] * len(sizes)
     assert (stored(client) if sizes else []) == ["abcde"[n] * size for n, size in enumerate(sizes)]
     assert reserved(machine) == 0
     machine.check_invariants()
@@ -116,7 +119,10 @@ def test_half_senders_cost_no_more_than_the_limit_and_others_are_served() -> Non
 
     assert reserved(machine) < LIMIT + 2 * MIB + len(hostile) * FIRST_PART_BYTES
     assert answered == b""
-    assert honest.take(ProduceResponse).responses[0].partition_responses[0].error_code == 0
+    assert (
+        honest.take(ProduceResponse).responses[0].partition_responses[0].error_code
+        == ErrorCode.NONE
+    )
 
 
 def test_starved_connection_is_read_again_once_there_is_memory() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
@@ -139,7 +140,7 @@ def test_repeated_batch_is_known_after_a_restart(end: End) -> None:
     end(machine)
     second = produced(machine.connect(), records)
 
-    assert (second.error_code, second.base_offset) == (0, first.base_offset)
+    assert (second.error_code, second.base_offset) == (ErrorCode.NONE, first.base_offset)
     assert end_offset(machine) == 1
 
 

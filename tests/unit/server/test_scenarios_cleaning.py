@@ -1,10 +1,11 @@
-"""Cleaning as a whole broker does it, by scenario; the numbers are those of the storage fact sheet.
+"""Cleaning by a whole broker, scenario by scenario.
 
 Scenarios of single passes are in tests/unit/cleaner/test_scenarios_*.py.
 """
 
 from random import Random
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
 from tests.kit.in_process import Client, InProcess
@@ -47,7 +48,7 @@ def living(records: list[tuple[str, str | None]]) -> dict[str, str]:
 
 
 def test_what_is_left_of_random_writes_and_deletes_is_the_last_value_of_every_living_key() -> None:
-    """Scenario 16."""
+    """Random keys and deletes to several topics; the last value of each key must match a model."""
     machine = InProcess(settings={"log.cleaner.backoff.ms": "100"})
     client, dice = machine.connect(), Random(16)
     written: dict[str, list[tuple[str, str | None]]] = {topic: [] for topic in TOPICS}
@@ -64,7 +65,7 @@ def test_what_is_left_of_random_writes_and_deletes_is_the_last_value_of_every_li
         topic, key = dice.choice(TOPICS), f"key-{dice.randrange(MESSAGES // 5)}"
         pair = (key, None if dice.random() < DELETES else f"value {number}")
         records = batch(pair, timestamp=machine.clock.now_ms())
-        assert produced(client, records, topic).error_code == 0
+        assert produced(client, records, topic).error_code == ErrorCode.NONE
         written[topic].append(pair)
         if number % 100 == 0:
             machine.advance(200)
@@ -80,7 +81,7 @@ def test_what_is_left_of_random_writes_and_deletes_is_the_last_value_of_every_li
 
 
 def test_as_in_kafka_nothing_removes_a_stamped_tombstone_on_a_quiet_topic() -> None:
-    """Scenario 23: with Kafka's behaviour chosen. The next test is ours."""
+    """Configured like Kafka: without new data no pass runs. The next test shows our default."""
     machine = InProcess(settings={"ledgerstone.cleaner.finish.deletes": "false"})
     client = machine.connect()
     compacted(client, delete_retention_ms=str(HOUR_MS))
@@ -97,7 +98,7 @@ def test_as_in_kafka_nothing_removes_a_stamped_tombstone_on_a_quiet_topic() -> N
 def test_stamped_tombstone_on_a_quiet_topic_goes_at_its_horizon(
     machine: InProcess, client: Client
 ) -> None:
-    """Scenario 23: improved."""
+    """Our default: a pass runs once the horizon has passed, even without new data."""
     compacted(client, delete_retention_ms=str(DAY_MS))
     put(machine, client, ("a", "1"), ("a", None))
     compact_now(machine)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.http.api import handle
@@ -52,7 +53,7 @@ def tombstones(machine: InProcess) -> dict[str, Any]:
 def put(machine: InProcess, client: Client, *pairs: tuple[str, str | None]) -> None:
     for pair in pairs:
         records = batch(pair, timestamp=machine.clock.now_ms())
-        assert produced(client, records).error_code == 0
+        assert produced(client, records).error_code == ErrorCode.NONE
 
 
 def stamped(machine: InProcess, client: Client, **configs: str) -> None:
@@ -75,7 +76,7 @@ def gate(machine: InProcess) -> dict[str, Any] | None:
 
 def delete_group(client: Client, group: str) -> None:
     answer = client.ask(DeleteGroupsRequest(groups_names=[group]), DeleteGroupsResponse)
-    assert answer.results[0].error_code == 0
+    assert answer.results[0].error_code == ErrorCode.NONE
 
 
 # -- holds ----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.results import AnalysisFailed
 from ledgerstone.state.anatomy_plan import AnatomyPlan
 from ledgerstone.workers.pool import STOPPING
-from tests.kit.scanned import LOG, PARTITION, TP, keys_of
+from tests.kit.planted_keys import LOG, PARTITION, TP, keys_of
 from tests.kit.told_by_workers import Told
 from tests.kit.worker_processes import ANALYST, CLEANER, SCANNER, is_alive, worker_running
 

@@ -102,7 +102,7 @@ class Model:
             self._end(producer_id, self.end_offset, commit=True)
 
     def answers(self, size: int) -> list[tuple[bytes, list[AbortedTxn]]]:
-        """Batches in answers of so many, each with the aborted transactions it touches."""
+        """Batches in responses of this size, each with the aborted transactions it touches."""
         found = []
         for at in range(0, len(self.batches), size):
             group = self.batches[at : at + size]

@@ -242,7 +242,7 @@ def test_fold_without_contents_knows_the_same_but_no_checksum() -> None:
     assert fold.counts == whole.counts
     assert (fold.live_keys, fold.deleted_keys) == (2, 1)
     assert [columns.offset.tolist() for columns in fold.survivors(data)] == [[1, 2]]
-    with pytest.raises(ValueError, match="no contents"):
+    with pytest.raises(ValueError, match="does not hash contents"):
         _ = fold.checksum
 
 

@@ -27,7 +27,7 @@ from ledgerstone.state.points import AtOffset, AtOffsets, AtTime, PointInTime
 from ledgerstone.state.rebuild import Progress, pieces_at, pieces_of, rebuild, resume
 from ledgerstone.state.rows import Row, row_at, rows
 from ledgerstone.state.snapshot import Snapshot, write_snapshot
-from ledgerstone.state.topic_state import Isolation, StaleSnapshot, StateError, TopicState
+from ledgerstone.state.topic_state import IsolationLevel, StaleSnapshot, StateError, TopicState
 from ledgerstone.types import TopicPartition
 from tests.unit.client.fake_cluster import FakeCluster, FakeLog
 from tests.unit.state.model import (
@@ -100,9 +100,11 @@ def all_rows(client: Client, state: TopicState, old: Snapshot | None = None) -> 
 
 
 @settings(max_examples=30, deadline=None)
-@given(models(small_values), models(small_values), st.sampled_from(Isolation))
-def test_state_is_that_of_all_partitions(first: Model, second: Model, isolation: Isolation) -> None:
-    committed = isolation is Isolation.READ_COMMITTED
+@given(models(small_values), models(small_values), st.sampled_from(IsolationLevel))
+def test_state_is_that_of_all_partitions(
+    first: Model, second: Model, isolation: IsolationLevel
+) -> None:
+    committed = isolation is IsolationLevel.READ_COMMITTED
     tables = [model.state(committed=committed)[0] for model in (first, second)]
     live = [{k: v for k, (_, v) in table.items() if v is not None} for table in tables]
 
@@ -136,7 +138,7 @@ def test_going_on_from_a_snapshot_is_the_same_as_reading_everything(
         whole = rebuild(client, "t")
         early = save(disk, client, rebuild(client, "t", at=AtOffset(middle)), None)
         if middle < model.end_offset and model.state(start_offset=middle)[1].missing:
-            # A point in the past, and offsets are gone behind it: nobody knows what they were.
+            # A point in the past with missing offsets: what they were is unknown.
             with pytest.raises(StaleSnapshot, match="deletes may have been missed"):
                 resume(client, early)
             return
@@ -225,7 +227,7 @@ def test_point_in_time(at: PointInTime, keys: int) -> None:
     [
         ({0: 1, 7: 1}, UnknownTopicOrPartition, "no partition 7"),
         ({}, StateError, "no offset is given for t-0"),
-        ({0: 9}, StateError, "offset 9 is given for t-0, it can be read up to 1"),
+        ({0: 9}, StateError, "offset 9 is given for t-0, which can be read up to 1"),
         ({0: -1}, StateError, "offset -1 is given"),
     ],
 )
@@ -253,7 +255,9 @@ def test_past_of_a_compacted_log_may_be_incomplete() -> None:
 
     assert before_the_gap.because is None
     assert behind_the_gap.because is not None
-    assert behind_the_gap.because.startswith("1 offsets of partition 0 below 3 have no record")
+    assert behind_the_gap.because.startswith(
+        "1 offsets of partition 0 below 3 no longer have a record"
+    )
     assert now.because is None
 
 
@@ -332,7 +336,7 @@ def test_topic_created_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     client, snapshot = stale(cluster, new_disk(), model)
     monkeypatch.setattr("tests.unit.client.fake_cluster.topic_id_of", lambda _: bytes(range(16)))
 
-    with client, pytest.raises(StaleSnapshot, match="deleted and created again"):
+    with client, pytest.raises(StaleSnapshot, match="deleted and recreated"):
         resume(client, snapshot)
 
 
@@ -347,7 +351,9 @@ def test_delete_that_may_have_been_missed_is_refused_once_tombstones_may_be_gone
     with client:
         fresh = resume(client, snapshot)
         cluster.clock.advance(ms=DAY_MS)
-        with pytest.raises(StaleSnapshot, match="1 offsets of partition 0 since 1 have no record"):
+        with pytest.raises(
+            StaleSnapshot, match="1 offsets of partition 0 since 1 no longer have a record"
+        ):
             resume(client, snapshot)
 
     assert fresh.totals().live_keys == 2
@@ -382,7 +388,7 @@ def test_past_before_the_snapshot_is_refused() -> None:
     model = model_of(put((b"a", b"1"), (b"b", b"2")))
     client, snapshot = stale(cluster_with(model), new_disk(), model)
 
-    with client, pytest.raises(StateError, match="up to offset 2, and the state asked for ends at"):
+    with client, pytest.raises(StateError, match="up to offset 2, but the state asked for ends at"):
         resume(client, snapshot, at=AtOffset(1))
 
 

@@ -20,7 +20,7 @@ from ledgerstone.state import snapshot as snapshot_module
 from ledgerstone.state.fold import Fold, Found, KeyStatus
 from ledgerstone.state.rows import Piece, rows
 from ledgerstone.state.snapshot import HEADER, PIECE, TRAILER, Snapshot, write_snapshot
-from ledgerstone.state.topic_state import Isolation, PartitionState, StateError, TopicState
+from ledgerstone.state.topic_state import IsolationLevel, PartitionState, StateError, TopicState
 from tests.unit.state.model import SEED, Model, T, model_of, models, put
 
 PATH = "/state/customers.snapshot"
@@ -38,7 +38,7 @@ def state_of(*partitions: Model) -> TopicState:
         topic="customers",
         topic_id=bytes(range(16)),
         cluster_id="fake",
-        isolation=Isolation.READ_COMMITTED,
+        isolation=IsolationLevel.READ_COMMITTED,
         created_ms=T,
         partitions=[],
     )
@@ -170,7 +170,7 @@ def parts(content: bytes) -> tuple[bytes, bytes]:
     [
         ({"topic": 7}, "topic is 7"),
         ({"topic_id": "x"}, "not a uuid"),
-        ({"isolation": "none"}, "not a valid Isolation"),
+        ({"isolation": "none"}, "not a valid IsolationLevel"),
         ({"created_ms": True}, "created_ms is True"),
         ({"created_ms": -1}, "created_ms is -1"),
         ({"cluster_id": []}, "cluster_id"),
@@ -223,7 +223,7 @@ def test_other_version_is_refused_by_its_number() -> None:
     content = bytearray(written(*SAMPLE))
     content[9] = 2
 
-    with pytest.raises(CorruptFile, match="is of version 2, this reads 1"):
+    with pytest.raises(CorruptFile, match="has version 2, expected 1"):
         read(bytes(content))
 
 

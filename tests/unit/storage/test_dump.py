@@ -629,7 +629,7 @@ def test_text_longer_than_any_broker_writes_is_not_read() -> None:
     fs.open(path, create=True)
 
     assert problems(dumped(fs, path)) == [
-        (path, 0, "1099511627776 bytes is too long for such a file")
+        (path, 0, "1099511627776 bytes is too large for this kind of file")
     ]
 
 
@@ -746,7 +746,7 @@ def test_file_of_something_else_is_a_problem_when_it_was_asked_for() -> None:
     fs = disk_with({"/logs/notes.txt": b"?"})
 
     assert problems(dumped(fs, "/logs/notes.txt")) == [
-        ("/logs/notes.txt", 0, "not a file that a log consists of")
+        ("/logs/notes.txt", 0, "not a file of a log")
     ]
 
 

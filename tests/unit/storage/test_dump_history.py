@@ -1,4 +1,4 @@
-"""A cleaning history in the dump: its passes, and what is wrong where it is none."""
+"""A cleaning history in the dump: its passes, and the problems of an invalid one."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_tombstones_that_are_none_are_a_problem() -> None:
     *_, problem = dumped(ledger)
 
     assert isinstance(problem, Problem)
-    assert "tombstones are none" in problem.reason
+    assert "tombstones are invalid" in problem.reason
 
 
 def test_history_that_was_being_written_is_known_too() -> None:

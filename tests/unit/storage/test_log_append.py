@@ -53,7 +53,6 @@ def test_leader_gives_a_batch_its_offsets_and_its_epoch() -> None:
 
 
 def test_tombstone_is_a_record_like_any_other_and_reads_back_without_a_value() -> None:
-    """Scenario 29."""
     log = World().open(COMPACTED)
 
     append(log, ("a", "1"), ("a", None))
@@ -138,7 +137,6 @@ def test_refused_batch_leaves_the_log_as_it_was(
 
 
 def test_set_that_fits_a_segment_exactly_is_taken_and_one_byte_more_is_not() -> None:
-    """Scenario 81."""
     log = World().open(LogConfig(segment_bytes=ONE_BYTES))
 
     append(log, ONE)
@@ -153,7 +151,6 @@ def test_set_that_fits_a_segment_exactly_is_taken_and_one_byte_more_is_not() -> 
 def test_record_without_a_key_makes_a_compacted_topic_refuse_the_whole_batch(
     keyless: int, codec: Codec
 ) -> None:
-    """Scenario 106."""
     world = World()
     log = world.open(COMPACTED)
     pairs: list[tuple[str | None, str | None]] = [("a", "1"), ("b", "2")]
@@ -168,7 +165,6 @@ def test_record_without_a_key_makes_a_compacted_topic_refuse_the_whole_batch(
 
 
 def test_keyed_tombstone_is_accepted_by_a_compacted_topic() -> None:
-    """Scenario 106."""
     log = World().open(COMPACTED)
 
     append(log, ("a", None))

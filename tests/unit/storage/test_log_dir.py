@@ -143,7 +143,6 @@ def test_files_and_the_cache_of_tiered_storage_are_passed_over() -> None:
 
 
 def test_partitions_come_back_after_a_clean_stop_without_recovery() -> None:
-    """Scenario 99."""
     machine = Machine()
     stopped(machine, A, B)
 
@@ -156,7 +155,6 @@ def test_partitions_come_back_after_a_clean_stop_without_recovery() -> None:
 
 
 def test_marker_is_there_only_between_a_clean_stop_and_the_next_start() -> None:
-    """Scenario 99."""
     machine = Machine()
     stopped(machine, A)
     while_stopped = CLEAN_SHUTDOWN_FILE in machine.names()
@@ -174,7 +172,6 @@ def test_marker_is_there_only_between_a_clean_stop_and_the_next_start() -> None:
 
 
 def test_crash_while_running_is_followed_by_recovery() -> None:
-    """Scenario 104."""
     machine = Machine()
     log_dir = machine.start()
     append_ones(log_dir.create(A, SMALL), 5)
@@ -188,7 +185,6 @@ def test_crash_while_running_is_followed_by_recovery() -> None:
 
 @pytest.mark.parametrize("loaded", [0, 1])
 def test_crash_while_loading_is_followed_by_recovery(loaded: int) -> None:
-    """Scenario 104."""
     machine = Machine()
     stopped(machine, A, B)
     log_dir = machine.take()
@@ -205,7 +201,6 @@ def test_crash_while_loading_is_followed_by_recovery(loaded: int) -> None:
 
 
 def test_marker_does_not_survive_a_crash_right_after_it_was_noticed() -> None:
-    """Scenario 104."""
     machine = Machine()
     stopped(machine, A)
     machine.take()
@@ -216,7 +211,6 @@ def test_marker_does_not_survive_a_crash_right_after_it_was_noticed() -> None:
 
 
 def test_stop_before_everything_was_loaded_is_not_clean_after_an_unclean_one() -> None:
-    """Scenario 104."""
     machine = Machine()
     log_dir = machine.start()
     for topic_partition in (A, B):
@@ -339,7 +333,6 @@ def test_broken_checkpoints_are_read_as_if_nothing_were_known(content: bytes) ->
 
 
 def test_topic_id_is_on_disk_before_the_first_record() -> None:
-    """Scenario 107."""
     machine = Machine()
     log_dir = machine.start()
 
@@ -352,7 +345,6 @@ def test_topic_id_is_on_disk_before_the_first_record() -> None:
 
 
 def test_partition_of_another_topic_of_the_same_name_is_refused() -> None:
-    """Scenario 107."""
     machine = Machine()
     log_dir = machine.start()
     append_ones(log_dir.create(A, SMALL, topic_id=ID), 2)
@@ -370,7 +362,7 @@ def test_partition_is_opened_once() -> None:
     log_dir = Machine().start()
     log_dir.create(A, SMALL)
 
-    with pytest.raises(StorageError, match="a-0 is open already"):
+    with pytest.raises(StorageError, match="a-0 is already open"):
         log_dir.create(A, SMALL)
 
 

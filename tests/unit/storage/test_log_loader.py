@@ -74,7 +74,6 @@ def test_high_watermark_is_kept_between_the_log_start_and_the_end(
 
 
 def test_log_that_ends_below_its_start_is_dropped_and_begins_there() -> None:
-    """Scenario 100."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 8, leader_epoch=1)
@@ -115,7 +114,7 @@ def test_log_start_is_never_below_the_first_segment() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_index_without_a_log_says_that_a_log_is_missing(clean: bool) -> None:
-    """Scenario 101, which deletes it: whoever removes a segment removes its log file last."""
+    """Differs from Kafka, which deletes it: a segment's log file is always removed last."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 2)
@@ -131,7 +130,7 @@ def test_index_without_a_log_says_that_a_log_is_missing(clean: bool) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_index_of_a_segment_being_deleted_goes_with_it(clean: bool) -> None:
-    """Scenario 101. Crash here: the log file is renamed first."""
+    """Crash here: the log file is renamed first."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 2)
@@ -146,7 +145,6 @@ def test_index_of_a_segment_being_deleted_goes_with_it(clean: bool) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_missing_offset_index_is_rebuilt(clean: bool) -> None:
-    """Scenario 101."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 8)
@@ -166,7 +164,7 @@ def test_missing_offset_index_is_rebuilt(clean: bool) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_damaged_txn_index_is_rebuilt_even_after_a_clean_stop(clean: bool) -> None:
-    """Scenario 101. A read_committed reader would take aborted records for good ones."""
+    """A read_committed reader would take aborted records for good ones."""
     world = World()
     log = world.open(SMALL)
     append_txn(log, 7, 0)
@@ -183,7 +181,6 @@ def test_damaged_txn_index_is_rebuilt_even_after_a_clean_stop(clean: bool) -> No
 
 
 def test_records_without_timestamps_have_an_empty_time_index() -> None:
-    """Scenario 101."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 8, timestamp=None)
@@ -227,7 +224,6 @@ def test_log_of_an_old_message_format_is_refused_whole() -> None:
 
 
 def test_snapshot_keeps_one_batch_of_a_producer_and_the_log_gives_back_the_others() -> None:
-    """Scenario 46."""
     world = World()
     log = world.open()
     for sequence in range(3):
@@ -244,7 +240,6 @@ def test_snapshot_keeps_one_batch_of_a_producer_and_the_log_gives_back_the_other
 
 
 def test_open_transaction_is_known_again_and_a_finished_one_is_not_open() -> None:
-    """Scenario 46."""
     world = World()
     log = world.open()
     append_txn(log, 7, 0)
@@ -266,7 +261,6 @@ def test_open_transaction_is_known_again_and_a_finished_one_is_not_open() -> Non
 def test_producers_idle_past_their_expiry_are_not_loaded_unless_a_transaction_is_open(
     clean: bool,
 ) -> None:
-    """Scenario 46."""
     world = World()
     log = world.open()
     append(log, producer_id=7, producer_epoch=0, base_sequence=0)
@@ -284,7 +278,6 @@ def test_producers_idle_past_their_expiry_are_not_loaded_unless_a_transaction_is
 def test_snapshots_of_no_segment_go_except_the_newest_past_them_all(
     base: int, left: list[int]
 ) -> None:
-    """Scenario 47."""
     fs = disk(World())
     snapshots = ProducerSnapshots(fs, "/")
     for offset in (2, 5, 42):
@@ -297,7 +290,6 @@ def test_snapshots_of_no_segment_go_except_the_newest_past_them_all(
 
 
 def test_stray_snapshots_are_removed_at_load_and_the_clean_one_at_the_end_is_kept() -> None:
-    """Scenario 47."""
     world = World()
     log = world.open(log_start_offset=5)
     append_ones(log, 37)
@@ -316,7 +308,6 @@ def test_stray_snapshots_are_removed_at_load_and_the_clean_one_at_the_end_is_kep
 
 @pytest.mark.parametrize("damage", ["empty", "half", "garbage"])
 def test_damaged_snapshot_is_deleted_and_an_older_one_is_used(damage: str) -> None:
-    """Scenario 45."""
     world = World()
     log = world.open(SMALL)
     for sequence in range(5):

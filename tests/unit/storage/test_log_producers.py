@@ -77,7 +77,6 @@ def test_last_five_batches_are_known_and_the_sixth_is_out_of_order() -> None:
 
 
 def test_sequence_wraps_to_zero_after_the_largest_one() -> None:
-    """Scenario 49."""
     log = World().open()
     log.append_as_leader(sent_by(7, INT32_MAX - 1, 2), leader_epoch=0)
 
@@ -88,7 +87,6 @@ def test_sequence_wraps_to_zero_after_the_largest_one() -> None:
 
 
 def test_gap_in_a_sequence_is_refused_from_a_client_and_accepted_from_a_leader() -> None:
-    """Scenario 49."""
     world = World()
     log = world.open()
     log.append_as_leader(sent_by(7, 0), leader_epoch=0)
@@ -107,7 +105,6 @@ def test_gap_in_a_sequence_is_refused_from_a_client_and_accepted_from_a_leader()
 
 
 def test_write_outside_the_open_transaction_is_refused() -> None:
-    """Scenario 49."""
     world = World()
     log = world.open()
     append_txn(log, 7, 0)
@@ -120,7 +117,6 @@ def test_write_outside_the_open_transaction_is_refused() -> None:
 
 
 def test_older_producer_epoch_is_refused() -> None:
-    """Scenario 49."""
     log = World().open()
     log.append_as_leader(sent_by(7, 0, epoch=4), leader_epoch=0)
 
@@ -129,7 +125,6 @@ def test_older_producer_epoch_is_refused() -> None:
 
 
 def test_marker_of_an_older_coordinator_is_refused() -> None:
-    """Scenario 49."""
     world = World()
     log = world.open()
     append_txn(log, 7, 0)
@@ -153,7 +148,6 @@ def test_client_must_not_write_markers() -> None:
 
 
 def test_marker_without_data_ends_nothing_and_leaves_the_stable_offset_alone() -> None:
-    """Scenario 50."""
     log = World().open()
     append_ones(log, 2)
     replicate_all(log)
@@ -168,7 +162,6 @@ def test_marker_without_data_ends_nothing_and_leaves_the_stable_offset_alone() -
 
 
 def test_emptied_marker_opens_no_transaction() -> None:
-    """Scenario 50."""
     log = World().open()
     marker = end_txn_marker(
         commit=True,

@@ -8,7 +8,7 @@ from ledgerstone.storage.filenames import DELETED
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_reader import (
-    Isolation,
+    FetchIsolation,
     collect_aborted,
     offset_for_timestamp,
     offset_of_max_timestamp,
@@ -40,7 +40,7 @@ def ten_ones(config: LogConfig | None = None) -> PartitionLog:
     return log
 
 
-def read_all(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> list[int]:
+def read_all(log: PartitionLog, isolation: FetchIsolation = FetchIsolation.LOG_END) -> list[int]:
     """Fetches as a client does: from the end of the last batch, until nothing comes."""
     found: list[int] = []
     offset = log.log_start_offset
@@ -81,9 +81,9 @@ def test_each_reader_sees_as_far_as_it_may(config: LogConfig) -> None:
     append_ones(log, 5)
     log.advance_high_watermark(8)
 
-    assert read_all(log, Isolation.LOG_END) == list(range(10))
-    assert read_all(log, Isolation.HIGH_WATERMARK) == list(range(8))
-    assert read_all(log, Isolation.TXN_COMMITTED) == list(range(4))
+    assert read_all(log, FetchIsolation.LOG_END) == list(range(10))
+    assert read_all(log, FetchIsolation.HIGH_WATERMARK) == list(range(8))
+    assert read_all(log, FetchIsolation.TXN_COMMITTED) == list(range(4))
     assert log.last_stable_offset == 4
 
 
@@ -128,7 +128,7 @@ def test_batch_across_the_high_watermark_is_not_returned() -> None:
     append(log, ("c", "3"), ("d", "4"))
     log.advance_high_watermark(3)
 
-    result = read(log, 0, max_bytes=1000, isolation=Isolation.HIGH_WATERMARK)
+    result = read(log, 0, max_bytes=1000, isolation=FetchIsolation.HIGH_WATERMARK)
 
     assert batches_in(result.slice) == [(0, 1)]
 
@@ -203,7 +203,6 @@ def test_read_does_not_cross_into_the_next_segment() -> None:
 
 
 def test_read_in_a_gap_continues_with_the_next_segment_that_has_something() -> None:
-    """Scenario 83."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 10)
@@ -226,7 +225,7 @@ def test_read_in_a_gap_respects_the_bound_of_its_reader() -> None:
     swap_segments(log, new=[cleaned_copy(world, log, 0, keep=[0])], old=list(log.segments)[:2])
     log.advance_high_watermark(5)
 
-    result = read(log, 3, max_bytes=1000, isolation=Isolation.HIGH_WATERMARK)
+    result = read(log, 3, max_bytes=1000, isolation=FetchIsolation.HIGH_WATERMARK)
 
     assert result.slice is None
 
@@ -236,7 +235,7 @@ def test_read_in_a_gap_before_the_high_watermark_waits_for_the_batch_after_it() 
     log.append_as_follower(stored(0, "a") + stored(10, "b"))
     log.advance_high_watermark(5)
 
-    result = read(log, 3, max_bytes=1000, isolation=Isolation.HIGH_WATERMARK)
+    result = read(log, 3, max_bytes=1000, isolation=FetchIsolation.HIGH_WATERMARK)
 
     assert result.slice is None
 
@@ -277,7 +276,6 @@ def test_slice_stays_readable_after_retention_took_its_segment() -> None:
 
 
 def test_read_committed_lists_the_aborted_transactions_of_its_range() -> None:
-    """Scenario 91."""
     log = World().open(LogConfig(index_interval_bytes=0))
     append_txn(log, 1, 0)
     end_txn(log, 1, commit=False)
@@ -287,9 +285,9 @@ def test_read_committed_lists_the_aborted_transactions_of_its_range() -> None:
     end_txn(log, 3, commit=False)
     replicate_all(log)
 
-    everything = read(log, 0, max_bytes=10_000, isolation=Isolation.TXN_COMMITTED)
-    only_first = read(log, 0, max_bytes=1, isolation=Isolation.TXN_COMMITTED)
-    uncommitted = read(log, 0, max_bytes=10_000, isolation=Isolation.HIGH_WATERMARK)
+    everything = read(log, 0, max_bytes=10_000, isolation=FetchIsolation.TXN_COMMITTED)
+    only_first = read(log, 0, max_bytes=1, isolation=FetchIsolation.TXN_COMMITTED)
+    uncommitted = read(log, 0, max_bytes=10_000, isolation=FetchIsolation.HIGH_WATERMARK)
 
     assert everything.aborted == ((1, 0), (3, 4))
     assert only_first.aborted == ((1, 0),)
@@ -297,7 +295,6 @@ def test_read_committed_lists_the_aborted_transactions_of_its_range() -> None:
 
 
 def test_marker_in_a_later_segment_still_tells_about_the_records_before() -> None:
-    """Scenario 91."""
     log = World().open(SMALL)
     append_txn(log, 1, 0)
     append_ones(log, 8)
@@ -305,8 +302,8 @@ def test_marker_in_a_later_segment_still_tells_about_the_records_before() -> Non
     append_ones(log, 4)
     replicate_all(log)
 
-    first = read(log, 0, max_bytes=ONE_BYTES, isolation=Isolation.TXN_COMMITTED)
-    after = read(log, 10, max_bytes=ONE_BYTES, isolation=Isolation.TXN_COMMITTED)
+    first = read(log, 0, max_bytes=ONE_BYTES, isolation=FetchIsolation.TXN_COMMITTED)
+    after = read(log, 10, max_bytes=ONE_BYTES, isolation=FetchIsolation.TXN_COMMITTED)
 
     assert len(log.segments) > 3
     assert first.aborted == ((1, 0),)
@@ -314,7 +311,6 @@ def test_marker_in_a_later_segment_still_tells_about_the_records_before() -> Non
 
 
 def test_interleaved_transactions_are_listed_by_the_order_of_their_markers() -> None:
-    """Scenario 91."""
     log = World().open(SMALL)
     append_txn(log, 1, 0)
     append_txn(log, 2, 0)
@@ -341,7 +337,6 @@ def timed(*timestamps: int | None, config: LogConfig = SMALL) -> PartitionLog:
 
 
 def test_search_by_time_crosses_segments() -> None:
-    """Scenario 85."""
     log = timed(*[T0 + 10 * n for n in range(10)])
 
     assert offset_for_timestamp(log, T0 - 5) == (T0, 0)

@@ -55,7 +55,6 @@ def damage(world: World, name: str, position: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_garbage_after_the_log_and_its_indexes_is_cut_off(seed: int) -> None:
-    """Scenario 99."""
     world = World()
     append_ones(world.open(SMALL), 13)
     dice = SeededDice(seed)
@@ -75,7 +74,6 @@ def test_garbage_after_the_log_and_its_indexes_is_cut_off(seed: int) -> None:
 
 
 def test_clean_stop_skips_recovery_and_believes_the_files() -> None:
-    """Scenario 99."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 8)
@@ -109,10 +107,9 @@ def test_torn_last_batch_is_cut_off(size: int) -> None:
 
 
 def test_only_segments_from_the_recovery_point_on_are_scanned() -> None:
-    """Scenario 103."""
     world = World()
     append_ones(world.open(SMALL), 18)
-    # Below the recovery point everything was synced; nobody looks at it again.
+    # Everything below the recovery point was synced and is not checked again.
     damage(world, "00000000000000000000.log", ONE_BYTES + 66)
 
     log, recovery = reopen(world, recovery_point=11)
@@ -125,7 +122,6 @@ def test_only_segments_from_the_recovery_point_on_are_scanned() -> None:
 
 
 def test_segments_after_one_that_was_cut_are_deleted() -> None:
-    """Scenario 103."""
     world = World()
     append_ones(world.open(SMALL), 18)
     damage(world, "00000000000000000005.log", 2 * ONE_BYTES + 66)
@@ -142,7 +138,6 @@ def test_segments_after_one_that_was_cut_are_deleted() -> None:
 
 
 def test_producer_state_is_rebuilt_where_no_snapshot_is_left() -> None:
-    """Scenario 103."""
     world = World()
     log = world.open(SMALL)
     for sequence in range(12):
@@ -210,7 +205,6 @@ def test_recovered_log_continues_to_be_written_and_recovered() -> None:
 
 
 def test_rebuilt_indexes_are_those_a_clean_stop_would_have_left() -> None:
-    """Scenario 86."""
     world = World()
     log = world.open(SMALL)
     for n in range(13):
@@ -226,7 +220,6 @@ def test_rebuilt_indexes_are_those_a_clean_stop_would_have_left() -> None:
 
 
 def test_recovery_rebuilds_the_aborted_transactions() -> None:
-    """Scenario 87."""
     world = World()
     log = world.open(SMALL, log_start_offset=100)
     append_txn(log, 5, 0, 2)
@@ -247,7 +240,6 @@ def test_recovery_rebuilds_the_aborted_transactions() -> None:
 
 
 def test_recovery_adds_the_epochs_whose_checkpoint_is_lost() -> None:
-    """Scenario 87."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 7, leader_epoch=0)
@@ -265,7 +257,6 @@ def test_recovery_adds_the_epochs_whose_checkpoint_is_lost() -> None:
 def test_recovery_from_the_middle_of_an_epoch_leaves_its_beginning_alone(
     recovery_point: int,
 ) -> None:
-    """Scenario 87."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 3, leader_epoch=0)
@@ -278,7 +269,6 @@ def test_recovery_from_the_middle_of_an_epoch_leaves_its_beginning_alone(
 
 
 def test_rebuilding_one_old_index_does_not_forget_later_epochs() -> None:
-    """Scenario 87."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 7, leader_epoch=0)
@@ -318,7 +308,6 @@ def compacted_log(world: World) -> PartitionLog:
 def test_replay_of_compacted_and_emptied_batches_rebuilds_their_producers(
     with_snapshots: bool,
 ) -> None:
-    """Scenario 44."""
     world = World()
     log = compacted_log(world)
     if with_snapshots:
@@ -338,7 +327,6 @@ def test_replay_of_compacted_and_emptied_batches_rebuilds_their_producers(
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_duplicate_of_a_batch_that_was_compacted_is_still_recognised(clean: bool) -> None:
-    """Scenario 44."""
     world = World()
     log = compacted_log(world)
     if clean:

@@ -41,7 +41,6 @@ def deleted(log: PartitionLog) -> int:
 
 
 def test_nothing_expires_above_the_high_watermark() -> None:
-    """Scenario 92."""
     log = filled(World(), 100, timestamp=10, retention_ms=0)
 
     assert deleted(log) == 0
@@ -51,7 +50,6 @@ def test_nothing_expires_above_the_high_watermark() -> None:
 
 @pytest.mark.parametrize("high_watermark", range(25, 31))
 def test_only_segments_wholly_below_the_high_watermark_go(high_watermark: int) -> None:
-    """Scenario 92."""
     log = filled(World(), 100, timestamp=10, retention_ms=0)
     log.advance_high_watermark(high_watermark)
 
@@ -62,7 +60,6 @@ def test_only_segments_wholly_below_the_high_watermark_go(high_watermark: int) -
 
 
 def test_log_that_expired_as_a_whole_starts_anew_at_its_end() -> None:
-    """Scenario 92."""
     log = filled(World(), 100, timestamp=10, retention_ms=0)
     append(log, timestamp=10, leader_epoch=4)
     replicate_all(log)
@@ -82,7 +79,6 @@ def test_log_that_expired_as_a_whole_starts_anew_at_its_end() -> None:
 
 @pytest.mark.parametrize(("records", "segments"), [(10, 2), (15, 3), (14, 3), (0, 1)])
 def test_size_rule_leaves_at_least_the_retention_bytes(records: int, segments: int) -> None:
-    """Scenario 93."""
     log = filled(World(), retention_bytes=records * ONE_BYTES)
     replicate_all(log)
 
@@ -93,7 +89,6 @@ def test_size_rule_leaves_at_least_the_retention_bytes(records: int, segments: i
 
 
 def test_retention_bytes_of_zero_leaves_one_empty_segment() -> None:
-    """Scenario 93."""
     log = filled(World(), retention_bytes=0)
     replicate_all(log)
 
@@ -107,7 +102,6 @@ def test_retention_bytes_of_zero_leaves_one_empty_segment() -> None:
 
 
 def test_time_rule_takes_the_active_segment_too() -> None:
-    """Scenario 93."""
     world = World()
     log = filled(world, retention_ms=1000)
     replicate_all(log)
@@ -149,7 +143,6 @@ def test_empty_log_has_nothing_to_delete() -> None:
 
 
 def test_compact_only_ignores_age_and_size() -> None:
-    """Scenario 94."""
     log = filled(
         World(), timestamp=10, cleanup_policy=("compact",), retention_ms=0, retention_bytes=0
     )
@@ -160,7 +153,6 @@ def test_compact_only_ignores_age_and_size() -> None:
 
 
 def test_compact_and_delete_obeys_age() -> None:
-    """Scenario 94."""
     log = filled(World(), timestamp=10, cleanup_policy=("compact", "delete"), retention_ms=0)
     replicate_all(log)
 
@@ -168,7 +160,6 @@ def test_compact_and_delete_obeys_age() -> None:
 
 
 def test_compact_only_still_deletes_below_the_log_start() -> None:
-    """Scenario 94."""
     log = filled(World(), cleanup_policy=("compact",))
     replicate_all(log)
     log.raise_log_start_offset(7)
@@ -183,7 +174,6 @@ def test_compact_only_still_deletes_below_the_log_start() -> None:
 
 
 def test_segments_go_as_the_log_start_passes_them() -> None:
-    """Scenario 95."""
     log = filled(World())
     replicate_all(log)
     left = []
@@ -198,7 +188,6 @@ def test_segments_go_as_the_log_start_passes_them() -> None:
 
 
 def test_log_start_past_the_high_watermark_is_refused() -> None:
-    """Scenario 95."""
     log = filled(World())
     log.advance_high_watermark(8)
 
@@ -219,7 +208,6 @@ def test_log_start_never_goes_back() -> None:
 
 
 def test_segment_with_a_later_timestamp_protects_the_rest_until_the_log_start_passes_it() -> None:
-    """Scenario 96."""
     world = World()
     log = world.open(LogConfig(segment_bytes=5 * ONE_BYTES, retention_ms=1000))
     append_ones(log, 5, timestamp=T0 + 3_600_000)
@@ -236,7 +224,6 @@ def test_segment_with_a_later_timestamp_protects_the_rest_until_the_log_start_pa
 
 
 def test_deleting_the_first_segment_moves_the_epoch_that_began_in_it() -> None:
-    """Scenario 105."""
     world = World()
     log = world.open(LogConfig(segment_bytes=5 * ONE_BYTES))
     append_ones(log, 7, leader_epoch=0)
@@ -257,7 +244,6 @@ def test_deleting_the_first_segment_moves_the_epoch_that_began_in_it() -> None:
 
 
 def test_deleted_files_are_renamed_first_and_unlinked_after_the_delay() -> None:
-    """Scenario 98."""
     world = World()
     log = filled(world, retention_bytes=10 * ONE_BYTES, file_delete_delay_ms=1000)
     replicate_all(log)
@@ -279,7 +265,6 @@ def test_deleted_files_are_renamed_first_and_unlinked_after_the_delay() -> None:
 
 
 def test_deleted_files_a_crash_left_behind_are_unlinked_at_open() -> None:
-    """Scenario 98."""
     world = World()
     log = filled(world, retention_bytes=10 * ONE_BYTES)
     replicate_all(log)
@@ -294,7 +279,6 @@ def test_deleted_files_a_crash_left_behind_are_unlinked_at_open() -> None:
 
 
 def test_snapshots_go_with_their_segments() -> None:
-    """Scenario 97."""
     world = World()
     log = filled(world, retention_bytes=5 * ONE_BYTES, file_delete_delay_ms=1000)
     append_txn(log, 7, 0)
@@ -317,7 +301,6 @@ def test_snapshots_go_with_their_segments() -> None:
 
 
 def test_snapshot_beyond_the_log_end_is_removed_at_load() -> None:
-    """Scenario 97."""
     world = World()
     log = filled(world, 3)
     log.close()

@@ -27,7 +27,6 @@ HOURLY = LogConfig(segment_ms=HOUR_MS, message_timestamp_after_max_ms=INT64_MAX)
 
 
 def test_wall_clock_rolls_records_without_timestamps_but_never_an_empty_segment() -> None:
-    """Scenario 78."""
     world = World()
     log = world.open(HOURLY)
     world.clock.advance(ms=HOUR_MS + 1)
@@ -43,7 +42,6 @@ def test_wall_clock_rolls_records_without_timestamps_but_never_an_empty_segment(
 
 
 def test_segment_rolls_only_after_more_than_segment_ms() -> None:
-    """Scenario 78."""
     world = World()
     log = world.open(HOURLY)
     append(log, timestamp=None)
@@ -57,7 +55,6 @@ def test_segment_rolls_only_after_more_than_segment_ms() -> None:
 
 
 def test_empty_set_never_rolls() -> None:
-    """Scenario 78."""
     world = World()
     log = world.open(HOURLY)
     append(log, timestamp=None)
@@ -69,7 +66,6 @@ def test_empty_set_never_rolls() -> None:
 
 
 def test_first_record_without_a_timestamp_leaves_the_roll_to_the_wall_clock() -> None:
-    """Scenario 79."""
     world = World()
     log = world.open(HOURLY)
     append(log, timestamp=None)
@@ -84,7 +80,6 @@ def test_first_record_without_a_timestamp_leaves_the_roll_to_the_wall_clock() ->
 
 
 def test_with_timestamps_only_record_time_counts() -> None:
-    """Scenario 79."""
     world = World()
     log = world.open(HOURLY)
     append(log, timestamp=T0)
@@ -99,7 +94,6 @@ def test_with_timestamps_only_record_time_counts() -> None:
 
 
 def test_time_zero_is_record_time_too() -> None:
-    """Scenario 79."""
     world = World()
     log = world.open(HOURLY)
     append(log, timestamp=0)
@@ -111,7 +105,6 @@ def test_time_zero_is_record_time_too() -> None:
 
 
 def test_record_dated_in_the_past_does_not_roll() -> None:
-    """Scenario 79."""
     log = World().open(HOURLY)
     append(log, timestamp=T0)
 
@@ -150,7 +143,6 @@ def test_compacted_topic_rolls_at_its_compaction_lag_if_that_is_shorter() -> Non
 
 
 def test_jitter_is_drawn_for_each_segment_and_taken_off_segment_ms() -> None:
-    """Scenario 80."""
     world = World()
     max_jitter = 20 * 60 * 1000
     config = LogConfig(segment_ms=HOUR_MS, segment_jitter_ms=max_jitter)
@@ -177,7 +169,6 @@ def test_jitter_is_drawn_for_each_segment_and_taken_off_segment_ms() -> None:
 
 
 def test_eleven_sets_need_two_segments_where_ten_almost_fit() -> None:
-    """Scenario 81."""
     log = World().open(LogConfig(segment_bytes=10 * (ONE_BYTES - 1)))
 
     append_ones(log, 11)
@@ -197,7 +188,6 @@ def test_segment_may_be_exactly_segment_bytes_long() -> None:
 
 
 def test_rolling_an_empty_active_segment_begins_it_anew_at_the_same_base() -> None:
-    """Scenario 82."""
     world = World()
     log = world.open()
     append_ones(log, 2)
@@ -212,7 +202,6 @@ def test_rolling_an_empty_active_segment_begins_it_anew_at_the_same_base() -> No
 
 
 def test_index_without_room_for_a_single_entry_still_takes_appends() -> None:
-    """Scenario 82."""
     world = World()
     log = world.open(LogConfig(segment_index_bytes=4, index_interval_bytes=0))
 
@@ -233,7 +222,6 @@ def test_full_offset_index_rolls_the_segment() -> None:
 
 
 def test_full_time_index_rolls_the_segment_before_its_last_slot_is_taken() -> None:
-    """Scenario 90."""
     world = World()
     log = world.open(LogConfig(index_interval_bytes=0, segment_index_bytes=48))
 
@@ -262,7 +250,6 @@ def test_one_replicated_set_may_bring_more_batches_than_an_index_has_room_for() 
 
 
 def test_replicated_offset_beyond_31_bits_rolls_at_its_own_base() -> None:
-    """Scenario 102."""
     world = World()
     log = world.open()
 
@@ -278,7 +265,6 @@ def test_replicated_offset_beyond_31_bits_rolls_at_its_own_base() -> None:
 
 
 def test_offset_of_exactly_31_bits_still_fits() -> None:
-    """Scenario 102."""
     log = World().open()
 
     log.append_as_follower(stored(0, "a"))
@@ -290,7 +276,6 @@ def test_offset_of_exactly_31_bits_still_fits() -> None:
 def test_segment_emptied_by_truncation_never_rolls_by_time_but_when_the_offset_does_not_fit() -> (
     None
 ):
-    """Scenario 84."""
     world = World()
     log = world.open(HOURLY)
     append(log, timestamp=None)
@@ -324,7 +309,6 @@ def test_roll_seals_the_indexes_and_takes_a_snapshot_at_the_new_base() -> None:
 
 
 def test_preallocated_segment_has_its_logical_size_after_a_clean_stop() -> None:
-    """Scenario 88."""
     world = World()
     config = LogConfig(preallocate=True, segment_bytes=4096)
     log = world.open(config)
@@ -341,7 +325,6 @@ def test_preallocated_segment_has_its_logical_size_after_a_clean_stop() -> None:
 
 
 def test_preallocated_segment_loses_its_zeros_after_an_unclean_stop() -> None:
-    """Scenario 88."""
     world = World()
     config = LogConfig(preallocate=True, segment_bytes=4096)
     append_ones(world.open(config), 2)

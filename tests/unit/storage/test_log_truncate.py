@@ -110,7 +110,6 @@ def test_full_truncation_may_also_move_the_log_forward() -> None:
 
 
 def test_epochs_that_began_at_or_after_the_new_end_are_forgotten() -> None:
-    """Scenario 105."""
     log = World().open(SMALL)
     append_ones(log, 7, leader_epoch=0)
     append_ones(log, 3, leader_epoch=1)
@@ -169,7 +168,6 @@ def test_producer_sequence_continues_where_the_truncated_log_ends() -> None:
 
 
 def test_snapshots_above_the_new_end_are_removed() -> None:
-    """Scenario 48."""
     world = World()
     log = world.open(LogConfig(segment_bytes=ONE_BYTES))
     append_ones(log, 6)
@@ -183,7 +181,6 @@ def test_snapshots_above_the_new_end_are_removed() -> None:
 
 
 def test_snapshots_outside_a_range_are_removed() -> None:
-    """Scenario 48."""
     fs = disk(World())
     snapshots = ProducerSnapshots(fs, "/")
     for offset in range(1, 6):

@@ -473,7 +473,7 @@ def test_ids_that_nobody_handed_out_push_out_the_oldest_and_none_with_a_transact
     table.update(_batch(0, producer_id=1, transactional=True))
     table.update(_batch(1, producer_id=2))
     for offset in range(2, 2 * MAX_PRODUCERS):
-        # It goes on writing, with a clock that is behind; those who flood are ahead.
+        # It keeps writing with a slow clock; the flooding producers' clocks are ahead.
         is_honest = offset % 1000 == 0
         producer_id, timestamp = (3, 1) if is_honest else (100 + offset, 10**15)
         table.update(_batch(offset, producer_id=producer_id, timestamp=timestamp))

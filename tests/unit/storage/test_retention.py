@@ -17,7 +17,6 @@ def five_each(*timestamps: int, size_bytes: int = 100) -> list[SegmentFacts]:
 def test_segments_wholly_below_the_start_offset_go_and_the_last_one_stays(
     start: int, gone: int
 ) -> None:
-    """Scenario 95."""
     segments = five_each(0, 0, 0)
 
     assert below_start_offset(segments, log_start_offset=start, high_watermark=15) == gone
@@ -37,7 +36,6 @@ def test_empty_segment_that_is_not_the_last_goes_below_the_start_offset() -> Non
     ("retention_bytes", "gone"), [(-1, 0), (301, 0), (300, 0), (201, 0), (200, 1), (1, 2), (0, 3)]
 )
 def test_size_rule_keeps_at_least_the_retention_bytes(retention_bytes: int, gone: int) -> None:
-    """Scenario 93."""
     segments = five_each(0, 0, 0)
 
     assert over_size(segments, retention_bytes=retention_bytes, high_watermark=15) == gone
@@ -51,7 +49,6 @@ def test_age_rule_is_strict(now: int, gone: int) -> None:
 
 
 def test_segment_with_a_later_timestamp_protects_all_after_it() -> None:
-    """Scenario 96."""
     segments = five_each(9_000, 100, 100)
 
     assert over_age(segments, retention_ms=1000, high_watermark=15, now_ms=5_000) == 0
@@ -60,7 +57,6 @@ def test_segment_with_a_later_timestamp_protects_all_after_it() -> None:
 
 @pytest.mark.parametrize(("high_watermark", "gone"), [(0, 0), (4, 0), (5, 1), (9, 1), (15, 3)])
 def test_nothing_above_the_high_watermark_goes(high_watermark: int, gone: int) -> None:
-    """Scenario 92."""
     segments = five_each(0, 0, 0)
 
     aged = over_age(segments, retention_ms=1, high_watermark=high_watermark, now_ms=9)

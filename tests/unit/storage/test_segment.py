@@ -32,21 +32,19 @@ def read_from(segment: Segment, offset: int) -> list[tuple[int, int]]:
 
 
 def ignore(header: BatchHeader, batch: memoryview) -> None:
-    """What recovery tells about a batch, where nobody asks."""
+    """Ignores the batches that recovery reports."""
 
 
 # -- read -----------------------------------------------------------------------------------------
 
 
 def test_read_before_the_first_offset_starts_at_the_first_batch() -> None:
-    """Scenario 83."""
     segment = fill(new_segment(World(), 40), stored(50, "a", "b", "c"))
 
     assert read_from(segment, 41) == [(50, 52)]
 
 
 def test_read_past_the_last_offset_finds_nothing() -> None:
-    """Scenario 83."""
     segment = fill(new_segment(World(), 40), stored(50, "a", "b"))
 
     assert read_from(segment, 51) == [(50, 51)]
@@ -54,7 +52,6 @@ def test_read_past_the_last_offset_finds_nothing() -> None:
 
 
 def test_read_in_a_gap_starts_at_the_first_batch_after_it() -> None:
-    """Scenario 83."""
     segment = fill(new_segment(World(), 40), stored(50, "a", "b"), stored(60, "c", "d"))
 
     assert read_from(segment, 55) == [(60, 61)]
@@ -62,7 +59,6 @@ def test_read_in_a_gap_starts_at_the_first_batch_after_it() -> None:
 
 @pytest.mark.parametrize("interval", [0, 100, 4096])
 def test_every_offset_is_found_whatever_the_index_density(interval: int) -> None:
-    """Scenario 89."""
     segment = new_segment(World(), 0, index_interval_bytes=interval)
     fill(segment, *[stored(2 * n, "a", "b") for n in range(50)])
 
@@ -73,7 +69,6 @@ def test_every_offset_is_found_whatever_the_index_density(interval: int) -> None
 
 
 def test_first_batch_of_a_segment_gets_no_index_entry() -> None:
-    """Scenario 89."""
     segment = fill(new_segment(World(), 7, index_interval_bytes=0), stored(7, "a"), stored(8, "b"))
 
     assert segment.offset_index.entry_count == 1
@@ -158,7 +153,6 @@ def test_full_index_takes_no_more_entries_and_every_offset_is_still_found() -> N
 
 
 def test_truncation_drops_the_batch_that_holds_the_offset_and_all_after_it() -> None:
-    """Scenario 84."""
     segment = new_segment(World(), 40)
     fill(segment, stored(50, "a", "b"), stored(52, "c", "d"), stored(54, "e"))
 
@@ -171,7 +165,6 @@ def test_truncation_drops_the_batch_that_holds_the_offset_and_all_after_it() -> 
 
 
 def test_truncation_before_the_first_offset_empties_the_segment() -> None:
-    """Scenario 84."""
     world = World()
     segment = fill(new_segment(world, 40), stored(50, "a", "b"))
     world.clock.advance(hours=1)
@@ -185,7 +178,6 @@ def test_truncation_before_the_first_offset_empties_the_segment() -> None:
 
 
 def test_truncation_to_a_gap_keeps_what_lies_before_it() -> None:
-    """Scenario 84."""
     segment = fill(new_segment(World(), 40), stored(40, "a"), stored(50, "b"), stored(60, "c"))
 
     segment.truncate_to(55, now_ms=T0)
@@ -194,7 +186,6 @@ def test_truncation_to_a_gap_keeps_what_lies_before_it() -> None:
 
 
 def test_truncation_takes_the_index_entries_with_it() -> None:
-    """Scenario 89."""
     segment = new_segment(World(), 0, index_interval_bytes=0)
     fill(segment, *[stored(n, "a", timestamp=T0 + n) for n in range(30)])
 
@@ -245,7 +236,6 @@ def test_truncation_finds_the_first_of_several_largest_timestamps() -> None:
 def test_search_by_time_finds_the_first_record_at_or_after_it(
     timestamp: int, expected: tuple[int, int] | None, interval: int
 ) -> None:
-    """Scenario 85."""
     segment = new_segment(World(), 40, index_interval_bytes=interval)
     fill(segment, *[stored(n, "a", timestamp=10 * n) for n in range(40, 50)])
 
@@ -260,7 +250,6 @@ def test_search_by_time_looks_into_batches_and_never_below_the_start_offset() ->
 
 
 def test_time_index_entry_names_the_first_batch_with_the_largest_timestamp() -> None:
-    """Scenario 90."""
     segment = new_segment(World(), 0)
     times = [10, 30, 20, 30]
     fill(segment, *[stored(n, "a", timestamp=time) for n, time in enumerate(times)])
@@ -298,7 +287,6 @@ def test_time_zero_is_a_time() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.INDEX, Kind.TIME_INDEX])
 def test_corrupt_index_bytes_are_rebuilt_by_recovery(kind: Kind) -> None:
-    """Scenario 86."""
     world = World()
     segment = new_segment(world, 0, index_interval_bytes=0)
     fill(segment, *[stored(n, "a", timestamp=10 * n) for n in range(100)])
@@ -322,7 +310,6 @@ def test_corrupt_index_bytes_are_rebuilt_by_recovery(kind: Kind) -> None:
 
 @pytest.mark.parametrize("damaged", range(0, 20, 3))
 def test_recovery_keeps_exactly_the_batches_before_the_damaged_one(damaged: int) -> None:
-    """Scenario 86."""
     world = World()
     segment = fill(new_segment(world, 0), *[stored(n, "a") for n in range(20)])
     put(disk(world), segment.path(Kind.LOG), b"\xff", damaged * ONE_BYTES + 66)
@@ -407,7 +394,6 @@ def test_real_batches_of_an_old_format_are_refused_and_not_cut_off(count: int) -
 
 
 def test_indexes_are_created_lazily_and_absent_ones_are_not_renamed_into_being() -> None:
-    """Scenario 87."""
     world = World()
     segment = fill(new_segment(world, 0), stored(0, "a"))
     before = names(world)
@@ -444,7 +430,6 @@ def test_renamed_segment_is_read_through_the_handle_it_had() -> None:
 
 
 def test_preallocated_segment_is_trimmed_when_it_is_sealed() -> None:
-    """Scenario 88."""
     world = World()
     segment = new_segment(world, 0, preallocate=True, segment_bytes=1024)
     fill(segment, stored(0, "a"))

@@ -19,7 +19,7 @@ def read_some(segment: Segment, offset: int, max_bytes: int) -> list[tuple[int, 
 
 
 def ignore(header: BatchHeader, batch: memoryview) -> None:
-    """What recovery tells about a batch, where nobody asks."""
+    """Ignores the batches that recovery reports."""
 
 
 @pytest.mark.parametrize("max_bytes", [1, ONE_BYTES, 3 * ONE_BYTES + 7, 1 << 16])

@@ -41,7 +41,6 @@ def test_segment_that_fits_has_no_overflow() -> None:
 
 
 def test_parts_hold_all_batches_and_each_fits_its_base() -> None:
-    """Scenario 74."""
     world = World()
     segment = overflowed(world)
 
@@ -56,7 +55,6 @@ def test_parts_hold_all_batches_and_each_fits_its_base() -> None:
 
 
 def test_overflowed_segment_is_split_at_open() -> None:
-    """Scenario 74."""
     world = World()
     overflowed(world)
 
@@ -111,7 +109,6 @@ def lower_part_promoted(world: World) -> None:
     [only_cleaned, higher_part_swapped, all_swapped, original_deleted, lower_part_promoted],
 )
 def test_crash_at_any_point_of_a_split_keeps_every_record(state: object, clean: bool) -> None:
-    """Scenario 76."""
     assert callable(state)
     world = World()
     split_overflowed(disk(world), overflowed(world))

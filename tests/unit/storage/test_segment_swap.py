@@ -92,7 +92,6 @@ def only_deleted_left(world: World) -> None:
 def test_crash_at_any_point_of_a_swap_leaves_the_old_or_the_new(
     state: object, expected: list[int], clean: bool
 ) -> None:
-    """Scenario 75."""
     assert callable(state)
     world = cleaned_world()
     state(world)
@@ -109,7 +108,6 @@ def test_crash_at_any_point_of_a_swap_leaves_the_old_or_the_new(
 
 
 def test_half_of_the_originals_deleted_is_finished_too() -> None:
-    """Scenario 75."""
     world = cleaned_world()
     all_swapped(world)
     for name in OLD[:2]:
@@ -121,7 +119,6 @@ def test_half_of_the_originals_deleted_is_finished_too() -> None:
 
 
 def test_original_that_begins_where_the_swapped_segment_ends_survives() -> None:
-    """Scenario 75."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 9)
@@ -135,7 +132,7 @@ def test_original_that_begins_where_the_swapped_segment_ends_survives() -> None:
 
 
 def test_older_original_after_a_cleaned_segment_that_lost_its_tail_survives() -> None:
-    """Scenario 75. The swapped segment ends at 2, so the original at 3 is not in its range."""
+    """The swapped segment ends at 2, so the original at 3 is not in its range."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 9)
@@ -149,7 +146,6 @@ def test_older_original_after_a_cleaned_segment_that_lost_its_tail_survives() ->
 
 
 def test_snapshot_of_the_first_source_stays_and_those_of_the_others_go() -> None:
-    """Scenario 77."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 13)
@@ -256,7 +252,6 @@ def test_renames_happen_in_the_order_that_makes_a_crash_decidable() -> None:
 
 
 def test_segments_that_retention_took_in_between_are_renamed_once() -> None:
-    """Scenario 11."""
     world = World()
     log = world.open(SMALL)
     append_ones(log, 10)

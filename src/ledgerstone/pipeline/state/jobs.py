@@ -32,7 +32,7 @@ from ledgerstone.records.kernels import scan
 from ledgerstone.records.kernels.hashing import SEED_SIZE
 from ledgerstone.state.fold import Fold
 from ledgerstone.state.reading import OffsetRange, read_ranges
-from ledgerstone.state.topic_state import Isolation
+from ledgerstone.state.topic_state import IsolationLevel
 from ledgerstone.state.visibility import hidden_batches, taken, walk_pieces
 from ledgerstone.system import SystemDice
 from ledgerstone.types import TopicPartition
@@ -156,11 +156,11 @@ def read_latest(
 
 def _read(client: Client, job: PartitionJob, start: int, end: int) -> Iterator[Fetched]:
     wanted = OffsetRange(TopicPartition(job.topic, job.partition), start, end)
-    return read_ranges(client, [wanted] if start < end else [], Isolation(job.isolation))
+    return read_ranges(client, [wanted] if start < end else [], IsolationLevel(job.isolation))
 
 
 def _aborted(job: PartitionJob, fetched: Fetched) -> Any:  # noqa: ANN401 - as fetched has it
-    return fetched.aborted if job.isolation == Isolation.READ_COMMITTED.value else ()
+    return fetched.aborted if job.isolation == IsolationLevel.READ_COMMITTED.value else ()
 
 
 def _read_older(job: PartitionJob) -> pa.Table:

@@ -19,7 +19,7 @@ from ledgerstone.pipeline.state.manifest import (
     to_json,
 )
 from ledgerstone.state.reading import LogBounds
-from ledgerstone.state.topic_state import Isolation
+from ledgerstone.state.topic_state import IsolationLevel
 from ledgerstone.uuid_text import uuid_to_text
 
 _NAME: Final = "snapshot-{:08d}"
@@ -39,7 +39,7 @@ class Made:
 class TopicSource:
     bootstrap: str
     topic: str
-    isolation: Isolation = Isolation.READ_COMMITTED
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
 
 
 def load_manifest(path: Path) -> SnapshotManifest:

@@ -35,11 +35,11 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Parked, Request
-from ledgerstone.storage.log_reader import Isolation, read
+from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.types import TopicPartition
 
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
-_ISOLATION_LEVELS: Final = {0: Isolation.HIGH_WATERMARK, 1: Isolation.TXN_COMMITTED}
+_ISOLATION_LEVELS: Final = {0: FetchIsolation.HIGH_WATERMARK, 1: FetchIsolation.TXN_COMMITTED}
 # Kafka finds these out before it reads, and says "no aborted transactions" instead of nothing.
 _UNKNOWN: Final = (UnknownTopicOrPartition, UnknownTopicId)
 
@@ -164,7 +164,7 @@ def _read_one(
     broker: Broker,
     wish: FetchWish,
     answer: FetchPartitionResponse,
-    isolation: Isolation,
+    isolation: FetchIsolation,
     left: int,
     *,
     first: bool,
@@ -188,7 +188,7 @@ def _read_one(
     )
     size = 0 if result.slice is None else result.slice.size
     answer.records = result.slice if size else b""
-    if isolation is Isolation.TXN_COMMITTED:
+    if isolation is FetchIsolation.TXN_COMMITTED:
         answer.aborted_transactions = [
             FetchAbortedTransaction(producer_id=producer_id, first_offset=first_offset)
             for producer_id, first_offset in result.aborted

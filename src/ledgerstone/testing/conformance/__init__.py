@@ -1,6 +1,6 @@
-"""The tombstone conformance kit: does your consumer do what deletes ask of it?
+"""The tombstone conformance kit: does your consumer handle deletes correctly?
 
-Scenarios are in `scenarios`, what a consumer is told in `task`, its use is in docs/testing.md.
+Scenarios are in `scenarios`, a consumer's input is in `task`, usage is in docs/testing.md.
 """
 
 from ledgerstone.testing.conformance.kit import TombstoneConformance

@@ -1,4 +1,4 @@
-"""One scenario against one consumer: what the fixture of the kit hands to a test. Shell."""
+"""One scenario against one consumer: the value of the kit's fixture. Shell."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -24,11 +24,11 @@ class ScenarioCheck:
 
     @property
     def rule(self) -> str:
-        """What the scenario is about, in a sentence."""
+        """The rule that the scenario checks, in a sentence."""
         return SCENARIOS[self.name].__doc__ or self.name
 
     def skip_if(self, reasons: Mapping[str, str]) -> None:
-        """Skips the test where the scenario's name has a reason not to apply."""
+        """Skips the test if `reasons` has an entry for the scenario."""
         import pytest
 
         unknown = [each for each in reasons if each not in SCENARIOS]
@@ -47,7 +47,7 @@ class ScenarioCheck:
         options: Options | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Plays the scenario; either a function that reads to the end, or one that starts."""
+        """Runs the scenario with a function that reads to the end, or with `start`."""
         __tracebackhide__ = True
         if (consume is None) == (start is None):
             raise TypeError("check() takes a function that consumes, or start=, not both")

@@ -1,7 +1,7 @@
 """Running a consumer under test to the end of its topic. Shell.
 
-A consumer is somebody else's code: it may raise, hang, or say what is no state. Each of these is a
-finding, told as one. It runs in a thread, so that it meets no event loop and can be given up.
+A consumer is foreign code: it may raise, hang, or return something that is not a state. Each of
+these is reported as a finding. It runs in a thread, away from event loops, and can be abandoned.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ from ledgerstone.testing.waiting import WaitedInVain, wait_until
 
 
 class ConsumerFailed(AssertionError):
-    """The consumer came to no state."""
+    """The consumer produced no state."""
 
 
 class Driver(Protocol):
     def read(self, task: ConsumerTask, fences: Mapping[bytes, bytes]) -> State:
-        """The consumer's state once it has read everything, the fences last."""
+        """The consumer's state once it has read everything up to the fences."""
         ...
 
     def stop(self) -> None:
-        """The consumer goes away for a while."""
+        """Stops the consumer for a while."""
         ...
 
 
 class CalledConsumer:
-    """A function that reads up to the end and returns."""
+    """A function that reads to the end and returns."""
 
     def __init__(self, consume: Consume, timeout_s: float) -> None:
         self._consume = consume
@@ -59,7 +59,7 @@ class CalledConsumer:
             if answer.done():
                 raise ConsumerFailed(f"the consumer raised {error!r}") from error
             raise ConsumerFailed(
-                f"the consumer has not returned within {self._timeout_s:g} s; it was to read "
+                f"the consumer has not returned within {self._timeout_s:g} s; it should read "
                 f"{task.topic} up to these offsets, by partition: {task.end_offsets}"
             ) from None
         except Exception as error:
@@ -71,7 +71,7 @@ class CalledConsumer:
 
 
 class StartedConsumer:
-    """A consumer that runs for itself and can be asked. It is done when it shows the fences."""
+    """A consumer that runs on its own and can be queried. It is done when it shows the fences."""
 
     def __init__(self, start: Start, timeout_s: float) -> None:
         self._start = start

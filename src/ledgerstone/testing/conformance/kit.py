@@ -13,34 +13,34 @@ from ledgerstone.testing.conformance.task import ConsumerTask, RunningConsumer, 
 
 
 class TombstoneConformance:
-    """Override `consume` or `start`, and what else differs.
+    """Override `consume` or `start`, and anything else that differs.
 
     class TestMyConsumer(TombstoneConformance):
         def consume(self, task):
             return my_consumer.read_all(task.bootstrap, task.topic, task.end_offsets)
     """
 
-    # Scenarios that mean nothing to this consumer, each with the reason why.
+    # Scenarios that do not apply to this consumer, each with the reason.
     not_applicable: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    # What it can decompress.
+    # Codecs it can decompress.
     codecs: ClassVar[Sequence[str]] = CODECS
     # How long one run may take.
     timeout_s: ClassVar[float] = TIMEOUT_S
 
     def consume(self, task: ConsumerTask) -> State | Awaitable[State]:
-        """Reads the topic up to `task.end_offsets` and returns what it has; may be `async`."""
+        """Reads the topic up to `task.end_offsets` and returns its state; may be `async`."""
         raise NotImplementedError(f"{type(self).__name__} has neither consume() nor start()")
 
     def start(self, task: ConsumerTask) -> RunningConsumer:
-        """Starts a consumer that goes on until it is stopped; instead of `consume`."""
+        """Starts a consumer that runs until it is stopped; instead of `consume`."""
         raise NotImplementedError(f"{type(self).__name__} has neither consume() nor start()")
 
     def make_key(self, name: str) -> bytes:
-        """For a consumer that takes keys of one form only."""
+        """For a consumer that needs keys of a certain form."""
         return name.encode()
 
     def make_value(self, text: str) -> bytes:
-        """For a consumer that decodes values, as from JSON; its state has these bytes again."""
+        """For a consumer that decodes values, such as JSON; its state must have the same bytes."""
         return text.encode()
 
     def test_tombstones(self, tombstone_scenario: ScenarioCheck) -> None:

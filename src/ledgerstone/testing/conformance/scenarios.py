@@ -1,6 +1,6 @@
 """The scenarios, each a function over a stage. Shell.
 
-A docstring is the rule that a consumer broke if it fails; it is shown with the failure.
+A docstring is the rule that a failing consumer broke; it is shown with the failure.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from ledgerstone.testing.conformance.stage import Stage
 
 Scenario = Callable[[Stage], None]
 
-# Just below what a topic takes by default, the overhead of a batch included.
+# Just below a topic's default limit, including the overhead of a batch.
 LARGE_VALUE_BYTES: Final = 1_000_000
 
 
@@ -46,14 +46,14 @@ def recreated_after_delete(stage: Stage) -> None:
 
 
 def delete_of_unknown_key(stage: Stage) -> None:
-    """A tombstone of a key that was never seen changes nothing, and is no error."""
+    """A tombstone of a key that was never seen changes nothing and is not an error."""
     stage.delete("never-written")
     stage.put("a", "1")
     stage.expect({"a": "1"})
 
 
 def repeated_tombstones(stage: Stage) -> None:
-    """A second tombstone of a key changes nothing, and is no error."""
+    """A second tombstone of a key changes nothing and is not an error."""
     stage.put("a", "1")
     stage.put("b", "2")
     stage.delete("a")
@@ -64,7 +64,7 @@ def repeated_tombstones(stage: Stage) -> None:
 
 
 def empty_value_is_no_tombstone(stage: Stage) -> None:
-    """A value of no bytes is a value: only null deletes."""
+    """An empty value is a value: only null deletes."""
     key, other = stage.key("a"), stage.key("b")
     stage.cluster.produce(stage.topic, key, stage.value("1"), partition=0)
     stage.cluster.produce(stage.topic, key, b"", partition=0)
@@ -73,7 +73,7 @@ def empty_value_is_no_tombstone(stage: Stage) -> None:
 
 
 def committed_transaction(stage: Stage) -> None:
-    """A tombstone of a committed transaction deletes; its marker is no record."""
+    """A tombstone of a committed transaction deletes; its marker is not a record."""
     stage.put("a", "1")
     stage.put("b", "2")
     stage.transaction({"a": None, "c": "3"}, commit=True)
@@ -89,7 +89,7 @@ def aborted_transaction(stage: Stage) -> None:
 
 
 def gaps_after_compaction(stage: Stage) -> None:
-    """Offsets have gaps where compaction was: neither their sum nor their order counts records."""
+    """Compaction leaves gaps between offsets, so offsets must not be used to count records."""
     for text in ("1", "2", "3"):
         for name in ("a", "b", "c"):
             stage.put(name, text)
@@ -116,7 +116,7 @@ def deleted_while_away(stage: Stage) -> None:
 
 
 def missed_delete(stage: Stage) -> None:
-    """A consumer that was away for longer than delete.retention.ms must not trust what it kept."""
+    """A consumer that was away longer than delete.retention.ms must not trust its old state."""
     stage.put("a", "1")
     stage.put("b", "2")
     stage.expect({"a": "1", "b": "2"})
@@ -127,7 +127,7 @@ def missed_delete(stage: Stage) -> None:
 
 
 def key_moves_between_partitions(stage: Stage) -> None:
-    """A tombstone deletes in its own partition only: the key's value in another one stays."""
+    """A tombstone deletes only in its own partition: the key's value in another one stays."""
     stage.put("a", "old", partition=0)
     stage.put("a", "new", partition=1)
     stage.read()
@@ -136,7 +136,7 @@ def key_moves_between_partitions(stage: Stage) -> None:
 
 
 def compressed_batches(stage: Stage) -> None:
-    """Each record of a compressed batch counts, the tombstones among them too."""
+    """Each record of a compressed batch counts, including tombstones."""
     expected: dict[str, str] = {}
     for codec in stage.options.codecs:
         stage.batch([(f"{codec}-gone", "1"), (f"{codec}-stays", "2")], codec=codec)
@@ -146,7 +146,7 @@ def compressed_batches(stage: Stage) -> None:
 
 
 def large_values(stage: Stage) -> None:
-    """A value as large as the topic takes arrives whole, and is deleted like any other."""
+    """A value of the largest allowed size arrives whole, and is deleted like any other."""
     text = "v" * LARGE_VALUE_BYTES
     stage.put("a", text)
     stage.put("b", text)

@@ -1,8 +1,8 @@
-"""What a scenario plays on: a topic, a consumer, and what the consumer should have by now. Shell.
+"""The stage of a scenario: a topic, a consumer, and the state the consumer should have. Shell.
 
-At the end of each step a *fence* is written to every partition: a key of its own with a new value.
-Partitions are read in order, so a consumer that shows all fences has seen all that came before, and
-a state that is right only because it is old does not pass.
+At the end of each step a *fence* is written to every partition: a special key with a new value.
+Partitions are read in order, so a consumer that shows all fences has seen everything before them,
+and a state that is right only because it is old does not pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +21,18 @@ CODECS: Final = ("gzip", "snappy", "lz4", "zstd")
 
 _GHOST: Final = (
     "is a ghost: it was deleted while the consumer was away, and the tombstone was removed after "
-    "delete.retention.ms, before the consumer came back. Nobody will tell it again. A consumer "
-    "that was away for so long must drop what it knows and read from the start"
+    "delete.retention.ms, before the consumer came back. It is never delivered again. A consumer "
+    "that was away for so long must drop its state and read from the start"
 )
 
 
 class NotConforming(AssertionError):
-    """The consumer's state is not what the topic says."""
+    """The consumer's state does not match the topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How keys and values of a scenario become the bytes that a consumer understands."""
+    """Converts keys and values of a scenario to bytes that the consumer understands."""
 
     make_key: Callable[[str], bytes] = str.encode
     make_value: Callable[[str], bytes] = str.encode
@@ -99,14 +99,14 @@ class Stage:
         self._driver.stop()
 
     def forget(self, *names: str) -> None:
-        """The tombstones of these keys go before the consumer comes back."""
+        """The tombstones of these keys are removed before the consumer comes back."""
         self.cluster.finish_deletes(self.topic)
         for name in names:
             self.cluster.assert_gone(self.topic, self.key(name))
             self._unheard.append(self.key(name))
 
     def read(self) -> State:
-        """The consumer's state when it has read everything; fences left out."""
+        """The consumer's state when it has read everything, without fences."""
         self._steps += 1
         fences = {}
         for number in range(self._partitions):

@@ -1,4 +1,4 @@
-"""What a consumer under test is told, and what it must offer. Grade P."""
+"""The input of a consumer under test, and the interface it must offer. Grade P."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerTask:
-    """One topic to read. The same object is given again when the consumer is to go on."""
+    """One topic to read. The same object is passed again when the consumer resumes."""
 
     bootstrap: str
     topic: str
     group: str
-    # Everything below these is to be read, by partition. Set anew before each run.
+    # Read everything below these, by partition. Updated before each run.
     end_offsets: dict[int, int] = field(default_factory=dict)
-    # For what the consumer keeps between two runs, as its database would: state, offsets.
+    # For anything the consumer keeps between runs, as in a database: state, offsets.
     memory: dict[str, Any] = field(default_factory=dict)
     # The broker's HTTP port, for a consumer that asks whether it has missed a delete.
     http: str = ""
@@ -25,14 +25,14 @@ class ConsumerTask:
 
 
 class RunningConsumer(Protocol):
-    """A consumer that runs until it is told to stop, in a thread or a process of its own."""
+    """A consumer that runs until it is stopped, in its own thread or process."""
 
     def state(self) -> Mapping[bytes, bytes]:
-        """What it has at this moment: each key it takes for live, and its value."""
+        """Its current state: each live key and its value."""
         ...
 
     def stop(self) -> None:
-        """Ends it, as a deployment would. It may be started again with the same task."""
+        """Stops it, as a deployment would. It may be started again with the same task."""
         ...
 
 

@@ -4,7 +4,7 @@
   "use strict";
 
   // -- streams ------------------------------------------------------------------------------------
-  // A browser opens six connections to one host; tabs nobody looks at must not hold them.
+  // A browser opens six connections per host; hidden tabs must not hold them.
   const RESTS_AFTER_MS = 5000;
   let sources = [];
   let resting = null;
@@ -61,7 +61,7 @@
   }
 
   function columns(samples) {
-    // A hole where nobody looked for a while, so that no line is drawn across it.
+    // A gap where no page was open, so that no line is drawn across it.
     const made = [[], [], []];
     samples.forEach(function (each, index) {
       if (index > 0 && each[0] - samples[index - 1][0] > 5000) {

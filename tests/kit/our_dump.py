@@ -1,4 +1,4 @@
-"""Our own decoders on the files of a partition, in the words of Kafka's dump tool."""
+"""Decodes the files of a partition with our own code, into the terms of Kafka's dump tool."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -23,7 +23,7 @@ from ledgerstone.types import INT32_MAX
 
 
 def read_files(files: Mapping[str, bytes]) -> dict[str, FileDump]:
-    """Those of the files, by name, that the dump tool reads too."""
+    """The files, by name, that the dump tool reads too."""
     suffixes = {name: PurePath(name).suffix for name in files}
     return {
         name: _read_file(name, files[name])

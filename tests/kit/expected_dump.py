@@ -1,8 +1,8 @@
-"""What was written to a log, kept beside it in the words of Kafka's dump tool.
+"""A model of a log that predicts what Kafka's dump tool must show for its files.
 
-The model is told what was asked for and follows the rules of storage/README.md on its own: where
-segments begin, which batches get index entries, what a snapshot holds. It never looks into files;
-only the size and CRC of a batch are handed in, because a codec decides about them.
+It gets the same calls as the log and follows the rules of storage/README.md on its own: where
+segments begin, which batches get index entries, what a snapshot holds. It never reads files; only
+the size and CRC of a batch are passed in, because they depend on the codec.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,7 +72,7 @@ class SegmentModel:
         self.has_txn_index = self.has_txn_index or bool(entries)
 
     def cut(self, offset: int) -> None:
-        """Forgets what holds or follows `offset`; counting begins anew."""
+        """Drops batches that hold or follow `offset`; counting restarts."""
         self.batches = [batch for batch in self.batches if batch.last_offset < offset]
         self.index = [entry for entry in self.index if entry.offset < offset]
         self.time_index = [entry for entry in self.time_index if entry.offset < offset]
@@ -194,7 +194,7 @@ class LogModel:
         self._load()
 
     def recover(self, recovery_point: int) -> None:
-        """An unclean start scans the segments from there on and builds their indexes anew."""
+        """An unclean start scans the segments from there on and rebuilds their indexes."""
         ends = [segment.base_offset for segment in self.segments[1:]] + [self.end_offset + 1]
         flushed = sum(end <= recovery_point for end in ends)
         self._scan(self.segments[flushed:])
@@ -211,7 +211,7 @@ class LogModel:
             again.add_time_entry()
 
     def rescanned(self) -> "LogModel":
-        """What is found by somebody who has nothing but the batches."""
+        """What can be derived from the batches alone."""
         scan = LogModel(self.config, segments=list(self.segments))
         scan._scan(self.segments)
         return scan
