@@ -28,6 +28,7 @@ from tests.kit.golden import committed
 from tests.kit.log_checks import check_log
 from tests.kit.logs import T0, World
 from tests.kit.scenario import disk, end_txn
+from tests.kit.sized import sized
 from tests.oracles.plain_cleaner import plain_clean
 
 RETENTION_MS = 1000
@@ -283,8 +284,7 @@ def _state(records: list[Record]) -> dict[bytes, tuple[int, bytes]]:
     return state
 
 
-@settings(max_examples=150, deadline=None)
-@given(config=_configs, steps=_steps)
+@sized(few=60, many=600, config=_configs, steps=_steps)
 def test_any_passes_over_any_log_agree_with_the_twin_and_with_a_dict(
     config: LogConfig, steps: list[Any]
 ) -> None:
@@ -331,8 +331,9 @@ def test_a_story_reaches_every_way_a_record_can_go(codec: Codec) -> None:
     assert [record.offset for record in _records(story.log)] == [0, 7, 9]
 
 
-@settings(max_examples=12, deadline=None)
-@given(
+@sized(
+    few=6,
+    many=60,
     counts=st.lists(st.integers(1, 1300), min_size=1, max_size=3),
     codec=_codecs,
     window=st.sampled_from([100, 5000, 1 << 20]),
