@@ -28,6 +28,7 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.files import CleaningFiles
+from ledgerstone.server.connections import Listening
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
@@ -206,7 +207,10 @@ async def start_broker(
     runtime = make_runtime(broker, asyncio.get_running_loop())
     broker.erasing.installed_verifiers = runtime.verifiers.names
     broker.anatomy.wake = runtime.wake
-    runtime.start(sockets)
+    runtime.start(
+        Listening(sock, listener.name)
+        for listener, sock in zip(config.listeners, sockets, strict=True)
+    )
     http, http_address = None, None
     if http_socket is not None:
         http = HttpServer(
