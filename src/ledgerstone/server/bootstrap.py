@@ -25,10 +25,10 @@ from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.files import CleaningFiles
-from ledgerstone.server.connections import Listening
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups

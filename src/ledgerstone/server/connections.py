@@ -7,35 +7,23 @@ answer for it at most.
 """
 
 import asyncio
-import errno
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from ledgerstone.protocol.pieces import Piece
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Close, Effect, Resume, Send
 from ledgerstone.server.reporting import Reporting
 from ledgerstone.server.sending import WOULD_BLOCK, held_bytes, prepare, send_unsent
-from ledgerstone.server.session import DEFAULT_LISTENER
-from ledgerstone.server.transport import MakeTransport, PlainTransport, Transport
+from ledgerstone.server.transport import Transport
 from ledgerstone.server.unsent import Unsent
 
 # Receives for one connection, while they add to the same frame, before the others get their turn.
 RECEIVES_PER_TURN: Final = 8
-ACCEPTS_PER_TURN: Final = 64
-# Accepting stops for this long when the process has no descriptor left.
-ACCEPT_PAUSE_S: Final = 0.2
-
-
-class Listening(NamedTuple):
-    """A socket that listens, and what its connections are."""
-
-    sock: socket.socket
-    name: str = DEFAULT_LISTENER
-    make_transport: MakeTransport = PlainTransport
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +62,6 @@ class Connections:
         self._reschedule = reschedule
         self._take_number = take_number
         self._send_elsewhere = send_elsewhere
-        self._listening: list[Listening] = []
         self._all: dict[int, _Connection] = {}
         # The connection whose turn it is: its caller settles it.
         self._turn_of: int | None = None
@@ -85,39 +72,12 @@ class Connections:
 
     # -- coming and going ---------------------------------------------------------------------
 
-    def listen(self, listening: Listening) -> None:
-        listening.sock.setblocking(False)
-        self._listening.append(listening)
-        self._loop.add_reader(listening.sock, self._accept, listening)
-
-    def stop_listening(self) -> None:
-        for sock, *_ in self._listening:
-            self._loop.remove_reader(sock)
-            sock.close()
-
     def drop_all(self) -> None:
         for connection in list(self._all.values()):
             self._drop(connection)
 
-    def _accept(self, listening: Listening) -> None:
-        for _ in range(ACCEPTS_PER_TURN):
-            try:
-                sock, peer = listening.sock.accept()
-            except WOULD_BLOCK:
-                return
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
-                    self._reporting.accept_paused(error)
-                    self._loop.remove_reader(listening.sock)
-                    self._loop.call_later(ACCEPT_PAUSE_S, self._resume_accept, listening)
-                return
-            self._adopt(listening, sock, peer)
-
-    def _resume_accept(self, listening: Listening) -> None:
-        if listening.sock.fileno() >= 0:
-            self._loop.add_reader(listening.sock, self._accept, listening)
-
-    def _adopt(self, listening: Listening, sock: socket.socket, peer: object) -> None:
+    def adopt(self, listening: Listening, sock: socket.socket, peer: object) -> None:
+        """A socket that was accepted."""
         prepare(sock, peer)
         number = self._take_number()
         address = ":".join(map(str, peer[:2])) if isinstance(peer, tuple) else "local"

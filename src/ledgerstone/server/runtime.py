@@ -1,7 +1,7 @@
 """The broker in the world: asyncio as an adapter. Grade S.
 
 The hands that perform effects: on connections (`connections`, `dialling`), in threads, in worker
-processes. Besides, one timer for the broker's next deadline.
+processes. One timer wakes the broker at its next deadline.
 """
 
 import asyncio
@@ -10,11 +10,12 @@ from functools import partial
 
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.fs import Filesystem
+from ledgerstone.server.accepting import Accepting, Listening
 from ledgerstone.server.anatomy.process import AnatomyProcess
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.cleaning.process import CleanerProcesses
-from ledgerstone.server.connections import Connections, Listening
+from ledgerstone.server.connections import Connections
 from ledgerstone.server.dialling import Dialling
 from ledgerstone.server.effects import (
     Analyse,
@@ -82,6 +83,7 @@ class Runtime:
             take_number=self._take_number,
             send_elsewhere=self._dialling.send,
         )
+        self._accepting = Accepting(loop, self._reporting, self._connections.adopt)
         # Workers know what they were asked for by its number.
         self._passes: dict[int, Clean] = {}
         self._scans: dict[int, Scan] = {}
@@ -97,13 +99,13 @@ class Runtime:
 
     def start(self, listeners: Iterable[Listening]) -> None:
         for listening in listeners:
-            self._connections.listen(listening)
+            self._accepting.start(listening)
         self._reschedule()
 
     async def stop(self) -> None:
         """No new connections; cleaning ends where it is; what is being synced or
         unlinked finishes; connections close."""
-        self._connections.stop_listening()
+        self._accepting.stop()
         self._perform(self._broker.stop_cleaning())
         await self._cleaners.stop()
         await self._scanner.stop()

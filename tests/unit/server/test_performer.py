@@ -14,8 +14,8 @@ import pytest
 from ledgerstone.erasure.verifiers import Question
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.connections import Listening
 from ledgerstone.server.effects import (
     Analyse,
     AskVerifier,

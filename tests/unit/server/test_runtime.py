@@ -12,8 +12,8 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
 from ledgerstone.protocol.messages.metadata import MetadataRequest
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.connections import Listening
 from ledgerstone.server.effects import Close, Unlink
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.server.runtime import Runtime

@@ -12,8 +12,8 @@ import pytest
 from ledgerstone.fs import File, FileSlice
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.pieces import Piece
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.connections import Listening
 from ledgerstone.server.effects import Close, Dial
 from ledgerstone.server.results import DialFailed, Dialled
 from ledgerstone.server.runtime import Runtime
