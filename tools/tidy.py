@@ -12,11 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from import_rings import graph_of, module_name, rings_of
+
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 MAX_FUNCTION_LINES: Final = 70
 # The ratchet: functions that are longer, and how long each may be at most. Numbers only go down.
 LONG_FUNCTIONS: Final[Mapping[str, int]] = {}
 LARGEST_SHOWN: Final = 5
+# The ratchet: import rings, each by one of its modules, and how many modules it may have at most.
+# Numbers only go down, and no ring is added.
+RINGS: Final[Mapping[str, int]] = {
+    "ledgerstone.server.broker": 21,
+    "ledgerstone.testing.broker": 6,
+}
 GENERATED: Final = ("requirements/",)
 MADE_BY_CODEGEN: Final = "src/ledgerstone/protocol/messages/"
 # The simulated world stands in for the outside one; grades say nothing about it.
@@ -235,7 +243,10 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def check_python(path: str, text: str) -> list[Finding]:
-    source = Source(path, ast.parse(text, path))
+    return check_source(Source(path, ast.parse(text, path)))
+
+
+def check_source(source: Source) -> list[Finding]:
     return [finding for rule in RULES for finding in rule(source)]
 
 
@@ -250,6 +261,34 @@ def check_text(path: str, text: str) -> list[Finding]:
         if INDEX_HOST.search(line):
             found.append(Finding(path, number, "a package index by name: leave it to the user"))
     return found
+
+
+def check_rings(
+    trees: Mapping[str, ast.Module], allowed: Mapping[str, int]
+) -> tuple[list[Finding], str]:
+    """Of the modules given by path; and the largest ring in words."""
+    paths = {module_name(path): path for path in trees}
+    rings = rings_of(graph_of({module_name(path): tree for path, tree in trees.items()}))
+    found: list[Finding] = []
+    shown = "none"
+    for ring in rings:
+        names = [name for name in allowed if name in ring]
+        limit = max((allowed[name] for name in names), default=0)
+        name = names[0] if names else ring[0]
+        if ring is rings[0]:
+            shown = f"{name} {len(ring)}"
+        if len(ring) > limit:
+            message = f"an import ring of {len(ring)} modules, at most {limit}: {', '.join(ring)}"
+            found.append(Finding(paths[name], 1, message))
+        elif len(ring) < limit:
+            message = f"its import ring shrank to {len(ring)} modules: lower its number in RINGS"
+            found.append(Finding(paths[name], 1, message))
+    in_a_ring = {name for ring in rings for name in ring}
+    for name in allowed:
+        if name not in in_a_ring:
+            message = f"{name} is in no import ring any more: take it out of RINGS"
+            found.append(Finding(paths.get(name, "tools/tidy.py"), 1, message))
+    return found, shown
 
 
 def tracked_files() -> list[str]:
@@ -278,6 +317,7 @@ def _read_text(name: str) -> str | None:
 def main() -> int:
     findings: list[Finding] = []
     sizes: list[tuple[int, str]] = []
+    trees: dict[str, ast.Module] = {}
     for name in tracked_files():
         text = _read_text(name)
         if text is None:
@@ -285,13 +325,18 @@ def main() -> int:
         if not name.startswith(GENERATED):
             findings += check_text(name, text)
         if name.endswith(".py"):
-            findings += check_python(name, text)
+            source = Source(name, ast.parse(text, name))
+            findings += check_source(source)
             if name.startswith("src/") and not name.startswith(MADE_BY_CODEGEN):
                 sizes.append((text.count("\n"), name))
+                trees[name] = source.tree
+    ring_findings, largest_ring = check_rings(trees, RINGS)
+    findings += ring_findings
     for finding in findings:
         print(finding)
     largest = sorted(sizes, reverse=True)[:LARGEST_SHOWN]
     print("largest:", ", ".join(f"{name.removeprefix('src/')} {lines}" for lines, name in largest))
+    print("largest import ring:", largest_ring)
     print(f"tidy: {len(findings)} findings" if findings else "tidy: clean")
     return 1 if findings else 0
 

@@ -1,5 +1,6 @@
 """The house rules, each fed the snippet it exists for and the one it must let pass."""
 
+import ast
 from textwrap import dedent
 
 import pytest
@@ -193,3 +194,83 @@ def test_this_repository_lists_its_own_rules_file() -> None:
     assert "tools/tidy.py" in files
     assert files == sorted(files)
     assert not any(name.startswith(".venv/") for name in files)
+
+
+def rings(allowed: dict[str, int], **modules: str) -> tuple[list[str], str]:
+    """What the rule says of modules `lib.a`, `lib.b`… with the given text."""
+    trees = {f"src/lib/{name}.py": ast.parse(dedent(text)) for name, text in modules.items()}
+    found, shown = tidy.check_rings(trees, allowed)
+    return [str(finding) for finding in found], shown
+
+
+RING = {"a": "import lib.b", "b": "from lib import c", "c": "from lib.a import x"}
+
+
+def test_modules_that_import_each_other_through_others_are_a_ring() -> None:
+    found, shown = rings({}, **RING, d="import lib.a", e="import os")
+
+    assert found == [
+        "src/lib/a.py:1: an import ring of 3 modules, at most 0: lib.a, lib.b, lib.c",
+    ]
+    assert shown == "lib.a 3"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "if TYPE_CHECKING:\n    from lib.a import x",
+        "def late() -> None:\n    from lib.a import x",
+    ],
+)
+def test_import_that_the_interpreter_does_not_see_closes_a_ring(hidden: str) -> None:
+    found, _ = rings({}, a="import lib.b", b=hidden)
+
+    assert len(found) == 1
+    assert "lib.a, lib.b" in found[0]
+
+
+def test_imports_that_only_go_down_are_no_ring() -> None:
+    found, shown = rings({}, a="import lib.b\nimport lib.c", b="import lib.c", c="import os")
+
+    assert found == []
+    assert shown == "none"
+
+
+def test_package_whose_modules_import_each_other_downwards_is_no_ring() -> None:
+    trees = {
+        "src/lib/__init__.py": ast.parse("from lib.a import x"),
+        "src/lib/a.py": ast.parse("from lib.b import y"),
+        "src/lib/b.py": ast.parse(""),
+    }
+
+    assert tidy.check_rings(trees, {}) == ([], "none")
+
+
+def test_known_ring_passes_by_the_name_of_any_of_its_modules() -> None:
+    found, shown = rings({"lib.b": 3}, **RING)
+
+    assert found == []
+    assert shown == "lib.b 3"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        ({"lib.b": 2}, "an import ring of 3 modules, at most 2"),
+        ({"lib.b": 4}, "shrank to 3 modules: lower its number in RINGS"),
+        ({"lib.b": 3, "lib.gone": 2}, "lib.gone is in no import ring any more"),
+        ({"lib.b": 3, "lib.d": 2}, "lib.d is in no import ring any more"),
+    ],
+)
+def test_numbers_of_known_rings_only_go_down(allowed: dict[str, int], said: str) -> None:
+    found, _ = rings(allowed, **RING, d="")
+
+    assert len(found) == 1
+    assert said in found[0]
+
+
+def test_two_rings_are_found_apart_and_the_larger_is_shown() -> None:
+    found, shown = rings({}, **RING, y="import lib.z", z="import lib.y")
+
+    assert len(found) == 2
+    assert shown == "lib.a 3"

@@ -25,6 +25,7 @@ from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.files import CleaningFiles
@@ -206,7 +207,10 @@ async def start_broker(
     runtime = make_runtime(broker, asyncio.get_running_loop())
     broker.erasing.installed_verifiers = runtime.verifiers.names
     broker.anatomy.wake = runtime.wake
-    runtime.start(sockets)
+    runtime.start(
+        Listening(sock, listener.name)
+        for listener, sock in zip(config.listeners, sockets, strict=True)
+    )
     http, http_address = None, None
     if http_socket is not None:
         http = HttpServer(

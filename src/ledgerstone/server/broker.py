@@ -39,6 +39,7 @@ from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.server.results import Result
+from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -102,8 +103,8 @@ class Broker:
 
     # -- what the runtime calls ---------------------------------------------------------------
 
-    def connected(self, number: int, host: str) -> list[Effect]:
-        refusal = self.peers.admit(number, host, self.clock.monotonic_ms())
+    def connected(self, number: int, host: str, listener: str = DEFAULT_LISTENER) -> list[Effect]:
+        refusal = self.peers.admit(number, host, self.clock.monotonic_ms(), listener)
         if refusal is not None:
             self.counters.connections_refused += 1
             return [Close(number, refusal, kind="refused")]
@@ -170,14 +171,14 @@ class Broker:
         peer = self.peers.by_number.get(number)
         if peer is None or peer.is_closing or peer.is_cut_short or peer.wire.queued_bytes:
             return False
-        return peer.wire.wants_read
+        return peer.wire.wants_read and not peer.session.muted_until_ms
 
     def has_backlog(self, number: int) -> bool:
         """True while requests wait that nothing but the socket holds up."""
         peer = self.peers.by_number.get(number)
         if peer is None or peer.is_closing or peer.in_work is not None:
             return False
-        return peer.is_cut_short
+        return peer.is_cut_short and not peer.session.muted_until_ms
 
     def disconnected(self, number: int) -> list[Effect]:
         self.purgatory.forget(number)
@@ -191,6 +192,8 @@ class Broker:
             self.answer(request, response)
         for partition in self.partitions.work_off():
             self.cleaning.hosted(partition)
+        # What they sent ahead is served by the runtime's turns, once their answers have left.
+        self._effects.extend(map(Resume, self.peers.take_unmuted(now_ms)))
         for agent in self.agents.all:
             self._effects.extend(agent.tick())
         self._close_idle(now_ms)
@@ -236,6 +239,9 @@ class Broker:
         # Asked after every request that had to wait.
         parked_ms = self.purgatory.next_deadline_ms
         deadline_ms = INT64_MAX if parked_ms is None else parked_ms
+        unmute_ms = self.peers.next_unmute_ms
+        if unmute_ms is not None and unmute_ms < deadline_ms:
+            deadline_ms = unmute_ms
         for agent in self.agents.all:
             other_ms = agent.next_deadline_ms
             if other_ms is not None and other_ms < deadline_ms:
@@ -251,10 +257,10 @@ class Broker:
     def _serve(self, peer: Peer) -> None:
         """Serves requests of one connection until one has to wait or its turn is over."""
         budget, requests = _ANSWER_BYTES_PER_TURN, _REQUESTS_PER_TURN
-        wire = peer.wire
+        wire, session = peer.wire, peer.session
         peer.is_cut_short = False
         while peer.in_work is None and not peer.is_closing:
-            if budget <= 0 or requests == 0:
+            if budget <= 0 or requests == 0 or session.muted_until_ms:
                 peer.is_cut_short = True
                 break
             requests -= 1
@@ -264,7 +270,7 @@ class Broker:
                     break
                 # Noted before the handler runs: a machine it calls may answer in the same turn.
                 request = peer.in_work = Request(
-                    peer.number, *received.header, peer.host, peer.last_active_ms
+                    peer.number, *received.header, session, peer.last_active_ms
                 )
                 answer = self.dispatch(self, request, received.message)
             except _REFUSALS as error:
@@ -317,6 +323,11 @@ class Broker:
         self._respond(peer.wire, response)
         self._send(peer)
         self._answered[peer.number] = None
+
+    def mute(self, connection: int, until_ms: int) -> None:
+        """Answers still leave; the connection is not read or served before then."""
+        self.peers.mute(connection, until_ms)
+        self.may_be_due_sooner = True
 
     def _close(self, peer: Peer, reason: str, *, kind: str, at_once: bool = False) -> None:
         peer.is_closing = True

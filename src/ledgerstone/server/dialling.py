@@ -15,6 +15,7 @@ from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.effects import Dial
 from ledgerstone.server.results import DialFailed, Dialled
 from ledgerstone.server.sending import WOULD_BLOCK, prepare, send_unsent
+from ledgerstone.server.transport import MakeTransport, Transport
 
 _RECEIVE_BYTES: Final = 1 << 18
 _HUNG_UP: Final = "the other side hung up"
@@ -34,18 +35,24 @@ class Caller(Protocol):
 class _Line:
     number: int
     dial: Dial
-    sock: socket.socket
+    transport: Transport
+    fd: int
     unsent: deque[Piece] = field(default_factory=deque)
     writing: bool = False
 
 
 class Dialling:
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, caller: Caller, take_number: Callable[[], int]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        caller: Caller,
+        take_number: Callable[[], int],
+        make_transport: MakeTransport,
     ) -> None:
         self._loop = loop
         self._caller = caller
         self._take_number = take_number
+        self._make_transport = make_transport
         self._lines: dict[int, _Line] = {}
         self._attempts: set[asyncio.Task[None]] = set()
         # Overwritten by the next receive, whoever it is for.
@@ -63,6 +70,7 @@ class Dialling:
         try:
             async with asyncio.timeout(effect.timeout_ms / 1000):
                 sock = await self._connected(effect.host, effect.port)
+                transport = await self._greeted(sock)
         except TimeoutError:
             reason = f"{effect.host}:{effect.port} did not answer for {effect.timeout_ms} ms"
             self._caller.dial_ended(effect, DialFailed(reason))
@@ -70,10 +78,11 @@ class Dialling:
         except OSError as error:
             self._caller.dial_ended(effect, DialFailed(str(error)))
             return
-        line = _Line(self._take_number(), effect, sock)
+        line = _Line(self._take_number(), effect, transport, sock.fileno())
         self._lines[line.number] = line
-        self._loop.add_reader(sock, self._readable, line)
+        self._loop.add_reader(line.fd, self._readable, line)
         self._caller.dial_ended(effect, Dialled(line.number))
+        self._read_pending(line)
 
     async def _connected(self, host: str, port: int) -> socket.socket:
         """The first address of the host that takes the connection."""
@@ -94,6 +103,31 @@ class Dialling:
             else:
                 return sock
         raise refusal
+
+    async def _greeted(self, sock: socket.socket) -> Transport:
+        """The transport of a connected socket, once its handshake is over."""
+        transport = self._make_transport(sock)
+        try:
+            while transport.wants_write or transport.wants_read:
+                await self._ready(sock.fileno(), for_writing=transport.wants_write)
+                transport.advance()
+        except BaseException:
+            transport.close()
+            raise
+        return transport
+
+    async def _ready(self, fd: int, *, for_writing: bool) -> None:
+        loop, ready = self._loop, asyncio.Event()
+        add, remove = (
+            (loop.add_writer, loop.remove_writer)
+            if for_writing
+            else (loop.add_reader, loop.remove_reader)
+        )
+        add(fd, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            remove(fd)
 
     def send(self, number: int, pieces: list[Piece]) -> None:
         """Does nothing once the connection has gone."""
@@ -124,8 +158,9 @@ class Dialling:
 
     def _readable(self, line: _Line) -> None:
         try:
-            count = line.sock.recv_into(self._room)
+            count = line.transport.recv_into(self._room)
         except WOULD_BLOCK:
+            self._watch(line)
             return
         except OSError as error:
             self._lose(line, str(error))
@@ -134,29 +169,50 @@ class Dialling:
             self._lose(line, _HUNG_UP)
             return
         self._caller.received_from_dialled(line.dial, line.number, self._room[:count])
+        if line.transport.is_busy or line.unsent:
+            self._watch(line)
+            self._read_pending(line)
+
+    def _read_pending(self, line: _Line) -> None:
+        """The socket may stay silent about what was received already."""
+        if line.transport.pending and line.number in self._lines:
+            self._loop.call_soon(self._read_again, line)
+
+    def _read_again(self, line: _Line) -> None:
+        if line.transport.pending and line.number in self._lines:
+            self._readable(line)
 
     def _writable(self, line: _Line) -> None:
         self._send_unsent(line)
 
     def _send_unsent(self, line: _Line) -> None:
+        transport = line.transport
         try:
-            send_unsent(line.sock, line.unsent)
+            if transport.wants_write:
+                transport.advance()
+            send_unsent(transport, line.unsent)
         except OSError as error:
             # In a turn of its own: an agent may be in the middle of this one.
             self._stop_writing(line)
             line.unsent.clear()
             self._loop.call_soon(self._lose, line, str(error))
             return
-        if not line.unsent:
+        self._watch(line)
+
+    def _watch(self, line: _Line) -> None:
+        """Writes while something waits for the socket to take it; reads always."""
+        transport = line.transport
+        is_ready = bool(line.unsent) and not transport.wants_read
+        if not is_ready and not transport.wants_write:
             self._stop_writing(line)
-        elif not line.writing:
+        elif not line.writing and line.number in self._lines:
             line.writing = True
-            self._loop.add_writer(line.sock, self._writable, line)
+            self._loop.add_writer(line.fd, self._writable, line)
 
     def _stop_writing(self, line: _Line) -> None:
         if line.writing:
             line.writing = False
-            self._loop.remove_writer(line.sock)
+            self._loop.remove_writer(line.fd)
 
     def _lose(self, line: _Line, reason: str) -> None:
         if line.number in self._lines:
@@ -165,6 +221,6 @@ class Dialling:
 
     def _close(self, line: _Line) -> None:
         del self._lines[line.number]
-        self._loop.remove_reader(line.sock)
+        self._loop.remove_reader(line.fd)
         self._stop_writing(line)
-        line.sock.close()
+        line.transport.close()

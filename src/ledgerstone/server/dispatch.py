@@ -1,17 +1,16 @@
-"""From an api key to its handler. Grade D, through the handlers.
+"""From an api key through the stages to its handler. Grade D, through the handlers.
 
 The table is the list of what this broker can do: ApiVersions offers exactly these keys. A handler
 answers errors of the protocol in the response, where each API has its own place for them; whatever
 else a handler raises closes the connection, because nothing sensible can be said.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from ledgerstone.errors import CoordinatorNotAvailable
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.broker import Broker, Dispatch
 from ledgerstone.server.groups.no_coordinator import refusal_of
 from ledgerstone.server.handlers import (
     alter_configs,
@@ -62,11 +61,9 @@ from ledgerstone.server.handlers import (
 )
 from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.stages import Handler, Stages, pipeline
 
-# The message's class follows from the key; that it fits the handler is what the table says.
-Handler = Callable[[Broker, Request, Any], Answer]
-
-HANDLERS: Final[dict[int, Handler]] = {
+HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.PRODUCE: produce.handle,
     ApiKey.FETCH: fetch.handle,
     ApiKey.LIST_OFFSETS: list_offsets.handle,
@@ -116,16 +113,26 @@ HANDLERS: Final[dict[int, Handler]] = {
 HANDLED: Final = frozenset(HANDLERS)
 
 
-def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
-    counters, name = broker.counters, message.name
-    counters.requests[name] = counters.requests.get(name, 0) + 1
-    try:
-        answer = HANDLERS[request.api_key](broker, request, message)
-    except CoordinatorNotAvailable as error:
-        answer = refusal_of(message, error.code)
-        if answer is None:
-            raise
-    spent_ms = broker.clock.monotonic_ms() - request.received_ms
-    if spent_ms or name not in counters.local_time_ms:
-        add(counters.local_time_ms, name, spent_ms)
-    return answer
+def dispatch_through(stages: Stages) -> Dispatch:
+    """Composes the stages once. A request pays for those that are active, and for no others."""
+    handlers = pipeline(HANDLERS, stages)
+
+    def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
+        counters, name = broker.counters, message.name
+        counters.requests[name] = counters.requests.get(name, 0) + 1
+        try:
+            answer = handlers[request.api_key](broker, request, message)
+        except CoordinatorNotAvailable as error:
+            answer = refusal_of(message, error.code)
+            if answer is None:
+                raise
+        spent_ms = broker.clock.monotonic_ms() - request.received_ms
+        if spent_ms or name not in counters.local_time_ms:
+            add(counters.local_time_ms, name, spent_ms)
+        return answer
+
+    return dispatch
+
+
+# As long as no listener asks for more.
+dispatch: Final = dispatch_through(Stages())

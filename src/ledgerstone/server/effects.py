@@ -56,7 +56,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Read a connection again. Reading was paused: out of memory."""
+    """Read and serve a connection again. Reading was paused: out of memory, or muted."""
 
     connection: ConnectionId
 

@@ -2,9 +2,10 @@
 
 Pure: time is handed in. What a peer says and is answered is the broker's business. The memory of
 half-received requests is shared by all of them; whoever needs more than there is starves, that is,
-is not read until others have given some back.
+is not read until others have given some back. A muted peer is not read until its time has come.
 """
 
+import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -20,6 +21,7 @@ from ledgerstone.protocol.server_connection import (
 )
 from ledgerstone.protocol.single_produce import read_single_produce
 from ledgerstone.server.request import Request
+from ledgerstone.server.session import DEFAULT_LISTENER, Session
 
 RECEIVE_BYTES: Final = 1 << 20
 # Silence in the middle of a frame that costs the connection, once others wait for its memory.
@@ -32,7 +34,7 @@ class Peer:
     """One connected client."""
 
     number: int
-    host: str
+    session: Session
     wire: ServerConnection
     last_active_ms: int
     in_work: Request | None = None
@@ -47,7 +49,7 @@ class TooSilent(NamedTuple):
 
 
 class Peers:
-    """Invariant: everyone who starves is connected."""
+    """Invariant: everyone who starves is connected; every muted peer has its end in the heap."""
 
     def __init__(self, config: BrokerConfig, handled: frozenset[int]) -> None:
         self._config = config
@@ -65,10 +67,15 @@ class Peers:
         self.shared = memoryview(bytearray(RECEIVE_BYTES))
         self._first_part = self.shared[:FIRST_PART_BYTES]
         self._hosts: dict[str, int] = {}
+        # When peers stop being muted. Peers that left since, or are muted for longer now, stay in
+        # it until their old time comes.
+        self._mute_ends: list[tuple[int, int]] = []
 
     # -- coming and going ---------------------------------------------------------------------
 
-    def admit(self, number: int, host: str, now_ms: int) -> str | None:
+    def admit(
+        self, number: int, host: str, now_ms: int, listener: str = DEFAULT_LISTENER
+    ) -> str | None:
         """Why the connection is refused; None when it is not."""
         config, here = self._config, self._hosts.get(host, 0)
         if len(self.by_number) >= config.max_connections:
@@ -79,18 +86,19 @@ class Peers:
         wire = ServerConnection(
             self._limits, self._handled, memory=self.memory, number=number, shortcuts=_SHORTCUTS
         )
-        self.by_number[number] = Peer(number, host, wire, now_ms)
+        self.by_number[number] = Peer(number, Session(host, listener), wire, now_ms)
         return None
 
     def leave(self, number: int) -> None:
         peer = self.by_number.pop(number, None)
         if peer is None:
             return
-        left = self._hosts[peer.host] - 1
+        host = peer.session.host
+        left = self._hosts[host] - 1
         if left:
-            self._hosts[peer.host] = left
+            self._hosts[host] = left
         else:
-            del self._hosts[peer.host]
+            del self._hosts[host]
         self.starved.pop(number, None)
         peer.wire.abandon()
 
@@ -99,7 +107,7 @@ class Peers:
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now."""
         peer = self.by_number.get(number)
-        if peer is None:
+        if peer is None or peer.session.muted_until_ms:
             return None
         reader = peer.wire.reader
         if reader.is_between_frames:
@@ -122,13 +130,46 @@ class Peers:
             del self.starved[number]
         return fed
 
+    # -- muting -------------------------------------------------------------------------------
+
+    def mute(self, number: int, until_ms: int) -> None:
+        """Neither reads nor serves a peer until then. A longer mute stays."""
+        peer = self.by_number.get(number)
+        if peer is not None and until_ms > peer.session.muted_until_ms:
+            peer.session.muted_until_ms = until_ms
+            heapq.heappush(self._mute_ends, (until_ms, number))
+
+    def take_unmuted(self, now_ms: int) -> list[int]:
+        """Peers whose time has come. They count as active until now: silence was not theirs."""
+        unmuted = []
+        while self._mute_ends and self._mute_ends[0][0] <= now_ms:
+            end = heapq.heappop(self._mute_ends)
+            if self._is_current(end):
+                peer = self.by_number[end[1]]
+                peer.session.muted_until_ms = 0
+                peer.last_active_ms = now_ms
+                unmuted.append(peer.number)
+        return unmuted
+
+    @property
+    def next_unmute_ms(self) -> int | None:
+        while self._mute_ends and not self._is_current(self._mute_ends[0]):
+            heapq.heappop(self._mute_ends)
+        return self._mute_ends[0][0] if self._mute_ends else None
+
+    def _is_current(self, end: tuple[int, int]) -> bool:
+        until_ms, number = end
+        peer = self.by_number.get(number)
+        return peer is not None and peer.session.muted_until_ms == until_ms
+
     # -- silence ------------------------------------------------------------------------------
 
     def too_silent(self, now_ms: int) -> Iterator[TooSilent]:
         """Whom to close; nobody twice, if they are marked so meanwhile."""
         oldest_ms = now_ms - self._config.connections_max_idle_ms
         for number, peer in self.by_number.items():
-            is_waited_for = peer.in_work is not None and not peer.is_closing
+            is_held_up = peer.in_work is not None or peer.session.muted_until_ms
+            is_waited_for = is_held_up and not peer.is_closing
             is_idle = peer.last_active_ms < oldest_ms and number not in self.starved
             if is_idle and not is_waited_for:
                 yield TooSilent(peer, f"idle for {now_ms - peer.last_active_ms} ms")
@@ -139,14 +180,16 @@ class Peers:
         """Who is silent in the middle of a request holds memory that others wait for."""
         for number in self.memory.collecting:
             peer = self.by_number[number]
-            is_waited_for = number not in self.starved and not peer.is_closing
-            if is_waited_for and peer.last_active_ms < oldest_ms:
+            is_held_up = number in self.starved or peer.session.muted_until_ms
+            if not is_held_up and not peer.is_closing and peer.last_active_ms < oldest_ms:
                 yield TooSilent(peer, "silent in the middle of a request")
 
     def check_invariants(self) -> None:
         hosts: dict[str, int] = {}
         for peer in self.by_number.values():
-            hosts[peer.host] = hosts.get(peer.host, 0) + 1
+            host, muted_until_ms = peer.session.host, peer.session.muted_until_ms
+            hosts[host] = hosts.get(host, 0) + 1
+            assert not muted_until_ms or (muted_until_ms, peer.number) in self._mute_ends, peer
             peer_waits = peer.wire.state is State.IN_WORK
             assert peer.is_closing or peer_waits == (peer.in_work is not None), peer
         assert hosts == self._hosts, (hosts, self._hosts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.server.session import Session
 from ledgerstone.types import TopicPartition
 
 
@@ -20,8 +21,12 @@ class Request:
     api_version: int
     correlation_id: int
     client_id: str | None
-    client_host: str
+    session: Session
     received_ms: int
+
+    @property
+    def client_host(self) -> str:
+        return self.session.host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,12 @@
-"""Bytes and slices of log files onto a socket. Grade S; how answers leave, see README.md.
+"""Bytes and slices of log files into a transport. Grade S; how answers leave, see README.md.
 
-A large slice leaves with sendfile and is never copied here. A small one is, because header, slice
-and tail then leave in one call: three calls cost more than the copy, and a reader that waits for
-the end of its answer would be woken for each of its parts.
+A large slice leaves with sendfile and is never copied here, unless the transport has to change its
+bytes; then it is copied bit by bit. A small one is always copied, because header, slice and tail
+then leave in one call: three calls cost more than the copy, and a reader that waits for the end of
+its answer would be woken for each of its parts.
 """
 
 import errno
-import os
 import socket
 from collections import deque
 from contextlib import suppress
@@ -14,6 +14,7 @@ from typing import Final
 
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece, piece_size
+from ledgerstone.server.transport import Transport
 from ledgerstone.types import Buffer
 
 WOULD_BLOCK: Final = (BlockingIOError, InterruptedError)
@@ -21,6 +22,8 @@ SENDFILE_BYTES: Final = 1 << 22
 # A slice up to this size is copied, and of all that leaves together so much at most.
 COPIED_BYTES: Final = 16 << 10
 GATHERED_BYTES: Final = 64 << 10
+# Where the kernel cannot send a slice: how much of it is copied at a time.
+CHUNK_BYTES: Final = 128 << 10
 _BUFFERS: Final = (bytes, bytearray, memoryview)
 _UNPACED: Final = b"reno"
 
@@ -40,10 +43,10 @@ def prepare(sock: socket.socket, peer: object) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
 
 
-def send_unsent(sock: socket.socket, unsent: deque[Piece]) -> None:
-    """Takes from the front what the socket takes. OSError: the connection is lost."""
+def send_unsent(transport: Transport, unsent: deque[Piece]) -> None:
+    """Takes from the front what the transport takes. OSError: the connection is lost."""
     try:
-        while unsent and _send_front(sock, unsent):
+        while unsent and _send_front(transport, unsent):
             pass
     except WOULD_BLOCK:
         return
@@ -61,17 +64,16 @@ def held_bytes(unsent: deque[Piece]) -> int:
     return held
 
 
-def _send_front(sock: socket.socket, unsent: deque[Piece]) -> bool:
-    """False when the socket took only a part: it is full, and says so when it has room again."""
+def _send_front(transport: Transport, unsent: deque[Piece]) -> bool:
+    """False when only a part was taken: the socket is full, and says so when it has room again."""
     front = unsent[0]
     if isinstance(front, FileSlice) and front.size > COPIED_BYTES:
-        wanted = min(front.size, SENDFILE_BYTES)
-        sent = _send_slice(sock, front, wanted)
+        sent, wanted = _send_slice(transport, front)
     else:
         data, count = _gathered(unsent)
         wanted = len(data)
         # What follows at once may share the packet: a fetch answer is a header and a file slice.
-        sent = sock.send(data, socket.MSG_MORE if count < len(unsent) else 0)
+        sent = transport.send(data, socket.MSG_MORE if count < len(unsent) else 0)
     _take_off(unsent, sent)
     return sent == wanted
 
@@ -106,14 +108,18 @@ def _copied(piece: FileSlice) -> bytes:
     return data
 
 
-def _send_slice(sock: socket.socket, piece: FileSlice, size: int) -> int:
-    descriptor = piece.file.fileno()
-    if descriptor < 0:
-        return sock.send(piece.file.pread(size, piece.position))
-    sent = os.sendfile(sock.fileno(), descriptor, piece.position, size)
+def _send_slice(transport: Transport, piece: FileSlice) -> tuple[int, int]:
+    """How many bytes were taken, and of how many."""
+    descriptor, sendfile = piece.file.fileno(), transport.sendfile
+    if sendfile is None or descriptor < 0:
+        # What is not taken is copied again later, so that no copy waits for a reader.
+        chunk = _copied(FileSlice(piece.file, piece.position, min(piece.size, CHUNK_BYTES)))
+        return transport.send(chunk, 0), len(chunk)
+    wanted = min(piece.size, SENDFILE_BYTES)
+    sent = sendfile(descriptor, piece.position, wanted)
     if sent == 0:
         raise _too_short(piece)
-    return sent
+    return sent, wanted
 
 
 def _too_short(piece: FileSlice) -> OSError:

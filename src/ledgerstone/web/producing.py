@@ -19,6 +19,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers import produce
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.request import Parked, Request
+from ledgerstone.server.session import Session
 from ledgerstone.web.forms import as_field, bytes_in, form_of, path_of, see_other, whole_number
 from ledgerstone.web.hosting import topic_facts, topic_of
 from ledgerstone.web.record_at import key_at, place_in
@@ -79,7 +80,8 @@ def _append(broker: Broker, topic: str, number: int, batch: bytearray) -> int:
             )
         ],
     )
-    asked = Request(-1, _API_KEY, _VERSION, 0, _CLIENT, "127.0.0.1", broker.clock.monotonic_ms())
+    session = Session("127.0.0.1", "HTTP")
+    asked = Request(-1, _API_KEY, _VERSION, 0, _CLIENT, session, broker.clock.monotonic_ms())
     answer = produce.handle(broker, asked, message)
     if isinstance(answer, Parked):
         raise NotShown(503, "The record is written, but not yet on every required replica.")

@@ -14,6 +14,7 @@ import pytest
 from ledgerstone.erasure.verifiers import Question
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import (
     Analyse,
@@ -304,12 +305,12 @@ def test_on_sockets_vote_leaves_after_its_sync_or_never(
     async def main() -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         runtime = make(broker, asyncio.get_running_loop())
-        runtime.start([listener])
+        runtime.start([Listening(listener)])
         runtime.fs = slow
         voter = socket.create_connection(listener.getsockname())
         while not runtime.connection_count:
             await asyncio.sleep(0)
-        (number,) = runtime._connections
+        (number,) = runtime._connections._all
         runtime._perform([PersistThen(flush(), (Send(number, [VOTE]),))])
         assert await asyncio.to_thread(disk.began.wait, TIMEOUT_S)
         await round_trip(listener.getsockname())

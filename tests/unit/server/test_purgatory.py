@@ -4,6 +4,7 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.heartbeat import HeartbeatResponse
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.request import Parked, Request
+from ledgerstone.server.session import Session
 from ledgerstone.types import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
@@ -11,7 +12,7 @@ DONE = HeartbeatResponse()
 
 
 def request(connection: int = 1) -> Request:
-    return Request(connection, 1, 0, 0, None, "host", 0)
+    return Request(connection, 1, 0, 0, None, Session("host"), 0)
 
 
 def parked(*keys: TopicPartition, deadline_ms: int = 100, answers: list[bool]) -> Parked:

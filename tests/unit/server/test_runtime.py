@@ -12,6 +12,7 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
 from ledgerstone.protocol.messages.metadata import MetadataRequest
+from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Close, Unlink
 from ledgerstone.server.request import Answer, Request
@@ -31,7 +32,7 @@ class Served:
     def __init__(self, broker: Broker) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.runtime = Runtime(broker, asyncio.get_running_loop())
-        self.runtime.start([self.listener])
+        self.runtime.start([Listening(self.listener)])
 
     async def connect(self) -> "Peer":
         address = self.listener.getsockname()
@@ -116,7 +117,7 @@ def test_bad_connections_write_a_line_a_minute_with_the_address_of_the_first(
         assert "suppressed=39" in caplog.messages[-1]
 
     ports: list[int] = []
-    with caplog.at_level("INFO", logger="ledgerstone.server.runtime"):
+    with caplog.at_level("INFO", logger="ledgerstone.server.reporting"):
         serve(machine, story)
 
 
@@ -196,21 +197,21 @@ def test_answers_that_nobody_takes_have_a_limit_and_the_largest_goes(
 
     async def story(served: Served) -> None:
         runtime = served.runtime
-        runtime._unsent = Unsent(3 * size)
+        runtime._connections._unsent = Unsent(3 * size)
         peers = [await served.connect() for _ in range(6)]
         for peer in peers:
             peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
             peer.send(MetadataRequest(topics=[]))
         while runtime.connection_count > 2:
             await asyncio.sleep(0)
-        assert 0 < runtime._unsent.total_bytes <= 3 * size
+        assert 0 < runtime._connections._unsent.total_bytes <= 3 * size
         for peer in peers:
             peer.close()
         while runtime.connection_count:
             await asyncio.sleep(0)
-        assert runtime._unsent.total_bytes == 0
+        assert runtime._connections._unsent.total_bytes == 0
 
-    with caplog.at_level("INFO", logger="ledgerstone.server.runtime"):
+    with caplog.at_level("INFO", logger="ledgerstone.server.reporting"):
         serve(machine, story)
     assert len([each for each in caplog.messages if "kind=unsent connection" in each]) == 1
 
@@ -227,9 +228,9 @@ def test_closing_at_once_does_not_wait_for_a_peer_that_never_reads() -> None:
         for _ in range(4):
             peer.send(fetch(partition_max_bytes=1 << 24, max_bytes=1 << 24), 12)
         runtime = served.runtime
-        while not any(each.unsent for each in runtime._connections.values()):
+        while not any(each.unsent for each in runtime._connections._all.values()):
             await asyncio.sleep(0)
-        (number,) = runtime._connections
+        (number,) = runtime._connections._all
         runtime._perform([Close(number, "politely")])
         polite = runtime.connection_count
         runtime._perform([Close(number, "at once", at_once=True)])

@@ -20,13 +20,16 @@ from ledgerstone.server.sending import (
     prepare,
     send_unsent,
 )
+from ledgerstone.server.transport import PlainTransport
 from ledgerstone.system import OsFilesystem
 
 CONTENT = bytes(range(251)) * 24_000
 
 
 class Taker:
-    """A socket that takes as many bytes a call as it is told to, then none."""
+    """A socket that takes a given number of bytes in each call, then none."""
+
+    recv_into = close = None
 
     def __init__(self, *takes: int) -> None:
         self.takes = list(takes)
@@ -61,7 +64,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 def send(taker: Taker, unsent: deque[Piece]) -> None:
     sock: Any = taker
-    send_unsent(sock, unsent)
+    send_unsent(PlainTransport(sock), unsent)
 
 
 def test_small_slice_leaves_in_one_call_with_what_surrounds_it(file: File) -> None:
@@ -122,11 +125,12 @@ def test_pieces_of_every_size_arrive_in_order_through_a_socket_that_takes_little
         unsent += [head, FileSlice(file, number, size), tail]
         expected += head + CONTENT[number : number + size] + tail
     received = bytearray()
+    transport = PlainTransport(ours)
 
     while len(received) < len(expected):
         readable, writable, _ = select.select([theirs], [ours] if unsent else [], [])
         if writable:
-            send_unsent(ours, unsent)
+            send_unsent(transport, unsent)
         if readable:
             received += theirs.recv(1 << 16)
 
@@ -159,7 +163,7 @@ def test_file_that_ends_before_its_slice_costs_the_connection(
     unsent: deque[Piece] = deque([FileSlice(file, len(CONTENT), size)])
 
     with pytest.raises(OSError, match="ends before") as failure:
-        send_unsent(pair[0], unsent)
+        send_unsent(PlainTransport(pair[0]), unsent)
 
     assert failure.value.errno == errno.EIO
 

@@ -1,0 +1,45 @@
+"""What a connection is to the rules of the broker: its listener, its principal, its rights to be
+served. Pure.
+
+Made when a connection is accepted, and carried by every request of it. Later stages change it: a
+login sets the principal, a quota mutes.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+DEFAULT_LISTENER: Final = "PLAINTEXT"
+
+
+class Principal(NamedTuple):
+    """Who asks, as ACLs and quotas name it."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")
+
+
+class Login(enum.Enum):
+    """How far a connection has come in proving its principal."""
+
+    AWAITED = "takes ApiVersions and SaslHandshake only"
+    UNDER_WAY = "takes SaslAuthenticate only"
+    COMPLETE = "takes every request; from the start where the listener asks for no login"
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """`muted_until_ms` is monotonic time, and 0 while the connection is not muted. Only `Peers`
+    sets it. A muted connection is neither read nor served; what it sent ahead waits."""
+
+    host: str
+    listener: str = DEFAULT_LISTENER
+    principal: Principal = ANONYMOUS
+    login: Login = Login.COMPLETE
+    muted_until_ms: int = 0
