@@ -36,10 +36,11 @@ from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
-from ledgerstone.server.purgatory import Purgatory
+from ledgerstone.server.purgatory import Ended, Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
+from ledgerstone.server.throttle import Throttle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -93,6 +94,7 @@ class Broker:
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
     # Connections whose waiting request was answered: what came behind it is served then.
     _answered: dict[int, None] = field(default_factory=dict)
+    _faults: Throttle = field(default_factory=Throttle)
     # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked.
     may_be_due_sooner: bool = True
     _idle_check_ms: int = 0
@@ -188,8 +190,7 @@ class Broker:
 
     def tick(self) -> list[Effect]:
         now_ms = self.clock.monotonic_ms()
-        for request, response in self.purgatory.expire(now_ms):
-            self.answer(request, response)
+        self._end_parked(self.purgatory.expire(now_ms))
         for partition in self.partitions.work_off():
             self.cleaning.hosted(partition)
         # What they sent ahead is served by the runtime's turns, once their answers have left.
@@ -324,6 +325,20 @@ class Broker:
         self._send(peer)
         self._answered[peer.number] = None
 
+    def _end_parked(self, ended: Ended) -> None:
+        for request, outcome in ended:
+            if not isinstance(outcome, Exception):
+                self.answer(request, outcome)
+                continue
+            if not isinstance(outcome, _REFUSALS):
+                kind = f"parked request failed {type(outcome).__name__}"
+                suppressed = self._faults.admit(kind, self.clock.monotonic_ms())
+                if suppressed is not None:
+                    _LOG.error("%s suppressed=%d", kind, suppressed, exc_info=outcome)
+            peer = self.peers.by_number[request.connection]
+            if not peer.is_closing:
+                self._close(peer, str(outcome), kind=type(outcome).__name__)
+
     def mute(self, connection: int, until_ms: int) -> None:
         """Answers still leave; the connection is not read or served before then."""
         self.peers.mute(connection, until_ms)
@@ -347,8 +362,7 @@ class Broker:
         while self._grown or self._answered:
             grown, self._grown = self._grown, {}
             for topic_partition in grown:
-                for request, response in self.purgatory.wake(topic_partition):
-                    self.answer(request, response)
+                self._end_parked(self.purgatory.wake(topic_partition))
             answered, self._answered = self._answered, {}
             for number in answered:
                 self._serve(self.peers.by_number[number])

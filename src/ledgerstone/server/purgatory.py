@@ -1,7 +1,8 @@
 """Requests that wait: for an offset, for others, or for their time to run out. Pure.
 
 A parked request names the partitions whose growth may complete it and a deadline. Whoever grows a
-partition wakes it; `expire` takes those whose time has come. Each request leaves exactly once.
+partition wakes it; `expire` takes those whose time has come. Each request leaves exactly once, with
+its answer or with the error that its attempt raised: the others that were due do not pay for it.
 """
 
 import heapq
@@ -14,6 +15,7 @@ from ledgerstone.types import TopicPartition
 
 # Called with whether time is up; None means: keep waiting (never when time is up).
 Attempt = Callable[[bool], ApiMessage | None]
+Ended = list[tuple[Request, ApiMessage | Exception]]
 
 
 @dataclass(slots=True)
@@ -46,32 +48,34 @@ class Purgatory:
             self.awaited.setdefault(key, {})[number] = waiting
         heapq.heappush(self._deadlines, (parked.deadline_ms, number))
 
-    def wake(self, key: TopicPartition) -> list[tuple[Request, ApiMessage]]:
+    def wake(self, key: TopicPartition) -> Ended:
         """Tries every request that waits for this partition; returns those that are done."""
         waiting = self.awaited.get(key)
         if not waiting:
             return []
         return self._attempt_all(list(waiting), time_is_up=False)
 
-    def expire(self, now_ms: int) -> list[tuple[Request, ApiMessage]]:
+    def expire(self, now_ms: int) -> Ended:
         due: list[int] = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             due.append(heapq.heappop(self._deadlines)[1])
         return self._attempt_all(due, time_is_up=True)
 
-    def _attempt_all(
-        self, numbers: list[int], *, time_is_up: bool
-    ) -> list[tuple[Request, ApiMessage]]:
-        answers = []
+    def _attempt_all(self, numbers: list[int], *, time_is_up: bool) -> Ended:
+        ended: Ended = []
         for number in numbers:
             waiting = self._all.get(number)
             if waiting is None:
                 continue
-            response = waiting.attempt(time_is_up)
-            if response is not None:
+            outcome: ApiMessage | Exception | None
+            try:
+                outcome = waiting.attempt(time_is_up)
+            except Exception as error:  # noqa: BLE001 - the broker closes the connection it is of
+                outcome = error
+            if outcome is not None:
                 self._remove(number, waiting)
-                answers.append((waiting.request, response))
-        return answers
+                ended.append((waiting.request, outcome))
+        return ended
 
     def forget(self, connection: int) -> None:
         """The connection is gone: nobody waits for its answers any more."""

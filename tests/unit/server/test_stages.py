@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -11,7 +13,9 @@ from ledgerstone.server.dispatch import HANDLERS, dispatch_through
 from ledgerstone.server.request import Answer, Disconnect, Parked, Request
 from ledgerstone.server.session import ANONYMOUS, Login, Principal, Session
 from ledgerstone.server.stages import Handler, Stage, Stages, pipeline
+from ledgerstone.types import INT64_MAX, TopicPartition
 from tests.kit.in_process import Client, InProcess
+from tests.unit.server.asks import TOPIC, create_topic, write
 
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 ALICE = Principal("User", "alice")
@@ -198,3 +202,51 @@ def test_requests_of_a_connection_share_its_session_and_no_other_does() -> None:
     assert sessions[0] is sessions[1]
     assert sessions[2] is not sessions[0]
     assert {each.principal for each in sessions} == {ANONYMOUS}
+
+
+@pytest.mark.parametrize("error", [Disconnect("wrong password"), RuntimeError("a bug")])
+def test_delayed_request_that_fails_closes_its_connection_and_no_other(error: Exception) -> None:
+    """Before, one that failed took the answers of all others that were due with it."""
+
+    def slowly(broker: Broker, request: Request, message: Any) -> Answer:
+        def attempt(time_is_up: bool) -> ApiVersionsResponse | None:
+            if time_is_up and request.connection == unlucky.number:
+                raise error
+            return ApiVersionsResponse() if time_is_up else None
+
+        return Parked(attempt=attempt, deadline_ms=broker.clock.monotonic_ms() + 100)
+
+    machine = machine_behind(Stages(authenticated=instead(slowly)))
+    first, unlucky, last = machine.connect(), machine.connect(), machine.connect()
+    for client in (first, unlucky, last):
+        client.send(HELLO)
+
+    machine.advance(100)
+
+    assert unlucky.closed == str(error)
+    assert [len(client.answers) for client in (first, unlucky, last)] == [1, 0, 1]
+    machine.check_invariants()
+
+
+def test_growth_that_makes_a_parked_request_fail_costs_the_writer_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine = InProcess()
+    writer, waiting = machine.connect(), machine.connect()
+    create_topic(writer)
+
+    def fail(time_is_up: bool) -> ApiVersionsResponse | None:
+        raise RuntimeError("a bug")
+
+    def dispatch(broker: Broker, request: Request, message: Any) -> Answer:
+        return Parked(attempt=fail, deadline_ms=INT64_MAX, keys=[TopicPartition(TOPIC, 0)])
+
+    honest, machine.broker.dispatch = machine.broker.dispatch, dispatch
+    waiting.send(HELLO)
+    machine.broker.dispatch = honest
+
+    offsets = write(writer, "a", "b")
+
+    assert offsets == [0, 1]
+    assert waiting.closed == "a bug"
+    assert "parked request failed" in caplog.text
