@@ -61,9 +61,11 @@ class SharedMap(Mapping[K, V]):
         over = {key: value for key, value in self._over.items() if key not in removed}
         over.update(put)
         if len(over) + len(hidden) > 2 * math.isqrt(len(self._base)):
-            return SharedMap(
-                dict(SharedMap(self._base, hidden, over, length).items()), {}, {}, length
-            )
+            merged = dict(self._base)
+            for key in hidden:
+                del merged[key]
+            merged.update(over)
+            return SharedMap(merged, {}, {}, length)
         return SharedMap(self._base, hidden, over, length)
 
 

@@ -31,7 +31,7 @@ def _changed(
 def test_versions_are_what_dicts_would_be_in_content_and_order(
     size: int, batches: list[list[tuple[bool, int, int]]]
 ) -> None:
-    current: Mapping[int, int] = {key: -1 for key in range(size)}
+    current: Mapping[int, int] = dict.fromkeys(range(size), -1)
     model = dict(current)
     versions = []
     for ops in batches:
