@@ -20,6 +20,7 @@ from ledgerstone.erasure.verifiers import Word
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ledgerstone.protocol.server_connection import ServerConnection
@@ -202,6 +203,7 @@ class Broker:
             self.answer(request, response)
         for partition in self.partitions.work_off():
             self.cleaning.hosted(partition)
+        self.follow_leadership()
         self.groups.tick(self)
         self._effects.extend(self.housekeeping.tick(self))
         self._effects.extend(self.erasing.tick(self))
@@ -455,6 +457,28 @@ class Broker:
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
+    def host_topic(self, topic: str) -> None:
+        """Makes what is missing of a topic now, for callers that cannot wait."""
+        for partition in self.partitions.work_off_topic(topic):
+            self.cleaning.hosted(partition)
+        self.follow_leadership()
+
+    def follow_leadership(self) -> None:
+        """Leaderships were gained or lost: parked requests are tried again, whose answer may be
+        NOT_LEADER_OR_FOLLOWER now, and shards load or resign."""
+        for event in self.partitions.take_events():
+            if event.topic_partition in self.purgatory.awaited:
+                self._grown[event.topic_partition] = None
+            if event.topic_partition.topic == CONSUMER_OFFSETS:
+                self.groups.leadership_changed(self, event)
+
+    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+        """A follower has fetched: requests and decisions that waited for it may be answered."""
+        if topic_partition in self.purgatory.awaited:
+            self._grown[topic_partition] = None
+        if topic_partition.topic == CONSUMER_OFFSETS:
+            self.groups.high_watermark_moved(self, topic_partition.partition)
+
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         """A write was refused, or a read; where the disk is to blame, once a minute."""
         cause = error if isinstance(error, OSError) else error.__cause__
@@ -481,6 +505,7 @@ class Broker:
             self.counters.forget(topic.name)
             for number in topic.partitions:
                 self._grown[TopicPartition(topic.name, number)] = None
+        self.follow_leadership()
         self.groups.metadata_changed(self, delta)
         self._effects.extend(self.cleaning.metadata_changed(self, delta))
         self.erasing.metadata_changed(self, delta)

@@ -8,11 +8,10 @@ else a handler raises closes the connection, because nothing sensible can be sai
 from collections.abc import Callable
 from typing import Any, Final
 
-from ledgerstone.errors import CoordinatorNotAvailable
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.groups.no_coordinator import refusal_of
+from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
 from ledgerstone.server.handlers import (
     alter_configs,
     alter_partition_reassignments,
@@ -121,7 +120,7 @@ def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
     counters.requests[name] = counters.requests.get(name, 0) + 1
     try:
         answer = HANDLERS[request.api_key](broker, request, message)
-    except CoordinatorNotAvailable as error:
+    except NO_COORDINATOR as error:
         answer = refusal_of(message, error.code)
         if answer is None:
             raise
