@@ -1,8 +1,8 @@
 """What the metadata may say about a partition, for tests that change its leader by hand."""
 
 from ledgerstone.metadata.image import PartitionImage
-from ledgerstone.replication.leader import Leader
 from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
+from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import InProcess
@@ -65,6 +65,6 @@ def change_partition(
         isr=isr,
         replicas=replicas,
     )
-    broker.commit_metadata([record])
+    broker.controller_link.write([record])
     machine.perform(broker.changed_from_outside())
     machine.serve_backlog()

@@ -24,7 +24,7 @@ class _Place(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """`committed` is None once a later commit has won; the place stays unstable until the marker."""
+    """`committed` is None once a later commit has won; the place is unstable until the marker."""
 
     order: int
     committed: CommittedOffset | None
@@ -131,7 +131,8 @@ class PendingOffsets:
         assert pairs == {
             (place, each) for each, found in self._by_producer.items() for place in found
         }
-        assert all(self._by_place.values()) and all(self._by_producer.values())
+        assert all(self._by_place.values())
+        assert all(self._by_producer.values())
         sizes = [each.size for found in self._by_place.values() for each in found.values()]
         assert self._held_bytes == sum(sizes)
         groups = [place.group_id for place in self._by_place]

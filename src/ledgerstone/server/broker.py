@@ -18,11 +18,10 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.erasure.verifiers import Word
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
-from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.replay import Applied
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
-from ledgerstone.protocol.message import ApiMessage, MetadataRecord
-from ledgerstone.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
@@ -31,6 +30,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.parts import PassFailed
+from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import (
     AskVerifier,
     Close,
@@ -50,6 +50,7 @@ from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
+from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
@@ -85,8 +86,10 @@ class Broker:
     handled: frozenset[int]
     log_dir: LogDir
     metadata_log: MetadataLog
+    # What is committed of the metadata.
     image: MetadataImage
-    controller: Controller
+    controller_link: ControllerLink
+    producer_ids: ProducerIds
     partitions: HostedPartitions
     groups: Groups
     fetch_sessions: FetchSessions
@@ -98,7 +101,6 @@ class Broker:
     disk: DiskWatch = field(default_factory=DiskWatch)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
-    _producer_ids: range = range(0)
     peers: Peers = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
@@ -111,6 +113,7 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
+        self.controller_link.subscriber = self
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -433,20 +436,6 @@ class Broker:
         endpoint = self.image.brokers[node_id].endpoints[0]
         return endpoint.host, endpoint.port
 
-    def next_producer_id(self) -> int:
-        """From the block this broker holds; a new block is drawn when it is used up."""
-        if not self._producer_ids:
-            request = AllocateProducerIdsRequest(
-                broker_id=self.config.node_id,
-                broker_epoch=self.image.brokers[self.config.node_id].broker_epoch,
-            )
-            decision = self.controller.allocate_producer_ids(request)
-            self.commit_metadata(decision.records)
-            first = decision.response.producer_id_start
-            self._producer_ids = range(first, first + decision.response.producer_id_len)
-        producer_id, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
-        return producer_id
-
     def appended(self, topic_partition: TopicPartition, size: int = 0) -> None:
         # Written out, as every produced batch comes here.
         if topic_partition in self.purgatory.awaited:
@@ -487,18 +476,15 @@ class Broker:
         elif not isinstance(error, KafkaError):
             _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
 
-    def commit_metadata(self, records: list[MetadataRecord]) -> None:
-        """Makes controller records durable, then true: image, hosted partitions, who waits."""
-        if not records:
-            return
-        try:
-            self.metadata_log.commit(records)
-        except (KafkaError, StorageError, OSError) as error:
-            self.log_failed(self.metadata_log.log.topic_partition, error)
-            raise
+    # -- what the controller link tells -------------------------------------------------------
+
+    def metadata_refused(self, error: Exception) -> None:
+        self.log_failed(self.metadata_log.log.topic_partition, error)
+
+    def metadata_committed(self, applied: Applied) -> None:
+        """Records are durable, and now true: image, hosted partitions, what waited for them."""
         self.disk.accepted(str(self.metadata_log.log.topic_partition))
-        delta = self.controller.replay(records)
-        self.image = self.controller.image
+        self.image, delta = applied
         self.partitions.apply(delta, self.image)
         for topic in delta.topics_deleted:
             self.near_tombstones.forget(topic.name)

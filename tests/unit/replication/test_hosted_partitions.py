@@ -190,7 +190,7 @@ def test_partition_the_disk_refuses_is_offline_and_the_others_are_made(node: Nod
     events = node.follow(*a_topic(partitions=2))
 
     assert events == [(1, Leadership.GAINED, 0)]
-    with pytest.raises(LogStorageError, match="ENOSPC|No space left"):
+    with pytest.raises(LogStorageError, match="No space left"):
         node.hosted.get(TP)
 
 

@@ -35,11 +35,12 @@ from ledgerstone.erasure.mark_slot import MARK_FILE
 from ledgerstone.errors import CorruptRecord, KafkaError, LogStorageError
 from ledgerstone.fs import join
 from ledgerstone.metadata.image import ConfigResource, ResourceType
-from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
+    CreateTopicsResponse,
 )
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.records.batch import iter_headers, verify_crc
@@ -200,16 +201,15 @@ class ErasureJournal:
             topic = CreateTopicsRequestTopic(
                 name=ERASURES_TOPIC, num_partitions=1, replication_factor=-1, configs=configs
             )
-            decision = broker.controller.create_topics(
-                CreateTopicsRequest(topics=[topic]), by_broker=True
-            )
-            refusal = decision.response.topics[0]
-            if refusal.error_code:
-                text = f"{ERASURES_TOPIC} cannot be created: {refusal.error_message}"
-                raise LogStorageError(text)
-            broker.commit_metadata(decision.records)
-        for made in broker.partitions.work_off_topic(ERASURES_TOPIC):
-            broker.cleaning.hosted(made)
+            answers: list[ApiMessage] = []
+            request = CreateTopicsRequest(topics=[topic])
+            broker.controller_link.ask(request, answers.append, by_broker=True)
+            for answer in answers:
+                assert isinstance(answer, CreateTopicsResponse)
+                if answer.topics[0].error_code:
+                    why = answer.topics[0].error_message
+                    raise LogStorageError(f"{ERASURES_TOPIC} cannot be created: {why}")
+        broker.host_topic(ERASURES_TOPIC)
         return broker.partitions.get(JOURNAL)
 
     def _append(self, broker: "Broker", records: Sequence[JournalRecord]) -> None:
@@ -313,7 +313,7 @@ def _restore_configs(broker: "Broker") -> None:
         )
         for name in weakened
     ]
-    broker.commit_metadata(records)
+    broker.controller_link.write(records)
 
 
 _Linked = tuple[JournalRecord, Link]

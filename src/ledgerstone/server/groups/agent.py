@@ -31,8 +31,9 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import NO_LEADER
-from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
-from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, auto_creation
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.create_topics import CreateTopicsResponse
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
@@ -162,21 +163,23 @@ class Groups:
         if self._is_complete:
             return
         if CONSUMER_OFFSETS not in broker.image.topics:
-            broker.commit_metadata(self._new_topic(broker))
+            self._ask_for_topic(broker)
         topic = broker.image.topics.get(CONSUMER_OFFSETS)
         if topic is None or not broker.partitions.is_complete(topic):
             raise CoordinatorNotAvailable(f"{CONSUMER_OFFSETS} is being created")
         self._partition_count = len(topic.partitions)
         self._is_complete = True
 
-    def _new_topic(self, broker: "Broker") -> list[MetadataRecord]:
-        decision = broker.controller.auto_create_topics([CONSUMER_OFFSETS])
-        refusal = decision.response.topics[0]
-        if refusal.error_code:
-            raise CoordinatorNotAvailable(
-                f"{CONSUMER_OFFSETS} cannot be created: {refusal.error_message}"
-            )
-        return decision.records
+    def _ask_for_topic(self, broker: "Broker") -> None:
+        answers: list[ApiMessage] = []
+        request = auto_creation([CONSUMER_OFFSETS], broker.config)
+        broker.controller_link.ask(request, answers.append)
+        for answer in answers:
+            assert isinstance(answer, CreateTopicsResponse)
+            if answer.topics[0].error_code:
+                raise CoordinatorNotAvailable(
+                    f"{CONSUMER_OFFSETS} cannot be created: {answer.topics[0].error_message}"
+                )
 
     def _need_topic(self, broker: "Broker") -> None:
         """For callers that skipped FindCoordinator: there is no answer that says `later`."""

@@ -1,6 +1,6 @@
 """What a group's request is answered where this broker cannot serve its group. Pure.
 
-COORDINATOR_NOT_AVAILABLE while the partition of __consumer_offsets is offline, NOT_COORDINATOR where
+COORDINATOR_NOT_AVAILABLE while the partition of __consumer_offsets is offline, NOT_COORDINATOR if
 another broker leads it, COORDINATOR_LOAD_IN_PROGRESS while its shard loads; wherever the answer has
 a place for it, as Kafka does. Clients look for the coordinator again, or try again.
 """
@@ -12,7 +12,6 @@ from ledgerstone.errors import (
     CoordinatorNotAvailable,
     NotCoordinator,
 )
-
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.delete_groups import (
     DeleteGroupsRequest,

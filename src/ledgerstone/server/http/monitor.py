@@ -146,7 +146,7 @@ def _controller_gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         ("offlinepartitionscount", sum(each.leader < 0 for each in states), "Without a leader."),
         (
             "lastappliedrecordoffset",
-            broker.metadata_log.log.log_end_offset - 1,
+            broker.metadata_log.committed_offset,
             "Of the metadata log.",
         ),
     ):
