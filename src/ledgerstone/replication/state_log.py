@@ -12,7 +12,7 @@ on records before it, so it waits for them too.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.storage.log import AppendResult
@@ -24,6 +24,12 @@ T = TypeVar("T")
 Append = Callable[[WritableBuffer], AppendResult]
 
 
+class Appended(NamedTuple):
+    first_offset: int
+    size: int
+    tombstone_count: int
+
+
 class StateLog(Generic[T]):
     """Invariant: the offsets that tokens wait for never fall."""
 
@@ -33,11 +39,12 @@ class StateLog(Generic[T]):
         self._append = append
         self._waiting: deque[tuple[int, T]] = deque()
 
-    def append(self, records: Sequence[RecordParts], token: T) -> AppendResult:
+    def append(self, records: Sequence[RecordParts], token: T) -> Appended:
         """One batch. What the log refuses raises, and the token is not kept."""
-        result = self._append(build_batch(records))
+        batch = build_batch(records)
+        result = self._append(batch)
         self._waiting.append((result.last_offset + 1, token))
-        return result
+        return Appended(result.first_offset, len(batch), result.tombstone_count)
 
     def after_pending(self, token: T) -> None:
         """For a decision without records: it is committed with the last one before it."""

@@ -20,7 +20,7 @@ from ledgerstone.erasure.verifiers import Word
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.replay import Applied
-from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
+from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.protocol.wire import ProtocolViolation
@@ -460,6 +460,8 @@ class Broker:
                 self._grown[event.topic_partition] = None
             if event.topic_partition.topic == CONSUMER_OFFSETS:
                 self.groups.leadership_changed(self, event)
+            elif event.topic_partition.topic == ERASURES:
+                self.erasing.leadership_changed(self, event)
 
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched: requests and decisions that waited for it may be answered."""
@@ -467,6 +469,8 @@ class Broker:
             self._grown[topic_partition] = None
         if topic_partition.topic == CONSUMER_OFFSETS:
             self.groups.high_watermark_moved(self, topic_partition.partition)
+        elif topic_partition.topic == ERASURES:
+            self.erasing.journal_committed(self)
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         """A write was refused, or a read; where the disk is to blame, once a minute."""

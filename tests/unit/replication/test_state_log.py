@@ -1,7 +1,7 @@
 """Tokens of a state log: committed in order, lost together, and never both."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.errors import NotLeaderOrFollower
@@ -18,6 +18,10 @@ class _Owner:
         self.partition = Partition(log=World().open(), topic_id=bytes(16), node_id=1)
         self.partition.assume(led_by(1, 0, (1, 2)))
         self.log = StateLog[str](lambda data: self.partition.append(data, acks=-1))
+
+    @property
+    def end(self) -> int:
+        return self.partition.log.log_end_offset
 
     def decide(self, token: str, *values: bytes) -> None:
         self.log.append([(0, None, value, ()) for value in values], token)
@@ -86,30 +90,26 @@ def test_refused_append_leaves_no_token_and_disturbs_no_other() -> None:
     assert [record.value for record in all_records(owner.partition.log)] == [b"a"]
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 3), st.just("look"), st.just("ack")), max_size=40))
 def test_every_token_leaves_once_in_order_and_only_when_its_records_are_committed(
     steps: list[int | str],
 ) -> None:
+    owner = _Owner()
     ends: dict[int, int] = {}
     left: list[int] = []
-    end = high_watermark = 0
-
-    def append(data: object) -> object:
-        raise AssertionError("not used")
-
-    log = StateLog[int](append)  # type: ignore[arg-type]
+    log = StateLog[int](lambda data: owner.partition.append(data, acks=-1))
     for number, step in enumerate(steps):
         if step == "look":
             log.after_pending(number)
             ends[number] = max(ends.values(), default=0)
         elif step == "ack":
-            high_watermark += end > high_watermark
+            followed(owner.partition, 2, min(sum(map(bool, ends)) + 1, owner.end))
         elif isinstance(step, int):
-            end += step + 1
-            log._waiting.append((end, number))
-            ends[number] = end
-        left += log.committed(high_watermark)
-        assert all(ends[token] <= high_watermark for token in left)
+            log.append([(0, None, b"value", ())] * (step + 1), number)
+            ends[number] = owner.end
+        left += log.committed(owner.partition.log.high_watermark)
+        assert all(ends[token] <= owner.partition.log.high_watermark for token in left)
     left += log.lost()
 
     assert left == sorted(ends)

@@ -372,9 +372,8 @@ class Groups:
         else:
             if appended is not None:
                 broker.appended(hosted.partition.topic_partition, appended.size)
-                if appended.result.tombstone_count:
-                    count = appended.result.tombstone_count
-                    broker.cleaning.appended(hosted.partition.log, count)
+                if appended.tombstone_count:
+                    broker.cleaning.appended(hosted.partition.log, appended.tombstone_count)
         self._deliver(broker, hosted.committed())
         self._keep_deadline(number, hosted)
 

@@ -7,7 +7,7 @@ and no answer rests on a record that could still be lost.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
 
 from ledgerstone.coordinator.failures import refused_after_append
 from ledgerstone.coordinator.shard import GroupShard
@@ -18,9 +18,8 @@ from ledgerstone.records.control import ControlType
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.replay_reader import replay_batches
-from ledgerstone.replication.state_log import StateLog
-from ledgerstone.storage.log import AppendResult
-from ledgerstone.types import NO_PRODUCER_ID, WritableBuffer
+from ledgerstone.replication.state_log import Appended, StateLog
+from ledgerstone.types import NO_PRODUCER_ID
 
 
 @dataclass(slots=True)
@@ -31,11 +30,6 @@ class InFlight:
     deadline_ms: int
 
 
-class Appended(NamedTuple):
-    result: AppendResult
-    size: int
-
-
 class HostedShard:
     def __init__(self, shard: GroupShard, partition: Partition) -> None:
         self.shard = shard
@@ -44,8 +38,8 @@ class HostedShard:
         # are the shard's own, so none is missed.
         self.load_from_offset = partition.log.log_end_offset
         self.is_loaded = False
-        self._log = StateLog[InFlight](self._append)
-        self._appended_bytes = 0
+        append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
+        self._log = StateLog[InFlight](append)
 
     @property
     def can_load(self) -> bool:
@@ -78,8 +72,7 @@ class HostedShard:
                 self._log.after_pending(waiting)
             return None
         records = [(now.wall_ms, key, value, ()) for key, value in outcome.records]
-        result = self._log.append(records, waiting)
-        return Appended(result, self._appended_bytes)
+        return self._log.append(records, waiting)
 
     def committed(self) -> list[Answer]:
         """Replays what is committed; the answers that may leave."""
@@ -116,10 +109,6 @@ class HostedShard:
         code = NotLeaderOrFollower.code
         answers = [answer for each in self._log.lost() for answer in _refused(each, code)]
         return answers + self.shard.resign(now).answers
-
-    def _append(self, batch: WritableBuffer) -> AppendResult:
-        self._appended_bytes = len(batch)
-        return self.partition.append(batch, acks=-1, origin=Origin.COORDINATOR)
 
 
 def _refused(waiting: InFlight, code: int) -> list[Answer]:
