@@ -61,7 +61,8 @@ class GroupTable:
         if producer_id != NO_PRODUCER_ID:
             self.pending.put(producer_id, group_id, topic_partition, committed)
             return
-        self.pending.superseded(group_id, topic_partition)
+        if group_id in self.pending:
+            self.pending.superseded(group_id, topic_partition)
         self.offsets.put(group_id, topic_partition, committed)
 
     def replay_marker(self, producer_id: int, *, commit: bool) -> None:

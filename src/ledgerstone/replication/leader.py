@@ -36,9 +36,7 @@ class Leader:
 
     @property
     def is_under_min_isr(self) -> bool:
-        # Written for one replica, where every append asks.
-        count = len(self.isr)
-        return count < self.min_insync_replicas and count < self.effective_min_isr
+        return len(self.isr) < self.effective_min_isr
 
     def assume(self, state: PartitionImage) -> bool:
         """Replicas and ISR from now on; True if the high watermark moved. Offsets of followers
@@ -48,7 +46,8 @@ class Leader:
         return self.advance_high_watermark()
 
     def append(self, records: WritableBuffer, acks: int, origin: Origin) -> AppendResult:
-        if acks == -1 and self.is_under_min_isr:
+        # The usual case is told without a call, because every produced batch comes here.
+        if acks == -1 and len(self.isr) < self.min_insync_replicas and self.is_under_min_isr:
             raise NotEnoughReplicas(
                 f"{self.log.topic_partition} has {len(self.isr)} in-sync replicas, "
                 f"it needs {self.effective_min_isr}"
@@ -59,7 +58,7 @@ class Leader:
 
     def advance_high_watermark(self) -> bool:
         """Everything every in-sync replica has; it does not move while there are too few."""
-        if self.is_under_min_isr:
+        if len(self.isr) < self.min_insync_replicas and self.is_under_min_isr:
             return False
         offset = self.log.log_end_offset
         for node in self._in_sync_followers:

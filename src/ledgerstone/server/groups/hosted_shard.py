@@ -97,6 +97,8 @@ class HostedShard:
     @property
     def next_deadline_ms(self) -> int | None:
         deadline_ms = self.shard.next_deadline_ms
+        if not len(self._log):
+            return deadline_ms
         waiting = [each for each in self._log.tokens() if each.outcome.answers]
         if not waiting:
             return deadline_ms
