@@ -43,7 +43,7 @@ def followed(partition: Partition, node_id: int, end_offset: int) -> None:
 def fetched_by(machine: InProcess, partition: Partition, node_id: int) -> None:
     """A follower has fetched all there is, and the broker has noticed."""
     followed(partition, node_id, partition.log.log_end_offset)
-    machine.broker.high_watermark_moved(partition.topic_partition)
+    machine.broker.following.high_watermark_moved(partition.topic_partition)
     machine.perform(machine.broker.changed_from_outside())
     machine.serve_backlog()
 

@@ -130,7 +130,7 @@ def _compose(
         erasing=Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file")),
     )
     broker.cleaning.load(broker)
-    broker.follow_leadership()
+    broker.following.leadership()
     broker.erasing.load(broker)
     return broker
 

@@ -9,7 +9,7 @@ connections share, so that an idle connection owns none.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,8 +19,6 @@ from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.erasure.verifiers import Word
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.replay import Applied
-from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.protocol.wire import ProtocolViolation
@@ -44,6 +42,7 @@ from ledgerstone.server.effects import (
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.erasing.scans import ScanResult
 from ledgerstone.server.erasing.steps import verifier_spoke
+from ledgerstone.server.following import Following
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
@@ -102,6 +101,7 @@ class Broker:
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
+    following: Following = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -113,7 +113,8 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.controller_link.subscriber = self
+        self.following = Following(self)
+        self.controller_link.subscriber = self.following
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -204,9 +205,7 @@ class Broker:
         now_ms = self.clock.monotonic_ms()
         for request, response in self.purgatory.expire(now_ms):
             self.answer(request, response)
-        for partition in self.partitions.work_off():
-            self.cleaning.hosted(partition)
-        self.follow_leadership()
+        self.following.work_off()
         self.groups.tick(self)
         self._effects.extend(self.housekeeping.tick(self))
         self._effects.extend(self.erasing.tick(self))
@@ -436,6 +435,15 @@ class Broker:
         endpoint = self.image.brokers[node_id].endpoints[0]
         return endpoint.host, endpoint.port
 
+    def grew(self, topic_partition: TopicPartition) -> None:
+        """Requests that wait for the partition are tried again before the turn ends."""
+        if topic_partition in self.purgatory.awaited:
+            self._grown[topic_partition] = None
+
+    def act(self, effects: Iterable[Effect]) -> None:
+        """What an agent wants done leaves with this turn's effects."""
+        self._effects.extend(effects)
+
     def appended(self, topic_partition: TopicPartition, size: int = 0) -> None:
         # Written out, as every produced batch comes here.
         if topic_partition in self.purgatory.awaited:
@@ -446,32 +454,6 @@ class Broker:
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
-    def host_topic(self, topic: str) -> None:
-        """Makes what is missing of a topic now, for callers that cannot wait."""
-        for partition in self.partitions.work_off_topic(topic):
-            self.cleaning.hosted(partition)
-        self.follow_leadership()
-
-    def follow_leadership(self) -> None:
-        """Leaderships were gained or lost: parked requests are tried again, whose answer may be
-        NOT_LEADER_OR_FOLLOWER now, and shards load or resign."""
-        for event in self.partitions.take_events():
-            if event.topic_partition in self.purgatory.awaited:
-                self._grown[event.topic_partition] = None
-            if event.topic_partition.topic == CONSUMER_OFFSETS:
-                self.groups.leadership_changed(self, event)
-            elif event.topic_partition.topic == ERASURES:
-                self.erasing.leadership_changed(self, event)
-
-    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
-        """A follower has fetched: requests and decisions that waited for it may be answered."""
-        if topic_partition in self.purgatory.awaited:
-            self._grown[topic_partition] = None
-        if topic_partition.topic == CONSUMER_OFFSETS:
-            self.groups.high_watermark_moved(self, topic_partition.partition)
-        elif topic_partition.topic == ERASURES:
-            self.erasing.journal_committed(self)
-
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         """A write was refused, or a read; where the disk is to blame, once a minute."""
         cause = error if isinstance(error, OSError) else error.__cause__
@@ -479,23 +461,3 @@ class Broker:
             self.disk.refused(str(topic_partition), error, self.clock.monotonic_ms())
         elif not isinstance(error, KafkaError):
             _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
-
-    # -- what the controller link tells -------------------------------------------------------
-
-    def metadata_refused(self, error: Exception) -> None:
-        self.log_failed(self.metadata_log.log.topic_partition, error)
-
-    def metadata_committed(self, applied: Applied) -> None:
-        """Records are durable, and now true: image, hosted partitions, what waited for them."""
-        self.disk.accepted(str(self.metadata_log.log.topic_partition))
-        self.image, delta = applied
-        self.partitions.apply(delta, self.image)
-        for topic in delta.topics_deleted:
-            self.near_tombstones.forget(topic.name)
-            self.counters.forget(topic.name)
-            for number in topic.partitions:
-                self._grown[TopicPartition(topic.name, number)] = None
-        self.follow_leadership()
-        self.groups.metadata_changed(self, delta)
-        self._effects.extend(self.cleaning.metadata_changed(self, delta))
-        self.erasing.metadata_changed(self, delta)

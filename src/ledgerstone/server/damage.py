@@ -45,7 +45,7 @@ def acknowledge(broker: Broker, name: str) -> int:
         return notes.acknowledge(name, now_ms=broker.clock.now_ms())
     partition = broker.partitions.reopen(topic_partition)
     broker.cleaning.hosted(partition)
-    broker.follow_leadership()
+    broker.following.leadership()
     broker.erasing.something_happened()
     broker.appended(topic_partition)
     return len(told)

@@ -87,7 +87,7 @@ def test_commits_in_flight_are_answered_in_order_as_the_high_watermark_passes_th
     waited = client.is_waiting, other.is_waiting, shown_offset(machine)
 
     followed(partition, 2, first_end)
-    machine.broker.high_watermark_moved(OFFSETS)
+    machine.broker.following.high_watermark_moved(OFFSETS)
     machine.perform(machine.broker.changed_from_outside())
 
     assert waited == (True, True, 1)
@@ -154,7 +154,7 @@ def test_lost_leadership_refuses_what_is_in_flight_and_nothing_is_answered_twice
     refused = reader.take(OffsetFetchResponse).groups[0]
     assert (refused.error_code, refused.topics) == (ErrorCode.NOT_COORDINATOR, [])
     partition.log.advance_high_watermark(partition.log.log_end_offset)
-    machine.broker.high_watermark_moved(OFFSETS)
+    machine.broker.following.high_watermark_moved(OFFSETS)
     machine.perform(machine.broker.changed_from_outside())
     machine.tick()
     assert client.is_waiting

@@ -211,7 +211,7 @@ class ErasureJournal:
                 if answer.topics[0].error_code:
                     why = answer.topics[0].error_message
                     raise LogStorageError(f"{ERASURES_TOPIC} cannot be created: {why}")
-        broker.host_topic(ERASURES_TOPIC)
+        broker.following.host_topic(ERASURES_TOPIC)
         return broker.partitions.get(JOURNAL)
 
     def _append(self, broker: "Broker", records: Sequence[JournalRecord]) -> None:

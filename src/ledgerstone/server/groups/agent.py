@@ -186,7 +186,7 @@ class Groups:
         try:
             self.ensure_topic(broker)
         except CoordinatorNotAvailable:
-            broker.host_topic(CONSUMER_OFFSETS)
+            broker.following.host_topic(CONSUMER_OFFSETS)
             self.ensure_topic(broker)
 
     def number_for(self, broker: "Broker", group_id: str) -> int:
