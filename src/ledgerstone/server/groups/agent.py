@@ -103,8 +103,8 @@ class Groups:
     def _open_shard(self, broker: "Broker", number: int) -> None:
         """Of a partition that is offline, or cannot be replayed, the groups have no coordinator
         until somebody has seen to it; the others do."""
-        partition = broker.partitions.get(TopicPartition(CONSUMER_OFFSETS, number))
-        if partition.log.damage is not None:
+        partition = broker.partitions.find(TopicPartition(CONSUMER_OFFSETS, number))
+        if partition is None or not partition.is_leader or partition.log.damage is not None:
             return
         shard = GroupShard(self._config, self._dice, self.memory)
         self._shards[number] = HostedShard(shard, partition)
@@ -153,8 +153,7 @@ class Groups:
         if hosted is not None:
             raise CoordinatorLoadInProgress(f"{name} is not committed to its end yet")
         state = broker.image.partition(CONSUMER_OFFSETS, number)
-        partition = broker.partitions.find(TopicPartition(CONSUMER_OFFSETS, number))
-        if partition is not None and state is not None and not partition.is_leader:
+        if state is not None and state.leader != broker.config.node_id:
             raise NotCoordinator(f"{name} is led by {state.leader}")
         raise CoordinatorNotAvailable(f"{name} is offline")
 
@@ -202,8 +201,7 @@ class Groups:
         leader = NO_LEADER if state is None else state.leader
         if leader not in broker.image.brokers or broker.image.brokers[leader].fenced:
             raise CoordinatorNotAvailable(f"{CONSUMER_OFFSETS}-{number} has no live leader")
-        partition = broker.partitions.find(TopicPartition(CONSUMER_OFFSETS, number))
-        if partition is None or (partition.is_leader and number not in self._shards):
+        if leader == broker.config.node_id and number not in self._shards:
             raise CoordinatorNotAvailable(f"{CONSUMER_OFFSETS}-{number} is offline")
         return leader
 

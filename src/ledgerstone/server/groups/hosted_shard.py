@@ -34,16 +34,16 @@ class HostedShard:
     def __init__(self, shard: GroupShard, partition: Partition) -> None:
         self.shard = shard
         self.partition = partition
-        # Loading: only once all that was there when leadership began is committed. Later records
-        # are the shard's own, so none is missed.
-        self.load_from_offset = partition.log.log_end_offset
         self.is_loaded = False
         append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
         self._log = StateLog[InFlight](append)
 
     @property
     def can_load(self) -> bool:
-        return self.partition.log.high_watermark >= self.load_from_offset
+        """Once all that the log holds is committed: then nothing of it can be lost again, and
+        whatever comes after is the shard's own."""
+        log = self.partition.log
+        return log.high_watermark >= log.log_end_offset
 
     @property
     def in_flight(self) -> int:
