@@ -57,9 +57,12 @@ class SharedMap(Mapping[K, V]):
     def with_changes(
         self, removed: dict[K, None], put: dict[K, V], length: int
     ) -> "SharedMap[K, V]":
-        hidden = {**self._hidden, **{key: None for key in removed if key in self._base}}
-        over = {key: value for key, value in self._over.items() if key not in removed}
-        over.update(put)
+        hidden, over = self._hidden, {**self._over, **put}
+        if removed:
+            hidden = {**hidden, **{key: None for key in removed if key in self._base}}
+            # Keys that were removed and came back go to the end, as in a dict.
+            over = {key: value for key, value in self._over.items() if key not in removed}
+            over.update(put)
         if len(over) + len(hidden) > 2 * math.isqrt(len(self._base)):
             merged = dict(self._base)
             for key in hidden:
