@@ -31,6 +31,7 @@ from ledgerstone.server.request import Answer, Request
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import T0, batch
+from tests.kit.roles import led_by
 from tests.kit.sized import sized
 from tests.unit.server.asks import TOPIC, create_topic
 
@@ -190,7 +191,7 @@ class Twin:
         create_topic(client, LOG_APPEND_TIME, message_timestamp_type="LogAppendTime")
         create_topic(client, FOLLOWED)
         partition = self.machine.broker.partitions.get(TopicPartition(FOLLOWED, 0))
-        partition.assume(leader_id=1, leader_epoch=1, isr=(1, 2))
+        partition.assume(led_by(1, 1, (1, 2)))
         self.client = client
 
     def connect(self) -> Client:

@@ -10,6 +10,7 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.web import record_pages
 from ledgerstone.web.record_pages import Slice, Slices
 from tests.kit.in_process import InProcess
+from tests.kit.roles import leader_of
 from tests.unit.server.asks import TOPIC, create_topic
 from tests.web.kit import Parsed, Visitor, append
 
@@ -87,7 +88,7 @@ def test_earlier_page_steps_over_what_was_compacted_away(
         last_offset_delta=9_999,
     )
     partition.log.append_as_follower(thinned)
-    partition.advance_high_watermark()
+    leader_of(partition).advance_high_watermark()
     append(machine, TOPIC, b"new", b"v")
 
     assert offsets(visitor, f"{RECORDS}?before=10000") == [3]
@@ -174,7 +175,7 @@ def test_offset_without_a_record_says_what_may_have_happened(
         [(machine.clock.now_ms(), b"k", b"v", ())], offsets=[3], last_offset_delta=5
     )
     partition.log.append_as_follower(thinned)
-    partition.advance_high_watermark()
+    leader_of(partition).advance_high_watermark()
 
     page = visitor.get(f"{RECORDS}/0/4")
 

@@ -91,6 +91,7 @@ class BrokerConfig:
     offsets_retention_minutes: int
     offsets_retention_check_interval_ms: int
     offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
 

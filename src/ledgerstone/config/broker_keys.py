@@ -224,11 +224,7 @@ _GROUPS: Final = (
     _int("offsets.retention.minutes", 10_080, "How long an inactive group's offsets are kept."),
     _long("offsets.retention.check.interval.ms", 600_000, "How often expired offsets are removed."),
     _int("offset.metadata.max.bytes", 4096, "Longest metadata of a committed offset.", at_least=0),
-    _int(
-        "offsets.commit.timeout.ms",
-        5000,
-        "No effect with one broker: a commit has no other replicas to wait for.",
-    ),
+    _int("offsets.commit.timeout.ms", 5000, "How long a commit waits for replicas."),
     _int("producer.id.expiration.ms", 86_400_000, "Idle time after which a producer id expires."),
     _int(
         "producer.id.expiration.check.interval.ms",

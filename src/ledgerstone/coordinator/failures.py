@@ -1,6 +1,7 @@
-"""What clients are told when the records behind their answers could not be appended. Pure.
+"""What clients are told when the records behind their answers are not in the log. Pure.
 
-Clients know coordinator errors, not the errors of the log behind it, so these are translated.
+They could not be appended, or leadership was lost before they were committed. Clients know
+coordinator errors, not the errors of the log behind it, so these are translated.
 """
 
 from typing import Final
@@ -9,11 +10,19 @@ from ledgerstone.coordinator.answers import sync_refused
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsResponse
+from ledgerstone.protocol.messages.describe_groups import (
+    DescribeGroupsGroup,
+    DescribeGroupsResponse,
+)
+from ledgerstone.protocol.messages.heartbeat import HeartbeatResponse
 from ledgerstone.protocol.messages.join_group import JoinGroupResponse
 from ledgerstone.protocol.messages.leave_group import LeaveGroupResponse
+from ledgerstone.protocol.messages.list_groups import ListGroupsResponse
 from ledgerstone.protocol.messages.offset_commit import OffsetCommitResponse
 from ledgerstone.protocol.messages.offset_delete import OffsetDeleteResponse
+from ledgerstone.protocol.messages.offset_fetch import OffsetFetchResponse
 from ledgerstone.protocol.messages.sync_group import SyncGroupResponse
+from ledgerstone.types import NO_OFFSET
 
 _NOT_NOW: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -61,9 +70,35 @@ def refused_after_append(response: ApiMessage, append_error_code: int) -> ApiMes
             for result in response.results:
                 if result.error_code == ErrorCode.NONE:
                     result.error_code = error_code
+        case HeartbeatResponse(error_code=ErrorCode.NONE):
+            return HeartbeatResponse(error_code=error_code)
+        case OffsetFetchResponse():
+            _refuse_fetches(response, error_code)
+        case DescribeGroupsResponse():
+            for group in response.groups:
+                _refuse_description(group, error_code)
+        case ListGroupsResponse():
+            return ListGroupsResponse(error_code=error_code)
         case _:
             pass
     return response
+
+
+def _refuse_fetches(response: OffsetFetchResponse, error_code: ErrorCode) -> None:
+    """Version 1 has no place for it but the partitions."""
+    response.error_code = error_code
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.error_code = error_code
+            partition.committed_offset = NO_OFFSET
+    for group in response.groups:
+        group.error_code, group.topics = error_code, []
+
+
+def _refuse_description(group: DescribeGroupsGroup, error_code: ErrorCode) -> None:
+    group.error_code, group.error_message = error_code, None
+    group.group_state, group.protocol_type, group.protocol_data = "", "", ""
+    group.members = []
 
 
 def _refuse_commits(response: OffsetCommitResponse, append_error_code: int) -> None:

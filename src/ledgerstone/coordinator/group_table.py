@@ -10,9 +10,11 @@ from ledgerstone.coordinator.group_records import GroupEntry, OffsetEntry, offse
 from ledgerstone.coordinator.group_state import State
 from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.offsets import OffsetStore
+from ledgerstone.coordinator.pending_offsets import PendingOffsets
 from ledgerstone.coordinator.timers import Timers
 from ledgerstone.coordinator.turn import GroupConfig, Turn
 from ledgerstone.errors import GroupIdNotFound, InvalidGroupId, NonEmptyGroup, UnknownMemberId
+from ledgerstone.types import NO_PRODUCER_ID
 
 
 class GroupTable:
@@ -20,6 +22,7 @@ class GroupTable:
         self.groups: dict[str, ClassicGroup] = {}
         self.memory = memory
         self.offsets = OffsetStore(memory)
+        self.pending = PendingOffsets(memory)
         self.timers = Timers()
         self.is_loaded = False
         self._config = config
@@ -47,12 +50,25 @@ class GroupTable:
 
     # -- replaying ----------------------------------------------------------------------------
 
-    def replay_offset(self, entry: OffsetEntry) -> None:
-        if entry.committed is None:
-            self.offsets.remove(entry.group_id, entry.topic_partition)
-        else:
-            self.offsets.put(entry.group_id, entry.topic_partition, entry.committed)
-            self._ensure(entry.group_id)
+    def replay_offset(self, entry: OffsetEntry, producer_id: int = NO_PRODUCER_ID) -> None:
+        """`producer_id` is that of a transaction, which has to end before the offset counts."""
+        group_id, topic_partition, committed = entry
+        if committed is None:
+            self.offsets.remove(group_id, topic_partition)
+            self.pending.forget(group_id, topic_partition)
+            return
+        self._ensure(group_id)
+        if producer_id != NO_PRODUCER_ID:
+            self.pending.put(producer_id, group_id, topic_partition, committed)
+            return
+        if group_id in self.pending:
+            self.pending.superseded(group_id, topic_partition)
+        self.offsets.put(group_id, topic_partition, committed)
+
+    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
+        for group_id, topic_partition, committed in self.pending.end(producer_id, commit=commit):
+            self.offsets.put(group_id, topic_partition, committed)
+            self._ensure(group_id)
 
     def replay_group(self, entry: GroupEntry) -> None:
         if entry.value is None:
@@ -77,7 +93,7 @@ class GroupTable:
             return
         del self.groups[group_id]
         group.roster.release()
-        if group_id in self.offsets:
+        if group_id in self.offsets or group_id in self.pending:
             # A commit came between the decision and the tombstone; offsets need a group.
             self._ensure(group_id)
 
@@ -86,6 +102,7 @@ class GroupTable:
         for group in self.groups.values():
             group.roster.release()
         self.offsets.release()
+        self.pending.release()
 
     # -- deleting -----------------------------------------------------------------------------
 
@@ -95,7 +112,8 @@ class GroupTable:
             raise GroupIdNotFound(f"{group_id!r} is being deleted already")
         if group.state is not State.EMPTY:
             raise NonEmptyGroup(f"{group_id!r} has {len(group.roster)} members")
-        for topic_partition, _ in self.offsets.offsets_of(group_id):
+        doomed = dict.fromkeys(each for each, _ in self.offsets.offsets_of(group_id))
+        for topic_partition in doomed | dict.fromkeys(self.pending.partitions_of(group_id)):
             turn.write(offset_tombstone(group_id, topic_partition))
         group.bury(turn)
 
@@ -106,9 +124,15 @@ class GroupTable:
             expired = expired_offsets(
                 group, self.offsets, now_ms=turn.now.wall_ms, retention_ms=retention_ms
             )
+            if group.group_id in self.pending:
+                # A transaction decides about these, not the clock.
+                expired = [
+                    each for each in expired if not self.pending.is_open(group.group_id, each)
+                ]
             for topic_partition in expired:
                 turn.write(offset_tombstone(group.group_id, topic_partition))
             is_unused = group.state is State.EMPTY and not group.roster.pending_ids
+            is_unused = is_unused and group.group_id not in self.pending
             if is_unused and len(expired) == self.offsets.count_of(group.group_id):
                 group.bury(turn)
 

@@ -12,6 +12,7 @@ _IN_GENERATION = (State.COMPLETING_REBALANCE, State.STABLE)
 
 def check_table(table: GroupTable) -> None:
     table.offsets.check_invariants()
+    table.pending.check_invariants()
     for group_id, group in table.groups.items():
         assert group.group_id == group_id
         check_group(group)

@@ -10,6 +10,7 @@ from ledgerstone.coordinator.group_records import offset_record, offset_tombston
 from ledgerstone.coordinator.group_state import GroupState, State
 from ledgerstone.coordinator.offsets import CommittedOffset, Growth, OffsetStore
 from ledgerstone.coordinator.partitioning import java_length
+from ledgerstone.coordinator.pending_offsets import PendingOffsets
 from ledgerstone.coordinator.turn import Turn
 from ledgerstone.errors import GroupIdNotFound, NonEmptyGroup
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -38,7 +39,7 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchResponseGroupTopic,
     OffsetFetchResponseTopic,
 )
-from ledgerstone.types import NO_OFFSET, NO_TIMESTAMP, TopicPartition
+from ledgerstone.types import NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
 
 # OffsetFetch asks for one group before this version, for many from it on.
 MANY_GROUPS_SINCE: Final = 8
@@ -108,16 +109,47 @@ def commit_refused(request: OffsetCommitRequest, error_code: int) -> OffsetCommi
 
 
 def fetch_offsets(
-    request: OffsetFetchRequest, api_version: int, offsets: OffsetStore
+    request: OffsetFetchRequest, api_version: int, offsets: OffsetStore, pending: PendingOffsets
 ) -> OffsetFetchResponse:
     """A group nobody knows has committed nothing, which is not an error.
 
-    With transactions, `require_stable` will turn offsets with a pending one into
-    UNSTABLE_OFFSET_COMMIT in `_found`; without them every committed offset is stable.
-    """
+    With `require_stable` an offset that a transaction may still replace is
+    UNSTABLE_OFFSET_COMMIT; without it the last committed one is told."""
+
+    def is_unstable(group_id: str, topic: str, partition: int) -> bool:
+        return request.require_stable and pending.is_open(
+            group_id, TopicPartition(topic, partition)
+        )
+
     if api_version < MANY_GROUPS_SINCE:
-        topics = _found(offsets.topics_of(request.group_id), request.topics)
-        return OffsetFetchResponse(topics=[_one_group_topic(*found) for found in topics])
+        response = OffsetFetchResponse(
+            topics=[
+                _one_group_topic(*found)
+                for found in _found(offsets.topics_of(request.group_id), request.topics)
+            ]
+        )
+        for one in response.topics:
+            for each in one.partitions:
+                if is_unstable(request.group_id, one.name, each.partition_index):
+                    _make_unstable(each)
+        return response
+    response = _fetch_many(request, offsets)
+    for group in response.groups:
+        for topic in group.topics:
+            for partition in topic.partitions:
+                if is_unstable(group.group_id, topic.name, partition.partition_index):
+                    _make_unstable(partition)
+    return response
+
+
+def _make_unstable(partition: OffsetFetchPartition | OffsetFetchGroupPartition) -> None:
+    partition.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+    partition.committed_offset = NO_OFFSET
+    partition.committed_leader_epoch = NO_LEADER_EPOCH
+    partition.metadata = ""
+
+
+def _fetch_many(request: OffsetFetchRequest, offsets: OffsetStore) -> OffsetFetchResponse:
     return OffsetFetchResponse(
         groups=[
             OffsetFetchResponseGroup(
@@ -184,7 +216,11 @@ def _many_groups_topic(
 
 
 def delete_offsets(
-    group: GroupState, request: OffsetDeleteRequest, offsets: OffsetStore, turn: Turn
+    group: GroupState,
+    request: OffsetDeleteRequest,
+    offsets: OffsetStore,
+    pending: PendingOffsets,
+    turn: Turn,
 ) -> OffsetDeleteResponse:
     if group.state is State.DEAD:
         raise GroupIdNotFound(f"{group.group_id!r} is being deleted")
@@ -198,7 +234,9 @@ def delete_offsets(
         answer = OffsetDeleteResponseTopic(name=topic.name)
         for partition in topic.partitions:
             topic_partition = TopicPartition(topic.name, partition.partition_index)
-            if not in_use and offsets.get(group.group_id, topic_partition) is not None:
+            is_there = offsets.get(group.group_id, topic_partition) is not None
+            is_there = is_there or pending.is_open(group.group_id, topic_partition)
+            if not in_use and is_there:
                 turn.write(offset_tombstone(group.group_id, topic_partition))
             answer.partitions.append(
                 OffsetDeleteResponsePartition(

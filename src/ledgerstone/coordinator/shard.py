@@ -62,7 +62,7 @@ from ledgerstone.protocol.messages.offset_commit import OffsetCommitRequest
 from ledgerstone.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ledgerstone.protocol.messages.offset_fetch import OffsetFetchRequest
 from ledgerstone.protocol.messages.sync_group import SyncGroupRequest
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import NO_PRODUCER_ID, TopicPartition
 
 
 class GroupShard:
@@ -83,15 +83,20 @@ class GroupShard:
 
     # -- records ------------------------------------------------------------------------------
 
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """Takes in a committed record: while loading, and after each append of our own."""
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Takes in a committed record: while loading, and after each append of our own.
+        `producer_id` is that of a transactional batch."""
         match read_record(key, value):
             case OffsetEntry() as entry:
-                self.table.replay_offset(entry)
+                self.table.replay_offset(entry, producer_id)
             case GroupEntry() as entry:
                 self.table.replay_group(entry)
             case None:
                 self.skipped_record_count += 1
+
+    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
+        """The end of a producer's transaction: what it committed counts, or is dropped."""
+        self.table.replay_marker(producer_id, commit=commit)
 
     def loaded(self, now: Now) -> Outcome:
         """Every record has been replayed: sessions and the expiry of offsets start to count."""
@@ -241,7 +246,9 @@ class GroupShard:
         self, request: OffsetFetchRequest, context: RequestContext, now: Now
     ) -> Outcome:
         turn = Turn(now)
-        turn.answer(context.token, fetch_offsets(request, context.api_version, self.table.offsets))
+        offsets, pending = self.table.offsets, self.table.pending
+        answer = fetch_offsets(request, context.api_version, offsets, pending)
+        turn.answer(context.token, answer)
         return turn.outcome()
 
     def handle_offset_delete(
@@ -250,7 +257,7 @@ class GroupShard:
         def delete(turn: Turn) -> ApiMessage:
             check_group_id(request.group_id)
             group = self.table.existing(request.group_id)
-            return delete_offsets(group, request, self.table.offsets, turn)
+            return delete_offsets(group, request, self.table.offsets, self.table.pending, turn)
 
         return _answered(context, now, delete, lambda code: OffsetDeleteResponse(error_code=code))
 
@@ -259,6 +266,9 @@ class GroupShard:
         for group_id, partitions in self.table.offsets.groups_with(topic):
             for partition in partitions:
                 turn.write(offset_tombstone(group_id, TopicPartition(topic, partition)))
+        for group_id, topic_partition in self.table.pending.of_topic(topic):
+            if self.table.offsets.get(group_id, topic_partition) is None:
+                turn.write(offset_tombstone(group_id, topic_partition))
         return turn.outcome()
 
     # -- administration -----------------------------------------------------------------------

@@ -1,25 +1,26 @@
 """The controller: every change of the cluster's metadata is decided here. Pure.
 
-A request becomes records and a response; nothing changes until the records come back through
-`replay`, which is also how the state is built at start. Whoever runs the controller appends the
-records of a decision as one batch, waits until they are committed, replays them, and only then
-sends the response. Decisions are made one at a time: the records of one are replayed before the
-next is asked for. Rules in README.md.
+A request becomes records and a response; nothing changes until the records come back. There are two
+images. Decisions are made on what is decided: all that was appended, committed or not. Everybody
+else sees what is committed. Whoever runs the controller appends the records of a decision as one
+batch (`decided_on`), waits until they are committed (`committed_to`), and only then sends the
+response. Losing leadership throws away what is decided and not committed. Rules in README.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
 from ledgerstone.clock import Dice
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.errors import InvariantViolation
 from ledgerstone.metadata import broker_life, config_changes, elections, topic_changes
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.replay import apply
+from ledgerstone.metadata.replay import Applied, apply
 from ledgerstone.metadata.topic_creation import create_topics
-from ledgerstone.metadata.topic_names import auto_created_topic
-from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -39,63 +40,92 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 
 
 class Controller:
-    """Invariant: `image` is what the replayed records say, and nothing else."""
+    """Invariant: `committed` is what the committed records say, `decided` what all of them say."""
 
-    __slots__ = ("_config", "_dice", "_image")
+    __slots__ = ("_config", "_dice", "committed", "decided")
 
     def __init__(self, cluster_id: str, config: BrokerConfig, dice: Dice) -> None:
-        self._image = MetadataImage(cluster_id=cluster_id)
+        self.committed = MetadataImage(cluster_id=cluster_id)
+        self.decided = self.committed
         self._config = config
         self._dice = dice
 
-    @property
-    def image(self) -> MetadataImage:
-        return self._image
-
     def replay(self, records: Iterable[MetadataRecord]) -> Delta:
         """Committed records, in the order of the log; says what a broker must do about them."""
-        self._image, delta = apply(self._image, records)
-        return delta
+        applied = apply(self.committed, records)
+        self.decided_on(applied)
+        self.committed_to(applied)
+        return applied.delta
+
+    def preview(self, records: Iterable[MetadataRecord]) -> Applied:
+        """What the records of a decision will have done once they are committed. Applied once, for
+        the next decision and for every broker that follows."""
+        return apply(self.decided, records)
+
+    def decided_on(self, applied: Applied) -> None:
+        """The records are in the log: the next decision is made on top of them."""
+        self.decided = applied.image
+
+    def committed_to(self, applied: Applied) -> None:
+        """In the order in which they were decided."""
+        self.committed = applied.image
+
+    def resign(self) -> None:
+        self.decided = self.committed
+
+    def decide(self, request: ApiMessage, *, by_broker: bool = False) -> Decision[Any]:
+        """`by_broker`: asked for by a broker itself, which may make the journal of erasures."""
+        match request:
+            case CreateTopicsRequest():
+                return self.create_topics(request, by_broker=by_broker)
+            case DeleteTopicsRequest():
+                return self.delete_topics(request)
+            case CreatePartitionsRequest():
+                return self.create_partitions(request)
+            case IncrementalAlterConfigsRequest():
+                return self.incremental_alter_configs(request)
+            case AlterConfigsRequest():
+                return self.alter_configs(request)
+            case ElectLeadersRequest():
+                return self.elect_leaders(request)
+            case AllocateProducerIdsRequest():
+                return self.allocate_producer_ids(request)
+            case _:
+                raise InvariantViolation(f"{request.name} is not for the controller")
 
     def register_broker(
         self, registration: Registration, *, broker_epoch: int
     ) -> list[MetadataRecord]:
-        return broker_life.register_broker(self._image, registration, broker_epoch)
+        return broker_life.register_broker(self.decided, registration, broker_epoch)
 
     def unfence_broker(self, broker_id: int, *, broker_epoch: int) -> list[MetadataRecord]:
-        return broker_life.unfence_broker(self._image, broker_id, broker_epoch)
+        return broker_life.unfence_broker(self.decided, broker_id, broker_epoch)
 
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest
     ) -> Decision[AllocateProducerIdsResponse]:
-        return broker_life.allocate_producer_ids(self._image, request)
+        return broker_life.allocate_producer_ids(self.decided, request)
 
     def create_topics(
         self, request: CreateTopicsRequest, *, by_broker: bool = False
     ) -> Decision[CreateTopicsResponse]:
-        """`by_broker`: asked for by the broker itself, which may make the journal of erasures."""
-        return create_topics(self._image, self._config, request, self._dice, by_broker=by_broker)
-
-    def auto_create_topics(self, names: Sequence[str]) -> Decision[CreateTopicsResponse]:
-        """Topics somebody used without creating them; whether that is allowed was asked before."""
-        topics = [auto_created_topic(name, self._config) for name in dict.fromkeys(names)]
-        return self.create_topics(CreateTopicsRequest(topics=topics))
+        return create_topics(self.decided, self._config, request, self._dice, by_broker=by_broker)
 
     def delete_topics(self, request: DeleteTopicsRequest) -> Decision[DeleteTopicsResponse]:
-        return topic_changes.delete_topics(self._image, self._config, request)
+        return topic_changes.delete_topics(self.decided, self._config, request)
 
     def create_partitions(
         self, request: CreatePartitionsRequest
     ) -> Decision[CreatePartitionsResponse]:
-        return topic_changes.create_partitions(self._image, request, self._dice)
+        return topic_changes.create_partitions(self.decided, request, self._dice)
 
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> Decision[IncrementalAlterConfigsResponse]:
-        return config_changes.incremental_alter_configs(self._image, self._config, request)
+        return config_changes.incremental_alter_configs(self.decided, self._config, request)
 
     def alter_configs(self, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
-        return config_changes.alter_configs(self._image, self._config, request)
+        return config_changes.alter_configs(self.decided, self._config, request)
 
     def elect_leaders(self, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
-        return elections.elect_leaders(self._image, request)
+        return elections.elect_leaders(self.decided, request)

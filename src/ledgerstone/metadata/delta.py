@@ -1,13 +1,13 @@
 """What changed between two images, in the words a broker acts on. Pure.
 
-Images share what did not change, so whole levels are passed over by identity: the cost follows
-the changes, not the size of the cluster. Everything is in the order of names, so that every
-broker does the same things in the same order.
+Only what the records touched is compared, so the cost follows the changes, not the size of the
+cluster. Everything is in the order of names, so that every broker does the same things in the same
+order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ledgerstone.metadata.image import (
     ConfigResource,
@@ -16,9 +16,6 @@ from ledgerstone.metadata.image import (
     ResourceType,
     TopicImage,
 )
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class PartitionDelta(NamedTuple):
@@ -49,29 +46,55 @@ class Delta:
 _NOTHING = Delta()
 
 
-def difference(before: MetadataImage, after: MetadataImage) -> Delta:
-    deleted, created, stayed = _topics(before, after)
-    partitions = [delta for old, new in stayed for delta in _partitions(old, new)]
+class Touched(NamedTuple):
+    """What a batch of records named: a superset of what differs."""
+
+    topics: Collection[str]
+    partitions: Mapping[str, Collection[int]]
+    configs: Collection[ConfigResource]
+    brokers: Collection[int]
+
+
+def delta_of(before: MetadataImage, after: MetadataImage, touched: Touched) -> Delta:
+    deleted, created, stayed = _topics(before, after, touched.topics)
+    partitions = [
+        delta
+        for old, new in stayed
+        for delta in _partitions(old, new, touched.partitions.get(new.name, ()))
+    ]
     return Delta(
         topics_deleted=tuple(deleted),
         topics_created=tuple(created),
         partitions_added=tuple(delta for delta in partitions if delta.before is None),
         partitions_changed=tuple(delta for delta in partitions if delta.before is not None),
-        configs_changed=tuple(_configs(before, after)),
-        brokers_changed=tuple(_brokers(before, after)),
+        configs_changed=tuple(_configs(before, after, touched.configs)),
+        brokers_changed=tuple(_brokers(before, after, touched.brokers)),
         features_changed=before.features != after.features,
     )
 
 
+def difference(before: MetadataImage, after: MetadataImage) -> Delta:
+    """Of any two images, by comparing everything: for a jump from a snapshot, and as the oracle of
+    what `delta_of` finds from touched ids."""
+    topics = before.topics.keys() | after.topics.keys()
+    everything = Touched(
+        topics=topics,
+        partitions={name: after.partition_numbers(name) for name in topics},
+        configs=before.configs.keys() | after.configs.keys(),
+        brokers=before.brokers.keys() | after.brokers.keys(),
+    )
+    return delta_of(before, after, everything)
+
+
 def _topics(
-    before: MetadataImage, after: MetadataImage
+    before: MetadataImage, after: MetadataImage, touched: Collection[str]
 ) -> tuple[list[TopicImage], list[TopicImage], list[tuple[TopicImage, TopicImage]]]:
     """Topics that went, topics that came, and those that stayed but are not the same value."""
-    if before.topics is after.topics:
-        return [], [], []
     deleted, created, stayed = [], [], []
-    for name in sorted(_changed_keys(before.topics, after.topics)):
+    for name in sorted(touched):
         old, new = before.topics.get(name), after.topics.get(name)
+        if old is new:
+            continue
         if old is not None and new is not None and old.topic_id == new.topic_id:
             stayed.append((old, new))
             continue
@@ -82,21 +105,21 @@ def _topics(
     return deleted, created, stayed
 
 
-def _partitions(old: TopicImage, new: TopicImage) -> list[PartitionDelta]:
+def _partitions(old: TopicImage, new: TopicImage, touched: Collection[int]) -> list[PartitionDelta]:
     deltas = []
-    for number, after in sorted(new.partitions.items()):
-        before = old.partitions.get(number)
+    for number in sorted(touched):
+        before, after = old.partitions.get(number), new.partitions[number]
         if before is not after and before != after:
             deltas.append(PartitionDelta(new.name, new.topic_id, number, before, after))
     return deltas
 
 
-def _configs(before: MetadataImage, after: MetadataImage) -> list[ConfigResource]:
-    if before.configs is after.configs:
-        return []
+def _configs(
+    before: MetadataImage, after: MetadataImage, touched: Collection[ConfigResource]
+) -> list[ConfigResource]:
     return [
         resource
-        for resource in sorted(_changed_keys(before.configs, after.configs))
+        for resource in sorted(touched)
         if before.config_of(resource) != after.config_of(resource)
         and _owner_stayed(resource, before, after)
     ]
@@ -109,14 +132,5 @@ def _owner_stayed(resource: ConfigResource, before: MetadataImage, after: Metada
     return old is not None and new is not None and old.topic_id == new.topic_id
 
 
-def _brokers(before: MetadataImage, after: MetadataImage) -> list[int]:
-    if before.brokers is after.brokers:
-        return []
-    numbers = sorted(_changed_keys(before.brokers, after.brokers))
-    return [number for number in numbers if before.brokers.get(number) != after.brokers.get(number)]
-
-
-def _changed_keys(before: Mapping[K, V], after: Mapping[K, V]) -> list[K]:
-    """Keys that came, have another object now, or went. They are few: sorting them is cheap."""
-    changed = [key for key, value in after.items() if before.get(key) is not value]
-    return changed + [key for key in before if key not in after]
+def _brokers(before: MetadataImage, after: MetadataImage, touched: Collection[int]) -> list[int]:
+    return [each for each in sorted(touched) if before.brokers.get(each) != after.brokers.get(each)]

@@ -1,16 +1,16 @@
-"""Records become the next image; two images become the difference a broker must act on. Pure.
+"""Records become the next image, and what they touched the delta a broker must act on. Pure.
 
 The same functions run live and at start, so an image is a function of its records alone, however
 they were cut into batches. A record that contradicts the image means that the log is not ours or
 that we are wrong: InvariantViolation. Contract in README.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ledgerstone.errors import InvariantViolation
-from ledgerstone.metadata.delta import Delta, difference
+from ledgerstone.metadata.delta import Delta, Touched, delta_of
 from ledgerstone.metadata.image import (
     BrokerImage,
     ConfigResource,
@@ -21,6 +21,7 @@ from ledgerstone.metadata.image import (
     SupportedFeature,
     TopicImage,
 )
+from ledgerstone.metadata.shared_map import MapDraft
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
@@ -37,7 +38,6 @@ from ledgerstone.protocol.messages.metadata_records import (
 )
 from ledgerstone.uuid_text import uuid_to_text
 
-K = TypeVar("K")
 V = TypeVar("V")
 
 FENCE: Final = 1
@@ -56,26 +56,7 @@ def apply(image: MetadataImage, records: Iterable[MetadataRecord]) -> Applied:
     for record in records:
         draft.replay(record)
     after = draft.finish()
-    return Applied(after, difference(image, after))
-
-
-class _Level(Generic[K, V]):
-    """One mapping of an image, copied when it is first changed."""
-
-    __slots__ = ("_base", "_copy")
-
-    def __init__(self, base: Mapping[K, V]) -> None:
-        self._base = base
-        self._copy: dict[K, V] | None = None
-
-    @property
-    def current(self) -> Mapping[K, V]:
-        return self._base if self._copy is None else self._copy
-
-    def writable(self) -> dict[K, V]:
-        if self._copy is None:
-            self._copy = dict(self._base)
-        return self._copy
+    return Applied(after, delta_of(image, after, draft.touched()))
 
 
 @dataclass(slots=True)
@@ -83,7 +64,7 @@ class _OpenTopic:
     """A topic whose partitions are being changed."""
 
     name: str
-    partitions: dict[int, PartitionImage]
+    partitions: MapDraft[int, PartitionImage]
 
 
 class _Draft:
@@ -102,27 +83,37 @@ class _Draft:
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
-        self._brokers = _Level(image.brokers)
-        self._topics = _Level(image.topics)
-        self._topic_names = _Level(image.topic_names)
-        self._configs = _Level(image.configs)
-        self._features = _Level(image.features)
+        self._brokers = MapDraft(image.brokers)
+        self._topics = MapDraft(image.topics)
+        self._topic_names = MapDraft(image.topic_names)
+        self._configs = MapDraft(image.configs)
+        self._features = MapDraft(image.features)
         self._next_producer_id = image.next_producer_id
         self._open: dict[bytes, _OpenTopic] = {}
 
     def finish(self) -> MetadataImage:
         for topic_id, topic in self._open.items():
-            self._topics.writable()[topic.name] = TopicImage(
-                name=topic.name, topic_id=topic_id, partitions=topic.partitions
+            partitions = topic.partitions.finish()
+            self._topics.put(
+                topic.name, TopicImage(name=topic.name, topic_id=topic_id, partitions=partitions)
             )
         return replace(
             self._image,
-            brokers=self._brokers.current,
-            topics=self._topics.current,
-            topic_names=self._topic_names.current,
-            configs=self._configs.current,
-            features=self._features.current,
+            brokers=self._brokers.finish(),
+            topics=self._topics.finish(),
+            topic_names=self._topic_names.finish(),
+            configs=self._configs.finish(),
+            features=self._features.finish(),
             next_producer_id=self._next_producer_id,
+        )
+
+    def touched(self) -> Touched:
+        """What the records named: nothing else can differ."""
+        return Touched(
+            topics=self._topics.touched,
+            partitions={topic.name: topic.partitions.touched for topic in self._open.values()},
+            configs=self._configs.touched,
+            brokers=self._brokers.touched,
         )
 
     def replay(self, record: MetadataRecord) -> None:
@@ -140,12 +131,12 @@ class _Draft:
             case ProducerIdsRecord():
                 self._next_producer_id = record.next_producer_id
             case RegisterBrokerRecord():
-                self._brokers.writable()[record.broker_id] = _broker_of(record)
+                self._brokers.put(record.broker_id, _broker_of(record))
             case BrokerRegistrationChangeRecord():
                 self._change_broker(record)
             case UnregisterBrokerRecord():
                 broker = self._broker(record.broker_id, record.broker_epoch)
-                del self._brokers.writable()[broker.broker_id]
+                self._brokers.remove(broker.broker_id)
             case FeatureLevelRecord():
                 self._put_feature(record)
             case NoOpRecord():
@@ -154,79 +145,68 @@ class _Draft:
                 raise InvariantViolation(f"no rule for a {type(record).__name__}")
 
     def _put_topic(self, record: TopicRecord) -> None:
-        if record.name in self._topics.current or record.topic_id in self._topic_names.current:
+        if record.name in self._topics or record.topic_id in self._topic_names:
             text = uuid_to_text(record.topic_id)
             raise InvariantViolation(f"topic {record.name} with id {text} exists already")
-        self._topic_names.writable()[record.topic_id] = record.name
-        self._open[record.topic_id] = _OpenTopic(record.name, {})
+        self._topic_names.put(record.topic_id, record.name)
+        self._open[record.topic_id] = _OpenTopic(record.name, MapDraft({}))
         # The name is taken from now on, though the partitions follow.
-        self._topics.writable()[record.name] = TopicImage(
-            name=record.name, topic_id=record.topic_id, partitions={}
+        self._topics.put(
+            record.name, TopicImage(name=record.name, topic_id=record.topic_id, partitions={})
         )
 
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self._open_topic(record.topic_id)
         del self._open[record.topic_id]
-        del self._topics.writable()[topic.name]
-        del self._topic_names.writable()[record.topic_id]
+        self._topics.remove(topic.name)
+        self._topic_names.remove(record.topic_id)
         # A later topic of that name starts with settings of its own.
         resource = ConfigResource(ResourceType.TOPIC, topic.name)
-        if resource in self._configs.current:
-            del self._configs.writable()[resource]
+        if resource in self._configs:
+            self._configs.remove(resource)
 
     def _put_partition(self, record: PartitionRecord) -> None:
         topic = self._open_topic(record.topic_id)
-        topic.partitions[record.partition_id] = PartitionImage(
-            replicas=tuple(record.replicas),
-            isr=tuple(record.isr),
-            leader=record.leader,
-            leader_epoch=record.leader_epoch,
-            partition_epoch=record.partition_epoch,
-            leader_recovery_state=record.leader_recovery_state,
-            removing_replicas=tuple(record.removing_replicas),
-            adding_replicas=tuple(record.adding_replicas),
-            directories=tuple(record.directories),
-            eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
-            last_known_elr=tuple(record.last_known_elr or ()),
-        )
+        topic.partitions.put(record.partition_id, _partition_of(record))
 
     def _change_partition(self, record: PartitionChangeRecord) -> None:
         topic = self._open_topic(record.topic_id)
         before = topic.partitions.get(record.partition_id)
         if before is None:
             raise InvariantViolation(f"{topic.name}-{record.partition_id} changes, but is unknown")
-        topic.partitions[record.partition_id] = _changed(before, record)
+        topic.partitions.put(record.partition_id, _changed(before, record))
 
     def _put_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
-        values = dict(self._configs.current.get(resource, {}))
+        values = dict(self._configs.get(resource) or {})
         if record.value is None:
             values.pop(record.name, None)
         else:
             values[record.name] = record.value
         if values:
-            self._configs.writable()[resource] = values
-        elif resource in self._configs.current:
-            del self._configs.writable()[resource]
+            self._configs.put(resource, values)
+        elif resource in self._configs:
+            self._configs.remove(resource)
 
     def _put_feature(self, record: FeatureLevelRecord) -> None:
         if record.feature_level:
-            self._features.writable()[record.name] = record.feature_level
-        elif record.name in self._features.current:
-            del self._features.writable()[record.name]
+            self._features.put(record.name, record.feature_level)
+        elif record.name in self._features:
+            self._features.remove(record.name)
 
     def _change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
         broker = self._broker(record.broker_id, record.broker_epoch)
-        self._brokers.writable()[record.broker_id] = replace(
+        changed = replace(
             broker,
             fenced={FENCE: True, UNFENCE: False}.get(record.fenced, broker.fenced),
             in_controlled_shutdown=broker.in_controlled_shutdown
             or record.in_controlled_shutdown == 1,
             log_dirs=tuple(record.log_dirs) or broker.log_dirs,
         )
+        self._brokers.put(record.broker_id, changed)
 
     def _broker(self, broker_id: int, broker_epoch: int) -> BrokerImage:
-        broker = self._brokers.current.get(broker_id)
+        broker = self._brokers.get(broker_id)
         if broker is None or broker.broker_epoch != broker_epoch:
             found = "nobody" if broker is None else f"epoch {broker.broker_epoch}"
             raise InvariantViolation(f"broker {broker_id} of epoch {broker_epoch}: found {found}")
@@ -235,10 +215,12 @@ class _Draft:
     def _open_topic(self, topic_id: bytes) -> _OpenTopic:
         topic = self._open.get(topic_id)
         if topic is None:
-            name = self._topic_names.current.get(topic_id)
+            name = self._topic_names.get(topic_id)
             if name is None:
                 raise InvariantViolation(f"no topic has the id {uuid_to_text(topic_id)}")
-            topic = _OpenTopic(name, dict(self._topics.current[name].partitions))
+            found = self._topics.get(name)
+            assert found is not None
+            topic = _OpenTopic(name, MapDraft(found.partitions))
             self._open[topic_id] = topic
         return topic
 
@@ -262,6 +244,22 @@ def _broker_of(record: RegisterBrokerRecord) -> BrokerImage:
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         log_dirs=tuple(record.log_dirs),
+    )
+
+
+def _partition_of(record: PartitionRecord) -> PartitionImage:
+    return PartitionImage(
+        replicas=tuple(record.replicas),
+        isr=tuple(record.isr),
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        leader_recovery_state=record.leader_recovery_state,
+        removing_replicas=tuple(record.removing_replicas),
+        adding_replicas=tuple(record.adding_replicas),
+        directories=tuple(record.directories),
+        eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
+        last_known_elr=tuple(record.last_known_elr or ()),
     )
 
 

@@ -1,11 +1,13 @@
 """Which names a topic may have, and which topics are the cluster's own. Pure."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import InvalidTopic, PolicyViolation
 from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
@@ -52,8 +54,14 @@ def collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def auto_created_topic(name: str, config: BrokerConfig) -> CreateTopicsRequestTopic:
-    """What is asked for when a topic comes into being because somebody used its name."""
+def auto_creation(names: Iterable[str], config: BrokerConfig) -> CreateTopicsRequest:
+    """What a broker asks for when topics are used that nobody created; whether that is allowed was
+    asked before."""
+    topics = [_auto_created_topic(name, config) for name in dict.fromkeys(names)]
+    return CreateTopicsRequest(topics=topics)
+
+
+def _auto_created_topic(name: str, config: BrokerConfig) -> CreateTopicsRequestTopic:
     if name != CONSUMER_OFFSETS:
         return CreateTopicsRequestTopic(name=name, num_partitions=-1, replication_factor=-1)
     return CreateTopicsRequestTopic(

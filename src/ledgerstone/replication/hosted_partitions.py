@@ -32,6 +32,7 @@ from ledgerstone.metadata.image import (
     ResourceType,
     TopicImage,
 )
+from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.replication.partition import Partition
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
@@ -59,6 +60,7 @@ class HostedPartitions:
         self._to_host: dict[TopicPartition, None] = {}
         self._to_drop: dict[TopicPartition, None] = {}
         self._image: MetadataImage | None = None
+        self._events: list[LeadershipChanged] = []
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -78,6 +80,11 @@ class HostedPartitions:
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         return self._partitions.get(topic_partition)
+
+    def take_events(self) -> list[LeadershipChanged]:
+        """What became of leaderships since it was asked last, in order."""
+        events, self._events = self._events, []
+        return events
 
     @property
     def backlog(self) -> int:
@@ -126,7 +133,8 @@ class HostedPartitions:
     def reopen(self, topic_partition: TopicPartition) -> Partition:
         """After its damage was acknowledged."""
         assert self._image is not None
-        self._partitions.pop(topic_partition, None)
+        # Its log is another object from here on: whoever acts for its leader starts anew.
+        self._let_go(topic_partition)
         self.offline.pop(topic_partition, None)
         config = self._log_config(self._image, topic_partition.topic)
         try:
@@ -191,7 +199,7 @@ class HostedPartitions:
         if hosted is None:
             self._want(topic_partition, change.after)
         else:
-            _assume(hosted, change.after)
+            self._assume(hosted, change.after)
 
     def _want(self, topic_partition: TopicPartition, state: PartitionImage) -> None:
         if self._node_id in state.replicas:
@@ -223,15 +231,30 @@ class HostedPartitions:
                 self.offline[topic_partition] = str(error)
                 return None
         partition = Partition(log=log, topic_id=topic.topic_id, node_id=self._node_id)
-        partition.min_insync_replicas = self._min_insync(image, topic.name)
+        partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
-        _assume(partition, state)
+        self._assume(partition, state)
+        return partition
+
+    def _assume(self, partition: Partition, state: PartitionImage) -> None:
+        kind = partition.assume(state)
+        if kind is not None:
+            self._events.append(
+                LeadershipChanged(partition.topic_partition, kind, state.leader_epoch)
+            )
+
+    def _let_go(self, topic_partition: TopicPartition) -> Partition | None:
+        partition = self._partitions.pop(topic_partition, None)
+        if partition is not None and partition.is_leader:
+            self._events.append(
+                LeadershipChanged(topic_partition, Leadership.LOST, partition.leader_epoch)
+            )
         return partition
 
     def _retire(self, topic_partition: TopicPartition) -> None:
         self.offline.pop(topic_partition, None)
         self._to_host.pop(topic_partition, None)
-        if self._partitions.pop(topic_partition, None) is not None:
+        if self._let_go(topic_partition) is not None:
             self._to_drop[topic_partition] = None
 
     def _drop(self, doomed: list[TopicPartition]) -> None:
@@ -249,7 +272,7 @@ class HostedPartitions:
             if everything or topic_partition.topic == resource.name:
                 topic = topic_partition.topic
                 partition.log.reconfigure(self._log_config(image, topic))
-                partition.min_insync_replicas = self._min_insync(image, topic)
+                partition.configure(self._min_insync(image, topic))
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return LogConfig.from_topic(image.topic_config(topic), self._defaults(image))
@@ -268,7 +291,3 @@ def _topic_id(image: MetadataImage, topic_partition: TopicPartition) -> bytes | 
     if image.partition(*topic_partition) is None:
         return None
     return image.topics[topic_partition.topic].topic_id
-
-
-def _assume(partition: Partition, state: PartitionImage) -> None:
-    partition.assume(leader_id=state.leader, leader_epoch=state.leader_epoch, isr=state.isr)

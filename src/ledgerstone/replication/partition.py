@@ -1,36 +1,33 @@
-"""One partition as this broker hosts it: role, leader epoch, in-sync replicas, high watermark.
+"""One partition as this broker hosts it: a log, and the role this broker has for it.
 
-Grade D, through its log. Today every partition has one replica and this broker leads it, so the
-high watermark follows the log's end. The rule is written for any number of in-sync replicas: it is
-the smallest end offset among them, and follower progress is what a cluster will add here.
+Grade D, through its log. The metadata gives the role; `leader` and `follower` say what it means.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
-from ledgerstone.errors import (
-    FencedLeaderEpoch,
-    NotEnoughReplicas,
-    NotLeaderOrFollower,
-    UnknownLeaderEpoch,
-)
+from ledgerstone.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
+from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.records.validation import Origin
+from ledgerstone.replication.follower import Follower
+from ledgerstone.replication.leader import Leader
+from ledgerstone.replication.leadership import Leadership
 from ledgerstone.storage.log import AppendResult, PartitionLog
 from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition, WritableBuffer
+
+_NO_PARTITION_EPOCH: Final = -1
 
 
 @dataclass(slots=True, kw_only=True)
 class Partition:
-    """Changed only by metadata (`lead`) and by appends."""
+    """Changed only by metadata (`assume`, `configure`) and by appends."""
 
     log: PartitionLog
     topic_id: bytes
     node_id: int
-    leader_id: int = -1
-    leader_epoch: int = NO_LEADER_EPOCH
-    isr: tuple[int, ...] = ()
+    role: Leader | Follower = field(default_factory=Follower)
+    partition_epoch: int = _NO_PARTITION_EPOCH
     min_insync_replicas: int = 1
-    # End offsets of the other in-sync replicas, by node id.
-    follower_end_offsets: dict[int, int] = field(default_factory=dict)
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -38,54 +35,88 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        return self.leader_id == self.node_id
+        return isinstance(self.role, Leader)
 
-    def assume(self, *, leader_id: int, leader_epoch: int, isr: tuple[int, ...]) -> None:
-        """What the metadata says from now on. A new leader notes where its epoch begins at once."""
-        newly_led = leader_id == self.node_id and leader_epoch > self.leader_epoch
-        self.leader_id, self.leader_epoch, self.isr = leader_id, leader_epoch, isr
-        if newly_led:
-            self.log.note_leader_epoch(leader_epoch, self.log.log_end_offset)
-            self.follower_end_offsets.clear()
-            self.advance_high_watermark()
+    @property
+    def leader_id(self) -> int:
+        return self.role.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.role.leader_epoch
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        return self.role.isr
+
+    @property
+    def effective_min_isr(self) -> int:
+        return min(self.min_insync_replicas, len(self.role.replicas))
+
+    def configure(self, min_insync_replicas: int) -> None:
+        self.min_insync_replicas = min_insync_replicas
+        if isinstance(self.role, Leader):
+            self.role.min_insync_replicas = min_insync_replicas
+
+    def assume(self, state: PartitionImage) -> Leadership | None:
+        """What the metadata says from now on; what became of this broker's leadership, if anything.
+
+        News older than what is known is ignored; of the same epoch it may be the answer to a change
+        of our own, which came first."""
+        if state.partition_epoch < self.partition_epoch:
+            return None
+        self.partition_epoch = state.partition_epoch
+        if state.leader == self.node_id:
+            return self._lead(state)
+        had_led = isinstance(self.role, Leader)
+        self.role = Follower()
+        self.role.assume(state)
+        return Leadership.LOST if had_led else None
+
+    def _lead(self, state: PartitionImage) -> Leadership | None:
+        role, end_offset = self.role, self.log.log_end_offset
+        if state.leader_epoch > role.leader_epoch:
+            # Synced, and before the first append of the epoch.
+            self.log.note_leader_epoch(state.leader_epoch, end_offset)
+        if isinstance(role, Leader):
+            is_new_epoch = state.leader_epoch > role.leader_epoch
+            if is_new_epoch:
+                role.epoch_start_offset = end_offset
+            has_committed = role.assume(state)
+            if is_new_epoch:
+                return Leadership.EPOCH_CHANGED
+            return Leadership.COMMITTED if has_committed else None
+        leader = Leader(
+            log=self.log,
+            leader_id=self.node_id,
+            leader_epoch=state.leader_epoch,
+            epoch_start_offset=end_offset,
+            min_insync_replicas=self.min_insync_replicas,
+        )
+        self.role = leader
+        leader.assume(state)
+        return Leadership.GAINED
 
     def check_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
-        """Refuses who asks the wrong broker, or the right one about another epoch."""
-        if not self.is_leader:
-            raise NotLeaderOrFollower(f"{self.topic_partition} is led by {self.leader_id}")
-        if current_leader_epoch == NO_LEADER_EPOCH:
-            return
-        if current_leader_epoch < self.leader_epoch:
-            raise FencedLeaderEpoch(
-                f"{self.topic_partition} is at leader epoch {self.leader_epoch}, the request says "
+        """Refuses requests about another epoch, then those that another broker has to serve.
+
+        In this order, as in Kafka: who knows an epoch that we do not is told to wait for us, not to
+        look elsewhere."""
+        role = self.role
+        if current_leader_epoch != NO_LEADER_EPOCH and current_leader_epoch != role.leader_epoch:
+            is_old = current_leader_epoch < role.leader_epoch
+            error = FencedLeaderEpoch if is_old else UnknownLeaderEpoch
+            raise error(
+                f"{self.topic_partition} is at leader epoch {role.leader_epoch}, the request says "
                 f"{current_leader_epoch}"
             )
-        if current_leader_epoch > self.leader_epoch:
-            raise UnknownLeaderEpoch(
-                f"{self.topic_partition} is at leader epoch {self.leader_epoch}, the request knows "
-                f"{current_leader_epoch}"
-            )
+        if type(role) is not Leader:
+            raise NotLeaderOrFollower(f"{self.topic_partition} is led by {role.leader_id}")
 
     def append(
         self, records: WritableBuffer, *, acks: int, origin: Origin = Origin.CLIENT
     ) -> AppendResult:
-        if self.leader_id != self.node_id:
-            self.check_leader()
-        if acks == -1 and len(self.isr) < self.min_insync_replicas:
-            raise NotEnoughReplicas(
-                f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
-                f"min.insync.replicas is {self.min_insync_replicas}"
-            )
-        result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=origin)
-        self.advance_high_watermark()
-        return result
-
-    def advance_high_watermark(self) -> bool:
-        """Everything every in-sync replica has; it does not move while there are too few."""
-        if len(self.isr) < self.min_insync_replicas:
-            return False
-        offset = self.log.log_end_offset
-        for node in self.isr:
-            if node != self.node_id:
-                offset = min(offset, self.follower_end_offsets.get(node, 0))
-        return self.log.advance_high_watermark(offset)
+        role = self.role
+        if type(role) is not Leader:
+            raise NotLeaderOrFollower(f"{self.topic_partition} is led by {role.leader_id}")
+        return role.append(records, acks, origin)

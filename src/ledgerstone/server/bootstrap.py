@@ -21,7 +21,6 @@ from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
 from ledgerstone.metadata.records import bootstrap_records
-from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -29,6 +28,7 @@ from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.files import CleaningFiles
+from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
@@ -38,6 +38,7 @@ from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.metadata_log import MetadataLog
+from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.storage.log_dir import LogDir, open_log_dir
 from ledgerstone.uuid_text import random_uuid
@@ -99,12 +100,13 @@ def _compose(
     metadata_log = MetadataLog(log_dir)
     controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
     controller.replay(record for _, record in metadata_log.replay())
-    if not controller.image.features:
-        _commit(metadata_log, controller, bootstrap_records())
-    _register(config, world, advertised, log_dir, metadata_log, controller)
+    link = ControllerLink(metadata_log, controller)
+    if not link.image.features:
+        link.write(bootstrap_records())
+    _register(config, world, advertised, log_dir, link, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
-    partitions.load(controller.image, metadata_log.topic_ids)
-    values = controller.image.broker_values(config.node_id, config.raw)
+    partitions.load(link.image, metadata_log.topic_ids)
+    values = link.image.broker_values(config.node_id, config.raw)
     now_ms = world.clock.monotonic_ms()
     slots = config.max_incremental_fetch_session_cache_slots
     broker = Broker(
@@ -115,8 +117,9 @@ def _compose(
         handled=HANDLED,
         log_dir=log_dir,
         metadata_log=metadata_log,
-        image=controller.image,
-        controller=controller,
+        image=link.image,
+        controller_link=link,
+        producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
         groups=Groups(config, world.dice),
         fetch_sessions=FetchSessions(world.dice, slots),
@@ -128,17 +131,9 @@ def _compose(
         erasing=Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file")),
     )
     broker.cleaning.load(broker)
-    broker.groups.load(broker)
+    broker.following.leadership()
     broker.erasing.load(broker)
     return broker
-
-
-def _commit(
-    metadata_log: MetadataLog, controller: Controller, records: list[MetadataRecord]
-) -> None:
-    if records:
-        metadata_log.commit(records)
-        controller.replay(records)
 
 
 def _register(
@@ -146,7 +141,7 @@ def _register(
     world: World,
     advertised: Sequence[Listener],
     log_dir: LogDir,
-    metadata_log: MetadataLog,
+    link: ControllerLink,
     controller: Controller,
 ) -> None:
     registration = Registration(
@@ -157,10 +152,9 @@ def _register(
         log_dirs=[log_dir.meta.directory_id] if log_dir.meta.directory_id else [],
         stopped_cleanly=log_dir.remembered.clean,
     )
-    epoch = metadata_log.log.log_end_offset
-    _commit(metadata_log, controller, controller.register_broker(registration, broker_epoch=epoch))
-    unfenced = controller.unfence_broker(config.node_id, broker_epoch=epoch)
-    _commit(metadata_log, controller, unfenced)
+    epoch = link.log.log.log_end_offset
+    link.write(controller.register_broker(registration, broker_epoch=epoch))
+    link.write(controller.unfence_broker(config.node_id, broker_epoch=epoch))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,17 +9,15 @@ connections share, so that an idle connection owns none.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
-from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.protocol.message import ApiMessage, MetadataRecord
-from ledgerstone.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.server_connection import ServerConnection
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.replication.fetch_session import FetchSessions
@@ -28,14 +26,17 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.cleaning.agent import Cleaning
+from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
 from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.following import Following
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
+from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.server.results import Result
@@ -73,8 +74,10 @@ class Broker:
     handled: frozenset[int]
     log_dir: LogDir
     metadata_log: MetadataLog
+    # What is committed of the metadata.
     image: MetadataImage
-    controller: Controller
+    controller_link: ControllerLink
+    producer_ids: ProducerIds
     partitions: HostedPartitions
     groups: Groups
     fetch_sessions: FetchSessions
@@ -86,9 +89,9 @@ class Broker:
     disk: DiskWatch = field(default_factory=DiskWatch)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
-    _producer_ids: range = range(0)
     peers: Peers = field(init=False)
     agents: Agents = field(init=False)
+    following: Following = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -102,6 +105,8 @@ class Broker:
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
         self.agents = Agents(self)
+        self.following = Following(self)
+        self.controller_link.subscriber = self.following
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -191,8 +196,7 @@ class Broker:
     def tick(self) -> list[Effect]:
         now_ms = self.clock.monotonic_ms()
         self._end_parked(self.purgatory.expire(now_ms))
-        for partition in self.partitions.work_off():
-            self.cleaning.hosted(partition)
+        self.following.work_off()
         # What they sent ahead is served by the runtime's turns, once their answers have left.
         self._effects.extend(map(Resume, self.peers.take_unmuted(now_ms)))
         for agent in self.agents.all:
@@ -403,19 +407,14 @@ class Broker:
         endpoint = self.image.brokers[node_id].endpoints[0]
         return endpoint.host, endpoint.port
 
-    def next_producer_id(self) -> int:
-        """From the block this broker holds; a new block is drawn when it is used up."""
-        if not self._producer_ids:
-            request = AllocateProducerIdsRequest(
-                broker_id=self.config.node_id,
-                broker_epoch=self.image.brokers[self.config.node_id].broker_epoch,
-            )
-            decision = self.controller.allocate_producer_ids(request)
-            self.commit_metadata(decision.records)
-            first = decision.response.producer_id_start
-            self._producer_ids = range(first, first + decision.response.producer_id_len)
-        producer_id, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
-        return producer_id
+    def grew(self, topic_partition: TopicPartition) -> None:
+        """Requests that wait for the partition are tried again before the turn ends."""
+        if topic_partition in self.purgatory.awaited:
+            self._grown[topic_partition] = None
+
+    def act(self, effects: Iterable[Effect]) -> None:
+        """What an agent wants done leaves with this turn's effects."""
+        self._effects.extend(effects)
 
     def appended(self, topic_partition: TopicPartition, size: int = 0) -> None:
         # Written out, as every produced batch comes here.
@@ -434,24 +433,3 @@ class Broker:
             self.disk.refused(str(topic_partition), error, self.clock.monotonic_ms())
         elif not isinstance(error, KafkaError):
             _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
-
-    def commit_metadata(self, records: list[MetadataRecord]) -> None:
-        """Makes controller records durable, then true: image, hosted partitions, who waits."""
-        if not records:
-            return
-        try:
-            self.metadata_log.commit(records)
-        except (KafkaError, StorageError, OSError) as error:
-            self.log_failed(self.metadata_log.log.topic_partition, error)
-            raise
-        self.disk.accepted(str(self.metadata_log.log.topic_partition))
-        delta = self.controller.replay(records)
-        self.image = self.controller.image
-        self.partitions.apply(delta, self.image)
-        for topic in delta.topics_deleted:
-            self.near_tombstones.forget(topic.name)
-            self.counters.forget(topic.name)
-            for number in topic.partitions:
-                self._grown[TopicPartition(topic.name, number)] = None
-        for agent in self.agents.all:
-            self._effects.extend(agent.metadata_changed(delta))

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any
 
 from ledgerstone.errors import KafkaError, StorageError
-from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.server.broker import Broker
 from ledgerstone.storage.damage_notes import OFFLINE, READ_ONLY, Note
 from ledgerstone.storage.filenames import parse_partition_dir
@@ -46,8 +45,7 @@ def acknowledge(broker: Broker, name: str) -> int:
         return notes.acknowledge(name, now_ms=broker.clock.now_ms())
     partition = broker.partitions.reopen(topic_partition)
     broker.cleaning.hosted(partition)
-    if topic_partition.topic == CONSUMER_OFFSETS:
-        broker.groups.reload(broker, topic_partition.partition)
+    broker.following.leadership()
     broker.erasing.something_happened()
     broker.appended(topic_partition)
     return len(told)

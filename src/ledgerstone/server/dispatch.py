@@ -7,11 +7,10 @@ else a handler raises closes the connection, because nothing sensible can be sai
 
 from typing import Final
 
-from ledgerstone.errors import CoordinatorNotAvailable
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.broker import Broker, Dispatch
-from ledgerstone.server.groups.no_coordinator import refusal_of
+from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
 from ledgerstone.server.handlers import (
     alter_configs,
     alter_partition_reassignments,
@@ -122,7 +121,7 @@ def dispatch_through(stages: Stages) -> Dispatch:
         counters.requests[name] = counters.requests.get(name, 0) + 1
         try:
             answer = handlers[request.api_key](broker, request, message)
-        except CoordinatorNotAvailable as error:
+        except NO_COORDINATOR as error:
             answer = refusal_of(message, error.code)
             if answer is None:
                 raise

@@ -1,7 +1,8 @@
-"""The metadata log of a quorum with one voter: append, sync, and it is decided. Grade D.
+"""The metadata log of a quorum with one voter: append, sync, and it is committed. Grade D.
 
 `__cluster_metadata-0` is a log like any other; each record's value is a metadata record, its key is
-null. A quorum of several will put its replication between append and decision, through this door.
+null. A quorum of several will put its replication between append and commit: in `sync`, and in
+whatever moves the high watermark after it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,22 +14,20 @@ from ledgerstone.metadata.records import decode_record, encode_record
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import TopicRecord
 from ledgerstone.protocol.wire import ProtocolViolation
-from ledgerstone.records.batch import BatchHeader, iter_headers, verify_crc
-from ledgerstone.records.builder import build_batch
-from ledgerstone.records.record import iter_records
+from ledgerstone.records.builder import RecordParts
 from ledgerstone.records.validation import Origin
+from ledgerstone.replication.replay_reader import replay_batches
 from ledgerstone.storage.filenames import Kind
-from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log import AppendResult, PartitionLog
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
-from ledgerstone.storage.log_reader import read
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import TopicPartition, WritableBuffer
 
 METADATA_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 # Kafka's own limit; one batch must fit a segment.
-_READ_BYTES: Final = 8 << 20
-_CONFIG: Final = LogConfig(max_message_bytes=_READ_BYTES, retention_ms=-1)
+_MAX_BATCH_BYTES: Final = 8 << 20
+_CONFIG: Final = LogConfig(max_message_bytes=_MAX_BATCH_BYTES, retention_ms=-1)
 
 
 class MetadataLog:
@@ -45,51 +44,57 @@ class MetadataLog:
             raise _refusal(str(error)) from error
         self.topic_ids: set[bytes] = set()
         # With one voter every start is an election that it wins.
+        self.leader_id: int | None = log_dir.meta.node_id
+        self._node_id = log_dir.meta.node_id
+        self.voters = (log_dir.meta.node_id,)
         latest = self.log.epochs.latest_epoch
         self.leader_epoch = 1 if latest is None else latest + 1
         self.log.note_leader_epoch(self.leader_epoch, self.log.log_end_offset)
         self.log.advance_high_watermark(self.log.log_end_offset)
 
-    def commit(self, records: Sequence[MetadataRecord]) -> int:
-        """Makes the records durable, all or none; returns the offset of the first."""
-        now_ms = self.log.clock.now_ms()
-        batch = build_batch([(now_ms, None, encode_record(record), ()) for record in records])
-        result = self.log.append_as_leader(
+    @property
+    def is_leader(self) -> bool:
+        return self.leader_id == self._node_id
+
+    @property
+    def committed_offset(self) -> int:
+        """Of the last committed record."""
+        return self.log.high_watermark - 1
+
+    def append(self, batch: WritableBuffer) -> AppendResult:
+        return self.log.append_as_leader(
             batch, leader_epoch=self.leader_epoch, origin=Origin.COORDINATOR
         )
+
+    def sync(self) -> None:
+        """Own records count towards the high watermark once they are on disk, not before."""
         self.log.flush()
         self.log.advance_high_watermark(self.log.log_end_offset)
-        return result.first_offset
 
     def replay(self) -> Iterator[tuple[int, MetadataRecord]]:
-        """Every committed record from the beginning, with its offset."""
-        offset = self.log.log_start_offset
+        """Every record from the beginning, with its offset. This log is never compacted: a batch
+        must begin where the one before it ended."""
+        due = self.log.log_start_offset
         try:
-            while (piece := read(self.log, offset, max_bytes=_READ_BYTES).slice) is not None:
-                batches = piece.read()
-                for position, header in iter_headers(batches):
-                    for found in self._records(batches, position, header, offset):
-                        if isinstance(found[1], TopicRecord):
-                            self.topic_ids.add(found[1].topic_id)
-                        yield found
-                    offset = header.next_offset
+            for batch in replay_batches(self.log, max_bytes=_MAX_BATCH_BYTES):
+                if batch.header.base_offset != due:
+                    raise CorruptRecord(f"offset {batch.header.base_offset} follows {due - 1}")
+                for record in batch.records:
+                    if record.value is None:
+                        continue
+                    found = decode_record(record.value)
+                    if isinstance(found, TopicRecord):
+                        self.topic_ids.add(found.topic_id)
+                    yield record.offset, found
+                due = batch.header.next_offset
         except (KafkaError, StorageError, ProtocolViolation, ValueError) as error:
-            segment = self.log.segments.floor(offset) or self.log.segments.first
-            where = f"{segment.path(Kind.LOG)}, the batch at offset {offset}"
+            segment = self.log.segments.floor(due) or self.log.segments.first
+            where = f"{segment.path(Kind.LOG)}, the batch at offset {due}"
             raise _refusal(f"{where}: {error}") from error
 
-    def _records(
-        self, batches: bytes, position: int, header: BatchHeader, due: int
-    ) -> Iterator[tuple[int, MetadataRecord]]:
-        """Of one batch, which must be the next one and whole: this log is never compacted."""
-        verify_crc(batches, position, header)
-        if header.base_offset != due:
-            raise CorruptRecord(f"offset {header.base_offset} follows {due - 1}")
-        if header.is_control:
-            return
-        for record in iter_records(batches, position):
-            if record.value is not None:
-                yield record.offset, decode_record(record.value)
+
+def record_parts(now_ms: int, records: Sequence[MetadataRecord]) -> list[RecordParts]:
+    return [(now_ms, None, encode_record(record), ()) for record in records]
 
 
 def _check_it_is_there(log_dir: LogDir) -> None:

@@ -28,7 +28,12 @@ def write(
     def append(running: RunningBroker) -> None:
         broker = running.broker
         hosted = broker.partitions.get(TopicPartition(topic, partition))
-        producer_id, now_ms = broker.next_producer_id(), broker.clock.now_ms()
+        drawn: list[int | None] = []
+        broker.producer_ids.draw(drawn.append)
+        # One node commits in the same turn.
+        (producer_id,) = drawn
+        assert producer_id is not None
+        now_ms = broker.clock.now_ms()
         data = build_batch(
             [(now_ms, key, value, ()) for key, value in records],
             producer_id=producer_id,

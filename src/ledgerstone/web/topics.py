@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.errors import KafkaError
+from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
+    CreateTopicsResponse,
 )
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
@@ -92,11 +94,15 @@ def create_topic(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
         configs=_configs(fields),
     )
     try:
-        decision = broker.controller.create_topics(CreateTopicsRequest(topics=[wanted]))
-        broker.commit_metadata(decision.records)
+        answers: list[ApiMessage] = []
+        broker.controller_link.ask(CreateTopicsRequest(topics=[wanted]), answers.append)
     except (KafkaError, OSError) as error:
         raise NotShown(503, f"The topic was not created: {error}") from None
-    refusal = decision.response.topics[0]
+    if not answers:
+        return see_other(path_of("topics"), notice=f"Topic {name} is being created.")
+    (answer,) = answers
+    assert isinstance(answer, CreateTopicsResponse)
+    refusal = answer.topics[0]
     if refusal.error_code:
         raise NotShown(400, f"The topic was not created: {refusal.error_message}")
     return see_other(path_of("topics", name), notice=f"Topic {name} was created.")

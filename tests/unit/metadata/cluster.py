@@ -37,7 +37,7 @@ class Cluster:
 
     @property
     def image(self) -> MetadataImage:
-        return self.controller.image
+        return self.controller.committed
 
     def commit(self, records: list[MetadataRecord]) -> Delta:
         stored = [decode_record(encode_record(record)) for record in records]

@@ -3,6 +3,7 @@
 import pytest
 
 from ledgerstone.metadata.config_entries import ConfigSource
+from ledgerstone.metadata.topic_names import auto_creation
 from ledgerstone.protocol.codec import encode_response
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.create_topics import (
@@ -273,7 +274,9 @@ def test_request_for_more_than_ten_thousand_partitions_is_refused_as_a_whole(
 def test_a_topic_that_is_used_gets_the_defaults() -> None:
     cluster = Cluster("num.partitions=4")
 
-    response = cluster.carry_out(cluster.controller.auto_create_topics(["a", "a", "b/"]))
+    response = cluster.carry_out(
+        cluster.controller.create_topics(auto_creation(["a", "a", "b/"], cluster.config))
+    )
 
     assert [(each.name, each.error_code) for each in response.topics] == [("a", 0), ("b/", 17)]
     assert len(cluster.image.topics["a"].partitions) == 4
@@ -282,7 +285,9 @@ def test_a_topic_that_is_used_gets_the_defaults() -> None:
 def test_the_offsets_topic_is_compacted_and_has_fifty_partitions() -> None:
     cluster = Cluster("num.partitions=4")
 
-    cluster.carry_out(cluster.controller.auto_create_topics(["__consumer_offsets"]))
+    cluster.carry_out(
+        cluster.controller.create_topics(auto_creation(["__consumer_offsets"], cluster.config))
+    )
 
     assert len(cluster.image.topics["__consumer_offsets"].partitions) == 50
     assert cluster.image.topic_config("__consumer_offsets") == {

@@ -78,6 +78,7 @@ from ledgerstone.server.dispatch import HANDLED
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import T0, batch
+from tests.kit.roles import led_by
 from tests.unit.server.asks import (
     TOPIC,
     create_topic,
@@ -524,10 +525,13 @@ def test_settings_of_a_group_are_shown_listed_and_there_after_a_restart(
 
 
 def test_minimum_of_replicas_in_sync_holds_for_all_topics_without_their_own(
-    client: Client,
+    machine: InProcess, client: Client
 ) -> None:
     create_topic(client)
     create_topic(client, "own", min_insync_replicas="1")
+    for topic in (TOPIC, "own"):
+        partition = machine.broker.partitions.get(TopicPartition(topic, 0))
+        partition.assume(led_by(1, 1, (1,), replicas=(1, 2)))
 
     code = altered(client, ResourceType.BROKER, "", "min.insync.replicas", "2")
     acks = [

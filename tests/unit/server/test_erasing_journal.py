@@ -211,7 +211,7 @@ def test_settings_that_an_older_broker_let_somebody_weaken_are_set_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     machine, done, waiting = with_evidence()
-    machine.broker.commit_metadata(
+    machine.broker.controller_link.write(
         [
             ConfigRecord(resource_type=2, resource_name="__erasures", name=name, value=value)
             for name, value in (("cleanup.policy", "delete"), ("retention.ms", "1"))
@@ -331,7 +331,7 @@ def test_older_journal_is_continued_with_a_chain() -> None:
 def wipe_topic(machine: ErasingMachine) -> None:
     """As older brokers did for DeleteTopics."""
     topic_id = machine.broker.image.topics["__erasures"].topic_id
-    machine.broker.commit_metadata([RemoveTopicRecord(topic_id=topic_id)])
+    machine.broker.controller_link.write([RemoveTopicRecord(topic_id=topic_id)])
 
 
 def cut_tail(machine: ErasingMachine) -> None:

@@ -23,6 +23,7 @@ from ledgerstone.records.validation import Origin
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
+from tests.kit.roles import leader_of, led_by
 from tests.unit.server.asks import (
     BY_NAME,
     TOPIC,
@@ -228,7 +229,7 @@ def test_leader_epoch_of_the_request_must_be_the_current_one(
     machine: InProcess, reader: Client, epoch: int, code: int
 ) -> None:
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    partition.assume(leader_id=1, leader_epoch=1, isr=(1,))
+    partition.assume(led_by(1, 1, (1,)))
 
     answer = fetched(reader, fetch(leader_epoch=epoch))
 
@@ -240,7 +241,7 @@ def test_reader_whose_epoch_ended_earlier_here_is_told_where(
 ) -> None:
     write(client, "a", "b")
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    partition.assume(leader_id=1, leader_epoch=3, isr=(1,))
+    partition.assume(led_by(1, 3, (1,)))
     write(client, "c")
 
     diverged = fetched(reader, fetch({0: 3}, last_fetched_epoch=0))
@@ -254,7 +255,7 @@ def test_reader_whose_epoch_ended_earlier_here_is_told_where(
 
 def test_partition_that_is_led_elsewhere_is_refused(machine: InProcess, reader: Client) -> None:
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    partition.assume(leader_id=2, leader_epoch=1, isr=(2,))
+    partition.assume(led_by(2, 1, (2,)))
 
     answer = fetched(reader)
 
@@ -264,7 +265,7 @@ def test_partition_that_is_led_elsewhere_is_refused(machine: InProcess, reader: 
 def test_end_offset_of_an_epoch_is_told(machine: InProcess, client: Client, reader: Client) -> None:
     write(client, "a", "b")
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    partition.assume(leader_id=1, leader_epoch=2, isr=(1,))
+    partition.assume(led_by(1, 2, (1,)))
     asked = [
         OffsetForLeaderEpochRequestPartition(partition=0, current_leader_epoch=at, leader_epoch=of)
         for at, of in ((2, 0), (1, 0), (9, 0), (-1, 2))
@@ -310,13 +311,13 @@ def test_reader_waits_for_what_is_not_replicated_yet(
     machine: InProcess, client: Client, reader: Client
 ) -> None:
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    partition.assume(leader_id=1, leader_epoch=1, isr=(1, 2))
+    partition.assume(led_by(1, 1, (1, 2)))
     produced(client, batch(("key", "value")))
     reader.send(fetch(max_wait_ms=1_000, min_bytes=1), BY_NAME)
 
     waits = reader.is_waiting
-    partition.follower_end_offsets[2] = 1
-    partition.advance_high_watermark()
+    leader_of(partition).follower_end_offsets[2] = 1
+    leader_of(partition).advance_high_watermark()
     machine.broker.appended(partition.topic_partition)
     machine.tick()
 

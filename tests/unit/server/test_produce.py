@@ -24,6 +24,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
+from tests.kit.roles import change_partition, leader_of, led_by
 from tests.unit.server.asks import (
     TOPIC,
     create_topic,
@@ -46,7 +47,7 @@ def topic(client: Client) -> None:
 def followed(machine: InProcess, *isr: int) -> Partition:
     """Partition 0 with followers that have nothing yet."""
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    partition.assume(leader_id=1, leader_epoch=1, isr=isr)
+    partition.assume(led_by(1, 1, isr))
     return partition
 
 
@@ -184,8 +185,8 @@ def test_acks_all_waits_until_every_in_sync_replica_has_it(
     client.send(produce(ONE, acks=-1))
 
     waits = client.is_waiting
-    partition.follower_end_offsets[2] = 1
-    partition.advance_high_watermark()
+    leader_of(partition).follower_end_offsets[2] = 1
+    leader_of(partition).advance_high_watermark()
     machine.broker.appended(partition.topic_partition)
     machine.tick()
 
@@ -221,6 +222,8 @@ def test_acks_all_is_refused_while_too_few_replicas_are_in_sync(
     machine: InProcess, client: Client
 ) -> None:
     create_topic(client, "safe", min_insync_replicas="2")
+    partition = machine.broker.partitions.get(TopicPartition("safe", 0))
+    partition.assume(led_by(1, 1, (1,), replicas=(1, 2)))
 
     answer = produced(client, ONE, "safe", acks=-1)
 
@@ -228,18 +231,44 @@ def test_acks_all_is_refused_while_too_few_replicas_are_in_sync(
     assert end_offset(machine, "safe") == 0
 
 
-def test_lost_leadership_is_told_to_who_waits(machine: InProcess, client: Client) -> None:
+def test_topic_with_fewer_replicas_than_it_wants_in_sync_is_served_by_those_it_has(
+    machine: InProcess, client: Client
+) -> None:
+    create_topic(client, "safe", min_insync_replicas="2")
+
+    answer = produced(client, ONE, "safe", acks=-1)
+
+    assert answer.error_code == ErrorCode.NONE
+    assert end_offset(machine, "safe") == 1
+
+
+def test_batch_committed_by_too_few_replicas_in_the_end_is_told_so(
+    machine: InProcess, client: Client
+) -> None:
     partition = followed(machine, 1, 2)
+    partition.configure(min_insync_replicas=2)
     client.send(produce(ONE, acks=-1))
 
-    partition.assume(leader_id=2, leader_epoch=2, isr=(2,))
+    leader_of(partition).follower_end_offsets[2] = 1
+    leader_of(partition).advance_high_watermark()
+    partition.assume(led_by(1, 1, (1,), replicas=(1, 2), partition_epoch=2))
     machine.broker.appended(partition.topic_partition)
     machine.tick()
 
-    assert (
-        client.take(ProduceResponse).responses[0].partition_responses[0].error_code
-        == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    )
+    answer = client.take(ProduceResponse).responses[0].partition_responses[0]
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def test_lost_leadership_is_told_to_parked_requests(machine: InProcess, client: Client) -> None:
+    followed(machine, 1, 2)
+    client.send(produce(ONE, acks=-1))
+    waits = client.is_waiting
+
+    change_partition(machine, TopicPartition(TOPIC, 0), leader=2, isr=[2], replicas=[1, 2])
+
+    assert waits
+    answer = client.take(ProduceResponse).responses[0].partition_responses[0]
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_deleted_topic_is_told_to_who_waits(machine: InProcess, client: Client) -> None:

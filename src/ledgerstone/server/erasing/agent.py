@@ -25,6 +25,7 @@ from ledgerstone.erasure.steps import Step
 from ledgerstone.errors import InvalidRequest, KafkaError, LogStorageError, StorageError
 from ledgerstone.fs import join
 from ledgerstone.metadata.delta import Delta
+from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.server.cleaning.parts import Ticket
 from ledgerstone.server.effects import AskVerifier, Effect
 from ledgerstone.server.erasing import steps
@@ -107,6 +108,7 @@ class Erasing:
     _sweep: _Sweep | None = None
     # Something happened since the sweep began.
     _is_stale: bool = False
+    _has_lost_journal: bool = False
 
     # -- life cycle ---------------------------------------------------------------------------
 
@@ -160,6 +162,25 @@ class Erasing:
 
     def metadata_changed(self, broker: "Broker", delta: Delta) -> None:
         self.something_happened()
+
+    def leadership_changed(self, broker: "Broker", event: LeadershipChanged) -> None:
+        """Of the journal. Whoever leads it runs the erasures; what was written here and not
+        committed may be in the log or not, so a regained journal is read anew."""
+        if event.kind is Leadership.LOST:
+            self._has_lost_journal = True
+            self.journal, self.secrets, self._sweep = ErasureJournal(), None, None
+            self._stopped("another broker leads the journal")
+        elif event.kind is Leadership.GAINED:
+            if self._has_lost_journal:
+                self._has_lost_journal, self.trouble = False, None
+                self.load(broker)
+        else:
+            self.journal_committed(broker)
+
+    def journal_committed(self, broker: "Broker") -> None:
+        """More of the journal is committed."""
+        if self.journal.high_watermark_moved(broker):
+            self.look_now()
 
     # -- what users ask -----------------------------------------------------------------------
 

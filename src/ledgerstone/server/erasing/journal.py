@@ -1,16 +1,17 @@
 """The journal of erasures on disk: the topic `__erasures`, appended to and replayed. Grade D.
 
-The book changes by replay alone, after the records are durable. Beside the erasures the topic holds
-one record that names the secrets they were printed under, since with others no key would be found
-again and every scan would seem clean, and one that lists its own breaks. A record that is damaged
-or not the broker's is named and left out; the others go on. Contract: erasure/README.md, "Journal"
-and "Chain".
+The book changes by replay alone, after the records are durable and committed. Beside the erasures
+the topic holds one record that names the secrets they were printed under, since with others no key
+would be found again and every scan would seem clean, and one that lists its own breaks. A record
+that is damaged or not the broker's is named and left out; the others go on. Contract:
+erasure/README.md, "Journal" and "Chain".
 """
 
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgerstone.erasure.erasure import Erasure
@@ -35,20 +36,20 @@ from ledgerstone.erasure.mark_slot import MARK_FILE
 from ledgerstone.errors import CorruptRecord, KafkaError, LogStorageError
 from ledgerstone.fs import join
 from ledgerstone.metadata.image import ConfigResource, ResourceType
-from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
+    CreateTopicsResponse,
 )
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
-from ledgerstone.records.batch import iter_headers, verify_crc
-from ledgerstone.records.builder import RecordParts, build_batch
-from ledgerstone.records.record import iter_records
+from ledgerstone.records.builder import RecordParts
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.replay_reader import replay_batches
+from ledgerstone.replication.state_log import StateLog
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_reader import read
 from ledgerstone.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 JOURNAL: Final = TopicPartition(ERASURES_TOPIC, 0)
 _SECRETS_VERSION: Final = 1
-_READ_BYTES: Final = 4 << 20
 # Of records in one batch; a record of its own may be larger, up to the topic's limit.
 _BATCH_BYTES: Final = 1 << 20
 _CONFIGS: Final = {
@@ -103,6 +103,9 @@ class ErasureJournal:
     # Found by this start, and not written down yet; and what a foreign record stands in front of.
     _has_news: bool = False
     _to_write_again: dict[str, None] = field(default_factory=dict)
+    # Changes that are not committed yet, and the partition they were appended to.
+    _log: StateLog["_Placed"] | None = None
+    _partition: Partition | None = None
 
     # -- life cycle ---------------------------------------------------------------------------
 
@@ -200,33 +203,34 @@ class ErasureJournal:
             topic = CreateTopicsRequestTopic(
                 name=ERASURES_TOPIC, num_partitions=1, replication_factor=-1, configs=configs
             )
-            decision = broker.controller.create_topics(
-                CreateTopicsRequest(topics=[topic]), by_broker=True
-            )
-            refusal = decision.response.topics[0]
-            if refusal.error_code:
-                text = f"{ERASURES_TOPIC} cannot be created: {refusal.error_message}"
-                raise LogStorageError(text)
-            broker.commit_metadata(decision.records)
-        for made in broker.partitions.work_off_topic(ERASURES_TOPIC):
-            broker.cleaning.hosted(made)
+            answers: list[ApiMessage] = []
+            request = CreateTopicsRequest(topics=[topic])
+            broker.controller_link.ask(request, answers.append, by_broker=True)
+            for answer in answers:
+                assert isinstance(answer, CreateTopicsResponse)
+                if answer.topics[0].error_code:
+                    why = answer.topics[0].error_message
+                    raise LogStorageError(f"{ERASURES_TOPIC} cannot be created: {why}")
+        broker.following.host_topic(ERASURES_TOPIC)
         return broker.partitions.get(JOURNAL)
 
     def _append(self, broker: "Broker", records: Sequence[JournalRecord]) -> None:
+        """One change at a time: what is not committed in this turn is refused, as is everything
+        until it is; it becomes true then."""
         partition = self.partition(broker)
         assert self.chain is not None, "the journal without its chain"
+        log = self._log_of(partition)
+        self._check_is_committed(log)
         if self._has_news:
             records = [*records, JournalRecord(BREAKS_KEY, encode_breaks(self.breaks))]
         now_ms = broker.clock.now_ms()
         linked = list(zip(records, self.chain.links_for(records), strict=True))
-        placed: list[tuple[int, JournalRecord]] = []
         try:
             for chunk in _chunks(linked):
-                batch = build_batch([_parts(now_ms, *each) for each in chunk])
-                result = partition.append(batch, acks=-1, origin=Origin.COORDINATOR)
-                broker.appended(JOURNAL, len(batch))
-                offsets = range(result.first_offset, result.last_offset + 1)
-                for offset, (record, link) in zip(offsets, chunk, strict=True):
+                placed: _Placed = []
+                result = log.append([_parts(now_ms, *each) for each in chunk], placed)
+                broker.appended(JOURNAL, result.size)
+                for offset, (record, link) in enumerate(chunk, result.first_offset):
                     # In the log from here on, so no other record may get its number.
                     self.chain.take(*record, link.encode())
                     placed.append((offset, record))
@@ -234,10 +238,30 @@ class ErasureJournal:
             # Also where a later batch was refused.
             # Crash here: what was appended is replayed by the next start, or was never there.
             partition.log.flush()
-            for offset, (key, value) in placed:
-                self._replay(offset, key, value)
+            self.high_watermark_moved(broker)
         self._has_news = False
-        self._remember(broker)
+        self._check_is_committed(log)
+
+    def high_watermark_moved(self, broker: "Broker") -> bool:
+        """What is committed becomes true; True if anything did."""
+        if self._log is None or self._partition is None:
+            return False
+        chunks = self._log.committed(self._partition.log.high_watermark)
+        for offset, (key, value) in (each for placed in chunks for each in placed):
+            self._replay(offset, key, value)
+        if chunks and not len(self._log):
+            self._remember(broker)
+        return bool(chunks)
+
+    def _log_of(self, partition: Partition) -> StateLog["_Placed"]:
+        if self._log is None or self._partition is not partition:
+            append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
+            self._log, self._partition = StateLog(append), partition
+        return self._log
+
+    def _check_is_committed(self, log: StateLog["_Placed"]) -> None:
+        if len(log):
+            raise LogStorageError(f"{JOURNAL}: a change is written and not committed yet")
 
     def _remember(self, broker: "Broker") -> None:
         """After the journal is synced, so that it is never behind what is remembered of it."""
@@ -313,10 +337,12 @@ def _restore_configs(broker: "Broker") -> None:
         )
         for name in weakened
     ]
-    broker.commit_metadata(records)
+    broker.controller_link.write(records)
 
 
 _Linked = tuple[JournalRecord, Link]
+# Records of one batch with their offsets.
+_Placed = list[tuple[int, JournalRecord]]
 
 
 def _parts(now_ms: int, record: JournalRecord, link: Link) -> RecordParts:
@@ -338,29 +364,14 @@ def _chunks(records: Iterable[_Linked]) -> Iterator[list[_Linked]]:
 
 def _records(log: PartitionLog) -> Iterator[_Read]:
     """Every record; a batch that cannot be read is told by its offset, and the next is read."""
-    offset, is_in_hole = log.log_start_offset, False
-    while offset < log.log_end_offset:
-        try:
-            piece = read(log, offset, max_bytes=_READ_BYTES).slice
-        except CorruptRecord as error:
-            # The log knows of a hole, and not how many offsets it had.
-            if not is_in_hole:
-                yield _Read(offset, problem=f"the batch cannot be read: {error}")
-            offset, is_in_hole = offset + 1, True
-            continue
-        if piece is None:
-            return
-        is_in_hole = False
-        batches = piece.read()
-        for position, header in iter_headers(batches):
-            offset = header.next_offset
-            if header.is_control:
-                continue
-            try:
-                verify_crc(batches, position, header)
-                records = list(iter_records(batches, position))
-            except KafkaError as error:
-                yield _Read(header.base_offset, problem=f"the batch cannot be read: {error}")
-                continue
-            for record in records:
-                yield _Read(record.offset, record.key, record.value, header_in(record.headers))
+    damaged: list[_Read] = []
+
+    def note(offset: int, error: KafkaError) -> None:
+        damaged.append(_Read(offset, problem=f"the batch cannot be read: {error}"))
+
+    for batch in replay_batches(log, on_damage=note):
+        yield from damaged
+        damaged.clear()
+        for record in batch.records:
+            yield _Read(record.offset, record.key, record.value, header_in(record.headers))
+    yield from damaged

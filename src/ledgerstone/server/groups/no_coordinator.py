@@ -1,9 +1,17 @@
-"""What a group's request is answered while its partition of __consumer_offsets is offline. Pure.
+"""What a group's request is answered where this broker cannot serve its group. Pure.
 
-COORDINATOR_NOT_AVAILABLE wherever the answer has a place for it, as Kafka does: clients look for
-the coordinator again, and go on once somebody has seen to the partition.
+COORDINATOR_NOT_AVAILABLE while the partition of __consumer_offsets is offline, NOT_COORDINATOR if
+another broker leads it, COORDINATOR_LOAD_IN_PROGRESS while its shard loads; wherever the answer has
+a place for it, as Kafka does. Clients look for the coordinator again, or try again.
 """
 
+from typing import Final
+
+from ledgerstone.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    NotCoordinator,
+)
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
@@ -33,6 +41,8 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from ledgerstone.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+NO_COORDINATOR: Final = (CoordinatorNotAvailable, NotCoordinator, CoordinatorLoadInProgress)
 
 
 def refusal_of(message: ApiMessage, code: int) -> ApiMessage | None:

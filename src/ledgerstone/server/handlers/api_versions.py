@@ -42,5 +42,5 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
             FinalizedFeature(name, level, level)
             for name, level in sorted(broker.image.features.items())
         ]
-        response.finalized_features_epoch = broker.metadata_log.log.log_end_offset - 1
+        response.finalized_features_epoch = broker.metadata_log.committed_offset
     return response

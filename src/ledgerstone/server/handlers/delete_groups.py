@@ -5,34 +5,36 @@ Each group is asked of its own shard; the answer keeps the order of the request.
 Versions: 0-2.
 """
 
-from ledgerstone.protocol.message import replace
+from collections.abc import Sequence
+from functools import partial
+
+from ledgerstone.protocol.message import ApiMessage, replace
 from ledgerstone.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DeleteGroupsResult,
 )
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.groups.agent import Call, ShardPart
 from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: DeleteGroupsRequest) -> Answer:
-    found: dict[str, DeleteGroupsResult] = {}
+    parts = []
     for number, group_ids in broker.groups.by_shard(broker, message.groups_names).items():
         some = replace(message, groups_names=group_ids)
-        found |= {each.group_id: each for each in _ask(broker, request, number, some).results}
-    names = dict.fromkeys(message.groups_names)
+        parts.append(ShardPart(number, some, _call(some)))
+    names = list(dict.fromkeys(message.groups_names))
+    return broker.groups.ask_shards(broker, request, parts, partial(_combined, names))
+
+
+def _call(message: DeleteGroupsRequest) -> Call:
+    return lambda shard, context, now: shard.handle_delete_groups(message, context, now)
+
+
+def _combined(names: list[str], answers: Sequence[ApiMessage]) -> DeleteGroupsResponse:
+    found: dict[str, DeleteGroupsResult] = {}
+    for answer in answers:
+        assert isinstance(answer, DeleteGroupsResponse)
+        found |= {each.group_id: each for each in answer.results}
     return DeleteGroupsResponse(results=[found[each] for each in names])
-
-
-def _ask(
-    broker: Broker, request: Request, number: int, message: DeleteGroupsRequest
-) -> DeleteGroupsResponse:
-    answer = broker.groups.call_one_of_many(
-        broker,
-        request,
-        number,
-        message,
-        lambda shard, context, now: shard.handle_delete_groups(message, context, now),
-    )
-    assert isinstance(answer, DeleteGroupsResponse)
-    return answer

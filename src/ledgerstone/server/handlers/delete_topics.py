@@ -6,12 +6,13 @@ The rules are the controller's: metadata/README.md.
 Versions: 1-6.
 """
 
+from functools import partial
+
 from ledgerstone.protocol.messages.delete_topics import DeleteTopicsRequest
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: DeleteTopicsRequest) -> Answer:
-    decision = broker.controller.delete_topics(message)
-    broker.commit_metadata(decision.records)
-    return decision.response
+    broker.controller_link.ask(message, partial(broker.answer, request))
+    return ANSWERED_LATER

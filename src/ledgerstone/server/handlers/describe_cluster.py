@@ -32,7 +32,7 @@ def handle(broker: Broker, request: Request, message: DescribeClusterRequest) ->
         )
     response = DescribeClusterResponse(
         cluster_id=broker.image.cluster_id,
-        controller_id=broker.config.node_id,
+        controller_id=broker.controller_link.controller_id,
         brokers=[
             DescribeClusterBroker(node_id, *broker.address_of(node_id), each.rack, each.fenced)
             for node_id, each in broker.image.brokers.items()

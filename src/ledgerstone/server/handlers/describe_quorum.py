@@ -40,9 +40,13 @@ def handle(broker: Broker, request: Request, message: DescribeQuorumRequest) -> 
     ]
     if asked_for != [METADATA_PARTITION]:
         return response
-    node_id = broker.config.node_id
-    listener = DescribeQuorumListener("PLAINTEXT", *broker.address_of(node_id))
-    response.nodes = [DescribeQuorumNode(node_id=node_id, listeners=[listener])]
+    response.nodes = [
+        DescribeQuorumNode(
+            node_id=voter,
+            listeners=[DescribeQuorumListener("PLAINTEXT", *broker.address_of(voter))],
+        )
+        for voter in broker.metadata_log.voters
+    ]
     return response
 
 
@@ -54,15 +58,16 @@ def _describe(broker: Broker, topic_partition: TopicPartition) -> DescribeQuorum
         return answer
     metadata_log = broker.metadata_log
     now_ms = broker.clock.now_ms()
-    answer.leader_id = broker.config.node_id
+    answer.leader_id = broker.controller_link.controller_id
     answer.leader_epoch = metadata_log.leader_epoch
     answer.high_watermark = metadata_log.log.high_watermark
     answer.current_voters = [
         DescribeQuorumReplica(
-            replica_id=broker.config.node_id,
+            replica_id=voter,
             log_end_offset=metadata_log.log.log_end_offset,
             last_fetch_timestamp=now_ms,
             last_caught_up_timestamp=now_ms,
         )
+        for voter in metadata_log.voters
     ]
     return answer

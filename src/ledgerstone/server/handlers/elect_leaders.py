@@ -5,12 +5,13 @@ The rules are the controller's: metadata/README.md.
 Versions: 0-2.
 """
 
+from functools import partial
+
 from ledgerstone.protocol.messages.elect_leaders import ElectLeadersRequest
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: ElectLeadersRequest) -> Answer:
-    decision = broker.controller.elect_leaders(message)
-    broker.commit_metadata(decision.records)
-    return decision.response
+    broker.controller_link.ask(message, partial(broker.answer, request))
+    return ANSWERED_LATER

@@ -58,11 +58,9 @@ def _find(
         found.error_message = "transactions are not served here"
         return found
     try:
-        broker.groups.ensure_topic(broker)
-        broker.groups.check_available(key)
+        found.node_id = broker.groups.coordinator_of(broker, key)
     except CoordinatorNotAvailable as error:
         found.error_code, found.error_message = error.code, reason_of(error)
         return found
-    found.node_id = broker.config.node_id
     found.host, found.port = broker.address_of(found.node_id)
     return found

@@ -9,13 +9,15 @@ Differs from Kafka: a transactional id gets UNSUPPORTED_VERSION. There are no tr
 FindCoordinator has said so before; librdkafka would repeat this code until its time-out.
 """
 
+from functools import partial
+
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
@@ -30,4 +32,15 @@ def handle(broker: Broker, request: Request, message: InitProducerIdRequest) -> 
         return InitProducerIdResponse(
             error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NO_PRODUCER_EPOCH
         )
-    return InitProducerIdResponse(producer_id=broker.next_producer_id(), producer_epoch=0)
+    broker.producer_ids.draw(partial(_drawn, broker, request))
+    return ANSWERED_LATER
+
+
+def _drawn(broker: Broker, request: Request, producer_id: int | None) -> None:
+    if producer_id is None:
+        # As Kafka says while it has no block: clients repeat the request.
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        refusal = InitProducerIdResponse(error_code=code, producer_epoch=NO_PRODUCER_EPOCH)
+        broker.answer(request, refusal)
+        return
+    broker.answer(request, InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))

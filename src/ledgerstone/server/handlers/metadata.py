@@ -11,9 +11,9 @@ from typing import Final
 
 from ledgerstone.errors import InvalidTopic
 from ledgerstone.metadata.image import TopicImage
-from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
+from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, auto_creation, check_topic_name
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.message import ZERO_UUID
+from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
 from ledgerstone.protocol.messages.metadata import (
     MetadataBroker,
     MetadataPartition,
@@ -23,7 +23,7 @@ from ledgerstone.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
 _FIRST_VERSION_WITH_AUTO_CREATION_FLAG: Final = 4
 _FIRST_VERSION_WITH_NULL_NAMES: Final = 12
@@ -38,13 +38,24 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
     refusal = _not_understood(request, message)
     if refusal is not None:
         return refusal
+    missing = _to_create(broker, request, message)
+    if not missing:
+        return _response(broker, request, message)
+
+    def created(_: ApiMessage) -> None:
+        # Those that could not be created are answered as unknown.
+        broker.answer(request, _response(broker, request, message))
+
+    broker.controller_link.ask(auto_creation(missing, broker.config), created)
+    return ANSWERED_LATER
+
+
+def _response(broker: Broker, request: Request, message: MetadataRequest) -> MetadataResponse:
     image = broker.image
-    wants_all = message.topics is None or (request.api_version == 0 and not message.topics)
-    if wants_all:
+    if _wants_all(request, message):
         topics = [_describe(topic) for topic in image.topics.values()]
     else:
         assert message.topics is not None
-        _create_missing(broker, request, message)
         # Each topic once, as in Kafka.
         distinct = {(each.topic_id, each.name): each for each in message.topics}
         topics = [_lookup(broker, each, request.api_version) for each in distinct.values()]
@@ -55,7 +66,7 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
             if not each.fenced
         ],
         cluster_id=image.cluster_id,
-        controller_id=broker.config.node_id,
+        controller_id=broker.controller_link.controller_id,
         topics=topics,
     )
     if message.include_topic_authorized_operations:
@@ -84,20 +95,23 @@ def _not_understood(request: Request, message: MetadataRequest) -> MetadataRespo
     )
 
 
-def _create_missing(broker: Broker, request: Request, message: MetadataRequest) -> None:
+def _wants_all(request: Request, message: MetadataRequest) -> bool:
+    return message.topics is None or (request.api_version == 0 and not message.topics)
+
+
+def _to_create(broker: Broker, request: Request, message: MetadataRequest) -> list[str]:
+    """Topics that are asked for, do not exist, and may be created for the asking."""
     allowed = (
         message.allow_auto_topic_creation
         or request.api_version < _FIRST_VERSION_WITH_AUTO_CREATION_FLAG
     )
     if not allowed or not broker.config.auto_create_topics_enable:
-        return
-    missing = [
+        return []
+    return [
         topic.name
         for topic in message.topics or ()
         if topic.name and topic.name not in broker.image.topics
     ]
-    if missing:
-        broker.commit_metadata(broker.controller.auto_create_topics(missing).records)
 
 
 def _lookup(

@@ -7,8 +7,10 @@ The rules are the coordinator's: coordinator/README.md.
 Versions: 2-9.
 """
 
+from functools import partial
+
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.message import replace
+from ledgerstone.protocol.message import ApiMessage, replace
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -30,13 +32,22 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> An
     longest_ms = INT64_MAX - broker.clock.now_ms()
     retention_ms = min(message.retention_time_ms, longest_ms)
     asked = replace(message, topics=known, retention_time_ms=retention_ms)
-    answer = broker.groups.call(
+    return broker.groups.ask(
         broker,
         request,
-        broker.groups.number_for(broker, message.group_id),
+        message.group_id,
         lambda shard, context, now: shard.handle_offset_commit(asked, context, now),
         from_member=bool(message.member_id),
+        finish=partial(_finished, broker, known, response),
     )
+
+
+def _finished(
+    broker: Broker,
+    known: list[OffsetCommitRequestTopic],
+    response: OffsetCommitResponse,
+    answer: ApiMessage,
+) -> OffsetCommitResponse:
     assert isinstance(answer, OffsetCommitResponse)
     for topic in known:
         for partition in topic.partitions:

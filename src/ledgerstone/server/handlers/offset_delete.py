@@ -6,8 +6,10 @@ The rules are the coordinator's: coordinator/README.md.
 Versions: 0.
 """
 
+from functools import partial
+
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.message import replace
+from ledgerstone.protocol.message import ApiMessage, replace
 from ledgerstone.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
@@ -22,12 +24,16 @@ from ledgerstone.server.request import Answer, Request
 def handle(broker: Broker, request: Request, message: OffsetDeleteRequest) -> Answer:
     known, response = _split(broker, message.topics)
     asked = replace(message, topics=known)
-    answer = broker.groups.call(
+    return broker.groups.ask(
         broker,
         request,
-        broker.groups.number_for(broker, message.group_id),
+        message.group_id,
         lambda shard, context, now: shard.handle_offset_delete(asked, context, now),
+        finish=partial(_merged, response),
     )
+
+
+def _merged(response: OffsetDeleteResponse, answer: ApiMessage) -> OffsetDeleteResponse:
     assert isinstance(answer, OffsetDeleteResponse)
     if answer.error_code:
         return answer

@@ -269,6 +269,9 @@ def _attempt(
             continue
         if partition.log.high_watermark >= required:
             del waiting[topic_partition]
+            if len(partition.isr) < partition.effective_min_isr:
+                answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                broker.counters.answered_error("Produce", answer.error_code)
         elif time_is_up:
             answer.error_code = ErrorCode.REQUEST_TIMED_OUT
             broker.counters.answered_error("Produce", answer.error_code)

@@ -120,12 +120,12 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         ),
         (
             "underminisrpartitioncount",
-            sum(len(each.isr) < each.min_insync_replicas for each in led),
+            sum(len(each.isr) < each.effective_min_isr for each in led),
             "Partitions led here with fewer replicas in sync than min.insync.replicas.",
         ),
         (
             "atminisrpartitioncount",
-            sum(len(each.isr) == each.min_insync_replicas for each in led),
+            sum(len(each.isr) == each.effective_min_isr for each in led),
             "Partitions led here with just min.insync.replicas in sync.",
         ),
     ):
@@ -146,7 +146,7 @@ def _controller_gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         ("offlinepartitionscount", sum(each.leader < 0 for each in states), "Without a leader."),
         (
             "lastappliedrecordoffset",
-            broker.metadata_log.log.log_end_offset - 1,
+            broker.metadata_log.committed_offset,
             "Of the metadata log.",
         ),
     ):

@@ -1,0 +1,143 @@
+"""Decisions that are remembered in a log before they are answered, in process and without sockets.
+
+    python -m bench.commits [--quick]
+
+OffsetCommit and CreateTopics through a whole broker on the real filesystem, and what one changed
+partition costs among many topics. CPU time: the wall clock of CreateTopics is the disk's fsync.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.storage import scratch
+from bench.table import Row, render
+from ledgerstone.config.broker import BrokerConfig, Listener
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.replay import apply
+from ledgerstone.protocol.codec import encode_request
+from ledgerstone.protocol.framing import frame_prefix
+from ledgerstone.protocol.headers import RequestHeader, encode_request_header
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+)
+from ledgerstone.protocol.messages.metadata_records import (
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from ledgerstone.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ledgerstone.records.kernels import load
+from ledgerstone.server.bootstrap import World, open_broker
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.effects import Send
+from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
+
+TOPIC = "bench"
+
+
+def _broker(path: Path) -> Broker:
+    values = {"log.dirs": str(path)}
+    world = World(fs=OsFilesystem(), clock=SystemClock(), dice=SystemDice())
+    address = Listener("PLAINTEXT", "127.0.0.1", 9092)
+    broker = open_broker(BrokerConfig.from_raw(values), world, [address])
+    broker.connected(1, "127.0.0.1")
+    return broker
+
+
+def _ask(broker: Broker, frame: bytes) -> None:
+    effects = broker.receive(1, memoryview(bytearray(frame)))
+    assert any(isinstance(each, Send) for each in effects), "not answered in its turn"
+
+
+def _frame(message: ApiMessage, version: int) -> bytes:
+    header = encode_request_header(RequestHeader(message.api_key, version, 0, "bench"))
+    pieces = encode_request(message, version)
+    content = header + b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    return frame_prefix(len(content)) + content
+
+
+def _create(name: str) -> bytes:
+    topic = CreateTopicsRequestTopic(name=name, num_partitions=1, replication_factor=1)
+    return _frame(CreateTopicsRequest(topics=[topic]), 7)
+
+
+def _commit(offset: int) -> bytes:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])]
+    return _frame(OffsetCommitRequest(group_id="g", topics=topics), 8)
+
+
+def _cpu_us(count: int, call: Callable[[int], object]) -> float:
+    start = time.process_time()
+    for number in range(count):
+        call(number)
+    return (time.process_time() - start) / count * 1e6
+
+
+def commits(count: int) -> float:
+    frames = [_commit(number) for number in range(count)]
+    with scratch() as path:
+        broker = _broker(path)
+        _ask(broker, _create(TOPIC))
+        _ask(broker, _commit(0))
+        cost = _cpu_us(count, lambda number: _ask(broker, frames[number]))
+        broker.log_dir.close()
+    return cost
+
+
+def creations(count: int) -> float:
+    frames = [_create(f"{TOPIC}-{number}") for number in range(count)]
+    with scratch() as path:
+        broker = _broker(path)
+        cost = _cpu_us(count, lambda number: _ask(broker, frames[number]))
+        broker.log_dir.close()
+    return cost
+
+
+def one_change(topics: int, changes: int) -> float:
+    records: list[MetadataRecord] = []
+    for number in range(topics):
+        topic_id = number.to_bytes(16)
+        records += [
+            TopicRecord(name=f"t{number}", topic_id=topic_id),
+            PartitionRecord(topic_id=topic_id, replicas=[1], isr=[1], leader=1),
+        ]
+    image = apply(MetadataImage(cluster_id="c"), records).image
+
+    def change(number: int) -> None:
+        nonlocal image
+        topic_id = (number * 37 % topics).to_bytes(16)
+        image = apply(image, [PartitionChangeRecord(topic_id=topic_id, leader=1)]).image
+
+    return _cpu_us(changes, change)
+
+
+def run(*, quick: bool = False) -> list[Row]:
+    load()
+    scale = 10 if quick else 1
+    small, large = 1_000, 100_000 // scale
+    figures = [
+        ("OffsetCommit, remembered and answered", commits(20_000 // scale)),
+        ("CreateTopics, one partition", creations(400 // scale)),
+        (f"one changed partition among {small:,} topics", one_change(small, 2_000 // scale)),
+        (f"one changed partition among {large:,} topics", one_change(large, 2_000 // scale)),
+    ]
+    return [Row(name, cost, "µs CPU", "", 0, 0, None) for name, cost in figures]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="less data")
+    print(render(run(quick=parser.parse_args().quick)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Producer ids for idempotent producers, from blocks that the controller hands out. Pure.
+
+A block is remembered in the metadata before an id of it is used, so none is given twice, whatever
+crashes. Requests that come while a block is asked for share it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
+AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
+# Called with an id, or with None where the controller has given no block.
+OnDrawn = Callable[[int | None], None]
+
+
+class ProducerIds:
+    def __init__(
+        self, ask: AskController, image: Callable[[], MetadataImage], broker_id: int
+    ) -> None:
+        self._ask = ask
+        self._image = image
+        self._broker_id = broker_id
+        self._block = range(0)
+        self._waiting: deque[OnDrawn] = deque()
+        self._is_asked = False
+
+    def draw(self, on_drawn: OnDrawn) -> None:
+        self._waiting.append(on_drawn)
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._waiting and self._block:
+            producer_id, self._block = self._block[0], self._block[1:]
+            self._waiting.popleft()(producer_id)
+        if self._waiting and not self._is_asked:
+            self._ask_for_block()
+
+    def _ask_for_block(self) -> None:
+        epoch = self._image().brokers[self._broker_id].broker_epoch
+        request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=epoch)
+        self._is_asked = True
+        try:
+            self._ask(request, self._answered)
+        except BaseException:
+            # The caller is told by the error; it is the only one that waits.
+            self._is_asked = False
+            self._waiting.clear()
+            raise
+
+    def _answered(self, response: ApiMessage) -> None:
+        assert isinstance(response, AllocateProducerIdsResponse)
+        self._is_asked = False
+        if response.error_code:
+            waiting, self._waiting = self._waiting, deque()
+            for on_drawn in waiting:
+                on_drawn(None)
+            return
+        first = response.producer_id_start
+        self._block = range(first, first + response.producer_id_len)
+        self._hand_out()

@@ -1,0 +1,227 @@
+"""Partitions follow the metadata: made, led, let go, and every change of leadership is told."""
+
+import errno
+
+import pytest
+
+from ledgerstone.errors import (
+    LogStorageError,
+    NotLeaderOrFollower,
+    StorageError,
+    UnknownTopicOrPartition,
+)
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.replay import apply
+from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.messages.metadata_records import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from ledgerstone.replication.hosted_partitions import SLICE_PARTITIONS, HostedPartitions
+from ledgerstone.replication.leadership import Leadership, LeadershipChanged
+from ledgerstone.sim.clock import VirtualClock
+from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.filesystem import SimFilesystem
+from ledgerstone.storage.log_dir import open_log_dir
+from ledgerstone.types import TopicPartition
+from tests.kit.logs import T0, batch
+
+TOPIC_ID = bytes(15) + b"\x07"
+TP = TopicPartition("t", 0)
+
+
+def a_topic(
+    partitions: int = 1,
+    replicas: tuple[int, ...] = (1,),
+    name: str = "t",
+    topic_id: bytes = TOPIC_ID,
+) -> list[MetadataRecord]:
+    return [
+        TopicRecord(name=name, topic_id=topic_id),
+        *(
+            PartitionRecord(
+                partition_id=number,
+                topic_id=topic_id,
+                replicas=list(replicas),
+                isr=list(replicas),
+                leader=replicas[0],
+                leader_epoch=0,
+                partition_epoch=0,
+            )
+            for number in range(partitions)
+        ),
+    ]
+
+
+def change(number: int = 0, leader: int = -2, isr: list[int] | None = None) -> MetadataRecord:
+    return PartitionChangeRecord(partition_id=number, topic_id=TOPIC_ID, leader=leader, isr=isr)
+
+
+class Node:
+    """Broker 1, its disk, and the metadata it has followed so far."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock(start_ms=T0)
+        self.fs = SimFilesystem(dice=SeededDice(0), clock=self.clock)
+        self.image = MetadataImage(cluster_id="c")
+        self.start()
+
+    def start(self) -> None:
+        self.log_dir = open_log_dir(self.fs, self.clock, SeededDice(1), "/data", node_id=1)
+        self.hosted = HostedPartitions(self.log_dir, 1, {})
+        self.hosted.load(self.image)
+
+    def follow(self, *records: MetadataRecord) -> list[tuple[int, Leadership, int]]:
+        self.image, delta = apply(self.image, records)
+        self.hosted.apply(delta, self.image)
+        self.hosted.check_invariants()
+        return told(self.hosted.take_events())
+
+
+def told(events: list[LeadershipChanged]) -> list[tuple[int, Leadership, int]]:
+    return [(each.topic_partition.partition, each.kind, each.leader_epoch) for each in events]
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node()
+
+
+def test_partition_that_is_made_and_led_is_gained(node: Node) -> None:
+    events = node.follow(*a_topic(partitions=2))
+
+    assert events == [(0, Leadership.GAINED, 0), (1, Leadership.GAINED, 0)]
+    assert node.hosted.get(TP).is_leader
+    assert node.hosted.take_events() == []
+
+
+def test_partition_of_others_is_not_hosted_and_one_they_lead_is_not_gained(node: Node) -> None:
+    events = node.follow(*a_topic(replicas=(2, 1)))
+    events += node.follow(*a_topic(name="other", topic_id=bytes(16), replicas=(2,)))
+
+    assert events == []
+    assert not node.hosted.get(TP).is_leader
+    with pytest.raises(UnknownTopicOrPartition):
+        node.hosted.get(TopicPartition("other", 0))
+
+
+def test_leadership_is_lost_gained_and_kept_in_a_new_epoch(node: Node) -> None:
+    node.follow(*a_topic(replicas=(1, 2)))
+
+    assert node.follow(change(leader=2)) == [(0, Leadership.LOST, 1)]
+    assert node.follow(change(leader=-1)) == []
+    assert node.follow(change(leader=1)) == [(0, Leadership.GAINED, 3)]
+    assert node.follow(change(leader=1)) == [(0, Leadership.EPOCH_CHANGED, 4)]
+    assert node.hosted.get(TP).partition_epoch == 4
+
+
+def test_isr_that_shrinks_is_told_only_where_it_commits_something(node: Node) -> None:
+    node.follow(*a_topic(replicas=(1, 2)))
+    node.hosted.get(TP).append(batch(("k", "v")), acks=1)
+
+    assert node.follow(change(isr=[1])) == [(0, Leadership.COMMITTED, 0)]
+    assert node.follow(change(isr=[1, 2])) == []
+
+
+def test_deleted_partition_is_lost_and_unknown_at_once(node: Node) -> None:
+    node.follow(*a_topic())
+
+    assert node.follow(RemoveTopicRecord(topic_id=TOPIC_ID)) == [(0, Leadership.LOST, 0)]
+    with pytest.raises(UnknownTopicOrPartition):
+        node.hosted.get(TP)
+
+
+def test_name_that_comes_back_in_the_same_delta_is_lost_then_gained(node: Node) -> None:
+    node.follow(*a_topic())
+    node.hosted.get(TP).append(batch(("k", "v")), acks=1)
+
+    again = a_topic(topic_id=bytes(15) + b"\x08")
+    events = node.follow(RemoveTopicRecord(topic_id=TOPIC_ID), *again)
+
+    assert events == [(0, Leadership.LOST, 0), (0, Leadership.GAINED, 0)]
+    assert node.hosted.get(TP).log.log_end_offset == 0
+
+
+def test_large_topic_is_made_in_slices_and_each_partition_gained_in_its_own(node: Node) -> None:
+    first = node.follow(*a_topic(partitions=SLICE_PARTITIONS + 3))
+    late = TopicPartition("t", SLICE_PARTITIONS)
+    topic = node.image.topics["t"]
+    with pytest.raises(NotLeaderOrFollower, match="being created"):
+        node.hosted.get(late)
+    assert (len(first), node.hosted.backlog) == (SLICE_PARTITIONS, 3)
+    assert not node.hosted.is_complete(topic)
+
+    made = node.hosted.work_off()
+
+    assert [each.topic_partition.partition for each in made] == [16, 17, 18]
+    assert [number for number, _, _ in told(node.hosted.take_events())] == [16, 17, 18]
+    assert node.hosted.is_complete(topic)
+
+
+def test_topic_deleted_before_it_was_made_gains_nothing(node: Node) -> None:
+    node.follow(*a_topic(partitions=SLICE_PARTITIONS + 3))
+
+    lost = node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+    while node.hosted.backlog:
+        node.hosted.work_off()
+
+    assert [kind for _, kind, _ in lost] == [Leadership.LOST] * SLICE_PARTITIONS
+    assert node.hosted.take_events() == []
+    assert len(node.hosted) == 0
+
+
+def test_start_gains_what_it_leads_and_opens_what_the_disk_holds(node: Node) -> None:
+    node.follow(*a_topic(partitions=2))
+    node.hosted.get(TP).append(batch(("k", "v")), acks=1)
+    node.fs.kill()
+
+    node.start()
+
+    assert told(node.hosted.take_events()) == [(0, Leadership.GAINED, 0), (1, Leadership.GAINED, 0)]
+    assert node.hosted.get(TP).log.log_end_offset == 1
+
+
+def test_partition_the_disk_refuses_is_offline_and_the_others_are_made(node: Node) -> None:
+    node.fs.fail_matching("*", "*/t-0*", errno.ENOSPC)
+
+    events = node.follow(*a_topic(partitions=2))
+
+    assert events == [(1, Leadership.GAINED, 0)]
+    with pytest.raises(LogStorageError, match="No space left"):
+        node.hosted.get(TP)
+
+
+def test_reopened_partition_is_lost_and_gained_with_another_log(node: Node) -> None:
+    node.follow(*a_topic())
+    before = node.hosted.get(TP)
+
+    after = node.hosted.reopen(TP)
+
+    assert told(node.hosted.take_events()) == [(0, Leadership.LOST, 0), (0, Leadership.GAINED, 0)]
+    assert after.log is not before.log
+
+
+def test_settings_reach_the_log_and_the_role(node: Node) -> None:
+    node.follow(*a_topic(replicas=(1, 2)))
+
+    node.follow(
+        ConfigRecord(2, "t", "min.insync.replicas", "2"),
+        ConfigRecord(2, "t", "cleanup.policy", "compact"),
+    )
+
+    partition = node.hosted.get(TP)
+    assert partition.effective_min_isr == 2
+    assert partition.log.config.compacts
+
+
+def test_directory_of_a_topic_the_metadata_never_had_stops_the_start(node: Node) -> None:
+    node.follow(*a_topic())
+    node.fs.kill()
+    node.log_dir = open_log_dir(node.fs, node.clock, SeededDice(1), "/data", node_id=1)
+    hosted = HostedPartitions(node.log_dir, 1, {})
+
+    with pytest.raises(StorageError, match="has never heard"):
+        hosted.load(MetadataImage(cluster_id="c"), topic_ids=set())

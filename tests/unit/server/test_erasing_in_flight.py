@@ -1,0 +1,83 @@
+"""A journal of erasures that is replicated: nothing in it is true before it is committed.
+
+Broker 2 is a follower that exists in the metadata alone; `fetched_by` is its progress."""
+
+import pytest
+
+from ledgerstone.erasure.erasure import Stage
+from ledgerstone.replication.partition import Partition
+from ledgerstone.types import TopicPartition
+from tests.kit.roles import change_partition, fetched_by
+from tests.unit.server.erasing_kit import KEY, TOPIC, ErasingMachine, base64, machine_with
+
+JOURNAL = TopicPartition("__erasures", 0)
+ERASE = f"topics/{TOPIC}/erasures"
+FIELDS = {"reason": "ticket 4711", "requested_by": "clerk", "key": base64(b"bob@example.org")}
+
+
+@pytest.fixture
+def machine() -> ErasingMachine:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"mail"))
+    machine.held_scans = []
+    machine.erase()
+    change_partition(machine, JOURNAL, leader=1, isr=[1, 2], replicas=[1, 2])
+    return machine
+
+
+@pytest.fixture
+def partition(machine: ErasingMachine) -> Partition:
+    return machine.broker.partitions.get(JOURNAL)
+
+
+def test_erasure_that_is_not_committed_is_refused_for_now_and_true_later(
+    machine: ErasingMachine, partition: Partition
+) -> None:
+    journal = machine.broker.erasing.journal
+    refused = machine.page("POST", ERASE, **FIELDS)
+    end = machine.journal_end
+    known = len(journal.book)
+    again = machine.page("POST", ERASE, **FIELDS)
+
+    assert (refused.status, again.status) == (503, 503)
+    assert "not committed yet" in refused.body
+    assert (known, machine.journal_end) == (1, end), "one change is in flight at a time"
+    fetched_by(machine, partition, 2)
+    assert len(journal.book) == 2
+    assert journal.chain is not None
+    assert machine.broker.erasing.trouble is None
+
+
+def test_step_that_is_not_committed_is_not_taken_twice(
+    machine: ErasingMachine, partition: Partition
+) -> None:
+    (erasure_id,) = machine.broker.erasing.journal.unfinished
+    machine.release()
+    machine.settle()
+    end = machine.journal_end
+    machine.settle()
+
+    assert machine.erasure(erasure_id).stage is Stage.REQUESTED
+    assert machine.journal_end == end
+    fetched_by(machine, partition, 2)
+    change_partition(machine, JOURNAL, isr=[1])
+    assert machine.run(erasure_id).stage is Stage.RECEIPTED
+
+
+def test_lost_journal_is_read_anew_when_it_is_regained(
+    machine: ErasingMachine, partition: Partition
+) -> None:
+    machine.page("POST", ERASE, **FIELDS)
+
+    change_partition(machine, JOURNAL, leader=2)
+    lost = machine.page("POST", ERASE, **FIELDS)
+    shown = len(machine.broker.erasing.journal.book)
+    change_partition(machine, JOURNAL, leader=1, isr=[1])
+
+    assert lost.status == 503
+    assert shown == 0
+    # The next leader is this broker again, so what was in flight is committed after all.
+    assert len(machine.broker.erasing.journal.book) == 2
+    assert machine.broker.erasing.trouble is None
+    assert machine.page("POST", ERASE, **FIELDS).status == 200
+    assert not machine.broker.erasing.journal.breaks
