@@ -36,7 +36,6 @@ from ledgerstone.server.results import (
     is_last,
 )
 from ledgerstone.state.anatomy_plan import AnatomyReport
-from ledgerstone.storage.deleted_files import Unlinked
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
@@ -67,39 +66,6 @@ class GroupsAgent(_WithBroker):
         return []
 
 
-class HousekeepingAgent(_WithBroker):
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self._broker.housekeeping.next_deadline_ms
-
-    def tick(self) -> list[Effect]:
-        return list(self._broker.housekeeping.tick(self._broker))
-
-    def completed(self, effect: Effect, result: Result) -> list[Effect]:
-        broker = self._broker
-        match effect, result:
-            case Flush(), Done() | Failed():
-                self._flushed(effect, result)
-            case Unlink(), Unlinked(gone, failure):
-                broker.log_dir.unlink_done(gone)
-                broker.housekeeping.unlinked(effect.plan, failure)
-            case _:
-                super().completed(effect, result)
-        return []
-
-    def _flushed(self, effect: Flush, result: Done | Failed) -> None:
-        """A partition that was made anew under its old name has nothing to do with the flush."""
-        broker, tp = self._broker, effect.topic_partition
-        partition = broker.partitions.find(tp)
-        if partition is not None and partition.topic_id == effect.topic_id:
-            if isinstance(result, Done):
-                partition.log.flush_done(effect.plan)
-            else:
-                partition.log.fail(f"fsync failed: {result.error}")
-                broker.log_failed(tp, result.error)
-        broker.housekeeping.flushed(tp)
-
-
 class ErasingAgent(_WithBroker):
     @property
     def next_deadline_ms(self) -> int | None:
@@ -114,7 +80,7 @@ class ErasingAgent(_WithBroker):
             case Scan(number), StillAtWork():
                 erasing.scan_goes_on(broker, number)
             case Scan(number), SearchReport() | ScanReport() | ScanFailed():
-                erasing.scans.ended(broker, number, result)
+                erasing.scans.ended(number, result)
             case AskVerifier(), VerifierSaid(said) | VerifierFailed(said):
                 verifier_spoke(erasing, broker, effect, said)
             case ((Clean() | Unlink()), _):
@@ -186,7 +152,7 @@ class Agents:
     """All of them, in the order in which they tick, and who hears what."""
 
     def __init__(self, broker: "Broker") -> None:
-        groups, keeper = GroupsAgent(broker), HousekeepingAgent(broker)
+        groups, keeper = GroupsAgent(broker), broker.housekeeping
         erasing, cleaning = ErasingAgent(broker), CleaningAgent(broker)
         anatomy = AnatomyAgent(broker)
         self.all: list[Agent] = [groups, keeper, erasing, cleaning, anatomy]

@@ -32,12 +32,17 @@ from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.agent import Housekeeping
-from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
+from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, DiskWatch, probe
+from ledgerstone.server.housekeeping.flushes import Flushes
+from ledgerstone.server.housekeeping.retention import Retention
 from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.tombstones.holds import TombstoneHolds
+from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.tombstones.stray import StrayChecks
 from ledgerstone.storage.log_dir import LogDir, open_log_dir
 from ledgerstone.uuid_text import random_uuid
 
@@ -104,8 +109,39 @@ def _compose(
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(controller.image, metadata_log.topic_ids)
     values = controller.image.broker_values(config.node_id, config.raw)
-    now_ms = world.clock.monotonic_ms()
     slots = config.max_incremental_fetch_session_cache_slots
+    disk, groups = DiskWatch(), Groups(config, world.dice)
+    erasing = Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file"))
+    cleaning = Cleaning(
+        clock=world.clock,
+        partitions=partitions,
+        # The broker is there before any agent asks.
+        holds=TombstoneHolds(groups, lambda: groups.are_loaded(broker)),
+        settings=CleanerSettings.from_values(values),
+        files=CleaningFiles.open(world.fs, log_dir.path),
+    )
+    near_tombstones = NearTombstoneWatch(
+        StrayChecks(
+            clock=world.clock,
+            dice=world.dice,
+            image=lambda: broker.image,
+            partitions=partitions,
+            cleaning=cleaning,
+            searching=erasing.scans,
+        )
+    )
+    housekeeping = Housekeeping(
+        config=config,
+        clock=world.clock,
+        log_dir=log_dir,
+        partitions=partitions,
+        disk=disk,
+        flushes=Flushes(),
+        retention=Retention(world.clock, disk),
+        passes=cleaning,
+        missed_deletes=cleaning.guard,
+        strays=near_tombstones,
+    )
     broker = Broker(
         config=config,
         clock=world.clock,
@@ -117,14 +153,13 @@ def _compose(
         image=controller.image,
         controller=controller,
         partitions=partitions,
-        groups=Groups(config, world.dice),
+        groups=groups,
         fetch_sessions=FetchSessions(world.dice, slots),
-        housekeeping=Housekeeping.from_config(config, now_ms),
-        cleaning=Cleaning(
-            settings=CleanerSettings.from_values(values),
-            files=CleaningFiles.open(world.fs, log_dir.path),
-        ),
-        erasing=Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file")),
+        disk=disk,
+        housekeeping=housekeeping,
+        cleaning=cleaning,
+        near_tombstones=near_tombstones,
+        erasing=erasing,
     )
     broker.cleaning.load(broker)
     broker.groups.load(broker)

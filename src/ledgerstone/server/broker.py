@@ -8,7 +8,6 @@ Bytes are received where `room_for` says: into the buffer of a frame under way, 
 connections share, so that an idle connection owns none.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -43,8 +42,6 @@ from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
 
-_LOG: Final = logging.getLogger(__name__)
-
 # Answers emitted for one connection before its socket must have taken them.
 _ANSWER_BYTES_PER_TURN: Final = 1 << 20
 # Requests served for one connection before the others get their turn.
@@ -76,12 +73,12 @@ class Broker:
     partitions: HostedPartitions
     groups: Groups
     fetch_sessions: FetchSessions
+    disk: DiskWatch
     housekeeping: Housekeeping
     cleaning: Cleaning
+    near_tombstones: NearTombstoneWatch
     erasing: Erasing = field(default_factory=Erasing)
-    near_tombstones: NearTombstoneWatch = field(default_factory=NearTombstoneWatch)
     anatomy: AnatomyBook = field(default_factory=AnatomyBook)
-    disk: DiskWatch = field(default_factory=DiskWatch)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     _producer_ids: range = range(0)
@@ -403,12 +400,7 @@ class Broker:
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
-        """A write was refused, or a read; where the disk is to blame, once a minute."""
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if isinstance(cause, OSError):
-            self.disk.refused(str(topic_partition), error, self.clock.monotonic_ms())
-        elif not isinstance(error, KafkaError):
-            _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
+        self.disk.log_failed(topic_partition, error, self.clock.monotonic_ms())
 
     def commit_metadata(self, records: list[MetadataRecord]) -> None:
         """Makes controller records durable, then true: image, hosted partitions, who waits."""

@@ -9,23 +9,22 @@ due goes before what is dirty.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.cleaner.cleaning_state import CleaningStates
 from ledgerstone.cleaner.deadlines import Due, Pending, due_times
 from ledgerstone.cleaner.history import Outcome, Run
-from ledgerstone.cleaner.holds import NO_HOLDS, Holds
+from ledgerstone.cleaner.holds import Holds
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport, PassStats
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
-from ledgerstone.cleaner.selection import (
-    measure,
-)
+from ledgerstone.cleaner.selection import measure
+from ledgerstone.clock import Clock
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import ResourceType
+from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.choice import start_next
 from ledgerstone.server.cleaning.files import CleaningFiles, remove_cleaned
@@ -39,8 +38,8 @@ from ledgerstone.server.cleaning.parts import (
 )
 from ledgerstone.server.cleaning.swap import partition_of, swap_synced, try_swap
 from ledgerstone.server.effects import Effect, GiveUp, Proceed, SyncSwap
-from ledgerstone.server.tombstones.guard import pass_ended
-from ledgerstone.server.tombstones.holds import holds_of
+from ledgerstone.server.tombstones.guard import TombstoneGuard
+from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.watch import Watch
@@ -61,16 +60,18 @@ _TICKETS_KEPT: Final = 1000
 class Cleaning:
     """Made by bootstrap; `load` once the partitions are hosted."""
 
+    clock: Clock
+    partitions: HostedPartitions
+    holds: TombstoneHolds
     settings: CleanerSettings
     files: CleaningFiles
+    guard: TombstoneGuard = field(init=False)
     states: CleaningStates = field(default_factory=CleaningStates)
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
     running: dict[int, RunningPass] = field(default_factory=dict)
     troubles: dict[TopicPartition, Trouble] = field(default_factory=dict)
     tickets: dict[int, Ticket] = field(default_factory=dict)
     totals: CleaningTotals = field(default_factory=CleaningTotals)
-    # Who holds tombstones back; asks the groups once there are some.
-    holds_of: Callable[[PartitionLog], Holds] = lambda log: NO_HOLDS
     watch: Watch = field(default_factory=Watch)
     # Set when a worker died or fell silent, cleared by the next one that says something.
     worker_failure: str | None = None
@@ -79,6 +80,9 @@ class Cleaning:
     asked: dict[TopicPartition, int] = field(default_factory=dict)
     _due_ms: int = 0
     _next_number: int = 1
+
+    def __post_init__(self) -> None:
+        self.guard = TombstoneGuard(self.clock, self.files, self.pending, self.holds)
 
     # -- life cycle ---------------------------------------------------------------------------
 
@@ -90,7 +94,6 @@ class Cleaning:
                 self.files.forget(tp)
         self.files.write_now()
         broker.log_dir.before_truncation = self.truncating
-        self.holds_of = partial(holds_of, broker)
         self._watch_all(broker)
 
     def _watch_all(self, broker: "Broker") -> None:
@@ -190,6 +193,23 @@ class Cleaning:
         if pending is not None and log.config.compacts:
             base_offset = log.segments.active.base_offset
             pending.appended(base_offset, tombstone_count, now_ms=log.clock.now_ms())
+
+    def offset_committed(self, tp: TopicPartition) -> None:
+        """A group has committed an offset: tombstones it held may go now, and a group that starts
+        over has nothing left to miss."""
+        partition = self.partitions.find(tp)
+        if partition is None or not partition.log.config.compacts:
+            return
+        log, pending = partition.log, self.pending.get(tp)
+        if log.config.ledgerstone_tombstone_hold_groups and pending is not None and pending.ranges:
+            released_ms = pending.released_ms(self.holds_of(log))
+            if released_ms is not None and released_ms <= self.clock.now_ms():
+                self.look_now()
+        self.guard.forget_settled(partition)
+
+    def holds_of(self, log: PartitionLog) -> Holds:
+        """Which groups hold the log's tombstones back."""
+        return self.holds.of(log)
 
     def is_busy(self, tp: TopicPartition) -> bool:
         """Whether a pass reads the partition's segments: they must not be deleted under it."""
@@ -329,7 +349,7 @@ class Cleaning:
             return
         self._note_down(partition, run)
         report = outcome if isinstance(outcome, PassReport) else None
-        pass_ended(broker, partition, report, is_swapped=run.outcome == "cleaned")
+        self.guard.pass_ended(partition, report, is_swapped=run.outcome == "cleaned")
         self.files.write_soon(broker.clock.monotonic_ms())
         if run.outcome == "failed":
             self.failed(broker, tp, PassFailed(run.detail))
@@ -405,7 +425,7 @@ class Cleaning:
             stats.records_kept, stats.tombstones_stamped, stats.dropped_tombstones,
             run.duration_ms,
         )  # fmt: skip
-        broker.housekeeping.retain(broker, partition)
+        broker.housekeeping.retention.apply(partition)
 
     def failed(self, broker: "Broker", tp: TopicPartition, failure: PassFailed) -> None:
         known = self.troubles.get(tp)

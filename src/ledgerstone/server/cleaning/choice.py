@@ -14,7 +14,6 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import Appraisal, PassFailed, RunningPass
 from ledgerstone.server.effects import Clean
-from ledgerstone.server.tombstones.guard import pass_begins
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 
@@ -120,7 +119,7 @@ def _start(cleaning: "Cleaning", broker: "Broker", chosen: Candidate) -> Clean |
         if number is not None:
             cleaning.tickets[number].refusal = _nothing_sealed(cleaning, log)
         return None
-    pass_begins(broker, log, plan, holds)
+    cleaning.guard.pass_begins(log, plan, holds)
     running = RunningPass(
         number=cleaning.take_number(),
         plan=plan,

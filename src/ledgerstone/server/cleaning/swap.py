@@ -19,7 +19,7 @@ from ledgerstone.cleaner.plan import CleanedGroup
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import RunningPass
-from ledgerstone.server.effects import Effect, Flush, Proceed, SyncSwap
+from ledgerstone.server.effects import Effect, Proceed, SyncSwap
 from ledgerstone.storage.filenames import CLEANED
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_shrink import rename_in_place, unlink_later
@@ -52,11 +52,11 @@ def try_swap(cleaning: "Cleaning", broker: "Broker", running: RunningPass) -> It
     following = log.segments.after(group.source_bases[-1])
     assert following is not None
     if log.recovery_point < following.base_offset:
-        if tp not in broker.housekeeping.flushing:
-            plan = log.plan_flush(following.base_offset)
-            assert plan is not None
-            broker.housekeeping.flushing[tp] = None
-            yield Flush(tp, partition.topic_id, plan)
+        flushes = broker.housekeeping.flushes
+        if not flushes.is_under_way(tp):
+            flush = flushes.start(partition, following.base_offset)
+            assert flush is not None
+            yield flush
         return
     running.held = None
     try:

@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.errors import KafkaError
 from ledgerstone.fs import Filesystem, join
+from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 LINE_INTERVAL_MS: Final = 60_000
@@ -46,6 +48,16 @@ class DiskWatch:
                 len(self.refusals),
                 error,
             )
+
+    def log_failed(
+        self, topic_partition: TopicPartition | None, error: Exception, now_ms: int
+    ) -> None:
+        """A log refused a write, or a read. Reported once a minute where the disk is to blame."""
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if isinstance(cause, OSError):
+            self.refused(str(topic_partition), error, now_ms)
+        elif not isinstance(error, KafkaError):
+            _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
 
     def accepted(self, what: str) -> None:
         self.refusals.pop(what, None)

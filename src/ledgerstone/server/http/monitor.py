@@ -72,7 +72,7 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
         part = list(cleaning_view.partition_samples(broker, there, looked_at))
         for partition in there:
             part += _log_samples(partition)
-            part += tombstone_view.partition_samples(broker, partition)
+            part += tombstone_view.partition_samples(broker.cleaning, partition)
         yield part
     yield [
         *broker.counters.samples(),
@@ -81,7 +81,7 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
         *_group_samples(broker),
         *cleaning_view.samples(broker, looked_at),
         *erasing_view.samples(broker),
-        *tombstone_view.samples(broker),
+        *tombstone_view.samples(broker.near_tombstones),
     ]
 
 

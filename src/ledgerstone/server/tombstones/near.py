@@ -3,7 +3,7 @@
 On compacted topics a value that is empty, `null` in four letters, or a schema registry's frame
 around nothing is kept for ever like any other value, though whoever wrote it may have meant a
 tombstone. Nothing of keys and values is kept here: a sample says where, and of which kind. Whether
-tombstones go to the wrong partition is looked at in `stray_tombstones`.
+tombstones go to the wrong partition is looked at in `stray`.
 """
 
 import logging
@@ -54,7 +54,7 @@ class PartitionNear:
 class NearTombstoneWatch:
     """One for a broker, told of every produced batch that has something of the kind."""
 
-    strays: StrayChecks = field(default_factory=StrayChecks)
+    strays: StrayChecks
     _seen: dict[TopicPartition, PartitionNear] = field(default_factory=dict)
     _throttle: Throttle = field(default_factory=Throttle)
 
@@ -77,6 +77,11 @@ class NearTombstoneWatch:
         for kind, count in zip(NearKind, near.counts, strict=True):
             known.counts[NAMES[kind]] += count
         known.samples.append(sample)
+
+    def search_if_due(self) -> None:
+        """Begins a search for stray tombstones if one is due and none is under way."""
+        clock = self.strays.clock
+        self.strays.start_due(lambda stray: self.found_stray(stray, now_ms=clock.now_ms()))
 
     def found_stray(self, stray: Stray, *, now_ms: int) -> None:
         tp = stray.topic_partition
