@@ -110,7 +110,7 @@ def test_uncleanable_partition_is_shown_with_its_reason(
     machine: ErasingMachine, visitor: Visitor
 ) -> None:
     failure = PassFailed("<b>a bad block</b>")
-    machine.broker.cleaning.failed(machine.broker, TP, failure)
+    machine.broker.cleaning.failed(TP, failure)
 
     page = Parsed(visitor.shown("/cleaner"))
 

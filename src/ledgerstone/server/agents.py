@@ -6,11 +6,9 @@ things that it needs. Which agents hear of which effect's results is one table, 
 
 from typing import TYPE_CHECKING
 
-from ledgerstone.cleaner.plan import PassReport
 from ledgerstone.erasure.scan_plan import ScanReport, SearchReport
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.server.agent import Agent, DiallingAgent
-from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
     Analyse,
     AskVerifier,
@@ -26,9 +24,6 @@ from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.erasing.steps import verifier_spoke
 from ledgerstone.server.results import (
     AnalysisFailed,
-    Done,
-    Failed,
-    GroupCleaned,
     Result,
     StillAtWork,
     VerifierFailed,
@@ -95,37 +90,6 @@ class ErasingAgent(_WithBroker):
         return []
 
 
-class CleaningAgent(_WithBroker):
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self._broker.cleaning.next_deadline_ms
-
-    def tick(self) -> list[Effect]:
-        return list(self._broker.cleaning.tick(self._broker))
-
-    def completed(self, effect: Effect, result: Result) -> list[Effect]:
-        broker, cleaning = self._broker, self._broker.cleaning
-        match effect, result:
-            case Flush(tp), _:
-                return list(cleaning.flushed(broker, tp))
-            case SyncSwap(), Done():
-                return list(cleaning.swap_synced(broker, effect, None))
-            case SyncSwap(), Failed(error):
-                return list(cleaning.swap_synced(broker, effect, error))
-            case Clean(number), StillAtWork():
-                cleaning.heard(number)
-            case Clean(number), GroupCleaned(group):
-                return list(cleaning.group_cleaned(broker, number, group))
-            case Clean(number), PassReport() | PassFailed():
-                cleaning.ended(broker, number, result)
-            case _:
-                super().completed(effect, result)
-        return []
-
-    def metadata_changed(self, delta: Delta) -> list[Effect]:
-        return list(self._broker.cleaning.metadata_changed(self._broker, delta))
-
-
 class AnatomyAgent(_WithBroker):
     @property
     def next_deadline_ms(self) -> int | None:
@@ -153,7 +117,7 @@ class Agents:
 
     def __init__(self, broker: "Broker") -> None:
         groups, keeper = GroupsAgent(broker), broker.housekeeping
-        erasing, cleaning = ErasingAgent(broker), CleaningAgent(broker)
+        erasing, cleaning = ErasingAgent(broker), broker.cleaning
         anatomy = AnatomyAgent(broker)
         self.all: list[Agent] = [groups, keeper, erasing, cleaning, anatomy]
         # Agents that open connections, by the purpose that their `Dial` names.

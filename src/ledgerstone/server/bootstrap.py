@@ -19,7 +19,7 @@ from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
-from ledgerstone.metadata.image import Endpoint
+from ledgerstone.metadata.image import Endpoint, MetadataImage
 from ledgerstone.metadata.records import bootstrap_records
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.records.kernels import load
@@ -108,17 +108,22 @@ def _compose(
     _register(config, world, advertised, log_dir, metadata_log, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(controller.image, metadata_log.topic_ids)
-    values = controller.image.broker_values(config.node_id, config.raw)
     slots = config.max_incremental_fetch_session_cache_slots
     disk, groups = DiskWatch(), Groups(config, world.dice)
     erasing = Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file"))
+    flushes, retention = Flushes(), Retention(world.clock, disk)
     cleaning = Cleaning(
         clock=world.clock,
+        log_dir=log_dir,
         partitions=partitions,
         # The broker is there before any agent asks.
         holds=TombstoneHolds(groups, lambda: groups.are_loaded(broker)),
-        settings=CleanerSettings.from_values(values),
+        settings=_cleaner_settings(config, controller.image),
+        read_settings=lambda: _cleaner_settings(config, broker.image),
         files=CleaningFiles.open(world.fs, log_dir.path),
+        disk=disk,
+        flushes=flushes,
+        retention=retention,
     )
     near_tombstones = NearTombstoneWatch(
         StrayChecks(
@@ -136,8 +141,8 @@ def _compose(
         log_dir=log_dir,
         partitions=partitions,
         disk=disk,
-        flushes=Flushes(),
-        retention=Retention(world.clock, disk),
+        flushes=flushes,
+        retention=retention,
         passes=cleaning,
         missed_deletes=cleaning.guard,
         strays=near_tombstones,
@@ -161,10 +166,14 @@ def _compose(
         near_tombstones=near_tombstones,
         erasing=erasing,
     )
-    broker.cleaning.load(broker)
+    broker.cleaning.load()
     broker.groups.load(broker)
     broker.erasing.load(broker)
     return broker
+
+
+def _cleaner_settings(config: BrokerConfig, image: MetadataImage) -> CleanerSettings:
+    return CleanerSettings.from_values(image.broker_values(config.node_id, config.raw))
 
 
 def _commit(

@@ -25,7 +25,7 @@ from ledgerstone.state.anatomy_plan import HorizonCount, SegmentDivision, Shares
 def anatomy_of(broker: Broker, partition: Partition) -> PartitionAnatomy:
     """Raises OSError, StorageError or KafkaError where the log cannot be read."""
     log = partition.log
-    about = situation_of(broker, partition)
+    about = situation_of(broker.cleaning, partition)
     known = _known(broker, partition)
     report = known.report
     segments = _segments(partition, about, known.divisions)

@@ -10,7 +10,6 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server import damage
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import view as cleaning_view
-from ledgerstone.server.cleaning.view import complaints
 from ledgerstone.server.erasing import view as erasing_view
 from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.metrics import Exposition, Sample, add
@@ -40,7 +39,7 @@ def readiness(broker: Broker) -> Page:
         if partition.log.failure is not None
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
-    failed += complaints(broker)
+    failed += cleaning_view.complaints(broker.cleaning)
     failed += erasing_view.complaints(broker)
     failed += damage.complaints(broker)
     if failed:
@@ -69,7 +68,7 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
     for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
         some = partitions[start : start + PARTITIONS_AT_ONCE]
         there = [each for each in some if broker.partitions.find(each.topic_partition) is each]
-        part = list(cleaning_view.partition_samples(broker, there, looked_at))
+        part = list(cleaning_view.partition_samples(broker.cleaning, there, looked_at))
         for partition in there:
             part += _log_samples(partition)
             part += tombstone_view.partition_samples(broker.cleaning, partition)
@@ -79,7 +78,7 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
         *(Sample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
         *_waiting(broker),
         *_group_samples(broker),
-        *cleaning_view.samples(broker, looked_at),
+        *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker),
         *tombstone_view.samples(broker.near_tombstones),
     ]
