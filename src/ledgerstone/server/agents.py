@@ -1,7 +1,7 @@
-"""Today's agents behind the protocol of `agent`. Grade D.
+"""All agents of a broker, and which of them hear of an effect's results. Grade D.
 
-They still take the broker in each call; each adapter goes when its agent is built with the narrow
-things that it needs. Which agents hear of which effect's results is one table, in `Agents`.
+Groups and erasing still take the broker in each call, behind adapters; these go when their agents
+are built with the narrow things that they need.
 """
 
 from typing import TYPE_CHECKING
@@ -23,14 +23,12 @@ from ledgerstone.server.effects import (
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.erasing.steps import verifier_spoke
 from ledgerstone.server.results import (
-    AnalysisFailed,
     Result,
     StillAtWork,
     VerifierFailed,
     VerifierSaid,
     is_last,
 )
-from ledgerstone.state.anatomy_plan import AnatomyReport
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
@@ -90,35 +88,13 @@ class ErasingAgent(_WithBroker):
         return []
 
 
-class AnatomyAgent(_WithBroker):
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self._broker.anatomy.next_deadline_ms
-
-    def tick(self) -> list[Effect]:
-        return list(self._broker.anatomy.tick(self._broker))
-
-    def completed(self, effect: Effect, result: Result) -> list[Effect]:
-        now_ms = self._broker.clock.monotonic_ms()
-        match effect, result:
-            case Analyse(number), StillAtWork():
-                self._broker.anatomy.goes_on(self._broker, number)
-            case Analyse(number), AnatomyReport():
-                self._broker.anatomy.analysed(number, result, monotonic_ms=now_ms)
-            case Analyse(number), AnalysisFailed(reason):
-                self._broker.anatomy.analysed(number, reason, monotonic_ms=now_ms)
-            case _:
-                super().completed(effect, result)
-        return []
-
-
 class Agents:
-    """All of them, in the order in which they tick, and who hears what."""
+    """In the order in which they tick, and one table for results."""
 
     def __init__(self, broker: "Broker") -> None:
         groups, keeper = GroupsAgent(broker), broker.housekeeping
         erasing, cleaning = ErasingAgent(broker), broker.cleaning
-        anatomy = AnatomyAgent(broker)
+        anatomy = broker.anatomy
         self.all: list[Agent] = [groups, keeper, erasing, cleaning, anatomy]
         # Agents that open connections, by the purpose that their `Dial` names.
         self.dialling: dict[str, DiallingAgent] = {}

@@ -12,37 +12,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
-from ledgerstone.metadata.image import Endpoint, MetadataImage
+from ledgerstone.metadata.image import Endpoint
 from ledgerstone.metadata.records import bootstrap_records
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning.agent import Cleaning
-from ledgerstone.server.cleaning.files import CleaningFiles
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
-from ledgerstone.server.housekeeping.agent import Housekeeping
-from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, DiskWatch, probe
-from ledgerstone.server.housekeeping.flushes import Flushes
-from ledgerstone.server.housekeeping.retention import Retention
+from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
+from ledgerstone.server.log_agents import build_log_agents
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.tombstones.holds import TombstoneHolds
-from ledgerstone.server.tombstones.near import NearTombstoneWatch
-from ledgerstone.server.tombstones.stray import StrayChecks
 from ledgerstone.storage.log_dir import LogDir, open_log_dir
 from ledgerstone.uuid_text import random_uuid
 
@@ -109,43 +102,19 @@ def _compose(
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(controller.image, metadata_log.topic_ids)
     slots = config.max_incremental_fetch_session_cache_slots
-    disk, groups = DiskWatch(), Groups(config, world.dice)
+    groups = Groups(config, world.dice)
     erasing = Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file"))
-    flushes, retention = Flushes(), Retention(world.clock, disk)
-    cleaning = Cleaning(
+    agents = build_log_agents(
+        config=config,
         clock=world.clock,
+        dice=world.dice,
         log_dir=log_dir,
         partitions=partitions,
         # The broker is there before any agent asks.
         holds=TombstoneHolds(groups, lambda: groups.are_loaded(broker)),
-        settings=_cleaner_settings(config, controller.image),
-        read_settings=lambda: _cleaner_settings(config, broker.image),
-        files=CleaningFiles.open(world.fs, log_dir.path),
-        disk=disk,
-        flushes=flushes,
-        retention=retention,
-    )
-    near_tombstones = NearTombstoneWatch(
-        StrayChecks(
-            clock=world.clock,
-            dice=world.dice,
-            image=lambda: broker.image,
-            partitions=partitions,
-            cleaning=cleaning,
-            searching=erasing.scans,
-        )
-    )
-    housekeeping = Housekeeping(
-        config=config,
-        clock=world.clock,
-        log_dir=log_dir,
-        partitions=partitions,
-        disk=disk,
-        flushes=flushes,
-        retention=retention,
-        passes=cleaning,
-        missed_deletes=cleaning.guard,
-        strays=near_tombstones,
+        searching=erasing.scans,
+        image=controller.image,
+        newest_image=lambda: broker.image,
     )
     broker = Broker(
         config=config,
@@ -160,20 +129,17 @@ def _compose(
         partitions=partitions,
         groups=groups,
         fetch_sessions=FetchSessions(world.dice, slots),
-        disk=disk,
-        housekeeping=housekeeping,
-        cleaning=cleaning,
-        near_tombstones=near_tombstones,
         erasing=erasing,
+        disk=agents.disk,
+        housekeeping=agents.housekeeping,
+        cleaning=agents.cleaning,
+        near_tombstones=agents.near_tombstones,
+        anatomy=agents.anatomy,
     )
     broker.cleaning.load()
     broker.groups.load(broker)
     broker.erasing.load(broker)
     return broker
-
-
-def _cleaner_settings(config: BrokerConfig, image: MetadataImage) -> CleanerSettings:
-    return CleanerSettings.from_values(image.broker_values(config.node_id, config.raw))
 
 
 def _commit(

@@ -77,8 +77,8 @@ class Broker:
     housekeeping: Housekeeping
     cleaning: Cleaning
     near_tombstones: NearTombstoneWatch
+    anatomy: AnatomyBook
     erasing: Erasing = field(default_factory=Erasing)
-    anatomy: AnatomyBook = field(default_factory=AnatomyBook)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     _producer_ids: range = range(0)

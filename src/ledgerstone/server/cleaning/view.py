@@ -12,12 +12,13 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.parts import Appraisal, Ticket
+from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, Sample
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 
 
-def situation_of(cleaning: Cleaning, partition: Partition) -> Situation:
+def situation_of(cleaning: CleaningWork, partition: Partition) -> Situation:
     log, tp = partition.log, partition.topic_partition
     appraisal = cleaning.appraise(log)
     trouble, pending = cleaning.troubles.get(tp), cleaning.pending.get(tp)
@@ -46,7 +47,7 @@ def situation_of(cleaning: Cleaning, partition: Partition) -> Situation:
     )
 
 
-def _wall_ms(cleaning: Cleaning, monotonic_ms: int | None) -> int | None:
+def _wall_ms(cleaning: CleaningWork, monotonic_ms: int | None) -> int | None:
     if monotonic_ms is None:
         return None
     return cleaning.clock.now_ms() + monotonic_ms - cleaning.clock.monotonic_ms()
@@ -64,7 +65,7 @@ def _open_txn_producer(log: PartitionLog) -> int | None:
     ) if first is not None else None  # fmt: skip
 
 
-def partition_status(cleaning: Cleaning, partition: Partition) -> dict[str, Any]:
+def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, Any]:
     about = situation_of(cleaning, partition)
     last = last_cleaned(cleaning.files.runs(partition.log))
     pending = cleaning.pending.get(partition.topic_partition)
@@ -117,7 +118,7 @@ def ticket_json(ticket: Ticket) -> dict[str, Any]:
     }
 
 
-def history_json(cleaning: Cleaning, partition: Partition) -> list[dict[str, Any]]:
+def history_json(cleaning: CleaningWork, partition: Partition) -> list[dict[str, Any]]:
     """The newest first."""
     topic, number = partition.topic_partition
     runs = cleaning.files.runs(partition.log)
@@ -127,7 +128,7 @@ def history_json(cleaning: Cleaning, partition: Partition) -> list[dict[str, Any
 # -- health -------------------------------------------------------------------------------------
 
 
-def complaints(cleaning: Cleaning) -> Iterator[str]:
+def complaints(cleaning: CleaningWork) -> Iterator[str]:
     """Why the broker should not be called ready: each is a delete that may not happen."""
     if cleaning.worker_failure is not None:
         yield f"cleaner: {cleaning.worker_failure}"
@@ -143,14 +144,14 @@ def complaints(cleaning: Cleaning) -> Iterator[str]:
             yield f"{partition.topic_partition}: a delete is overdue by {overdue_ms // 1000} s"
 
 
-def overdue(cleaning: Cleaning, dues: Iterable[Due]) -> int:
+def overdue(cleaning: CleaningWork, dues: Iterable[Due]) -> int:
     """How long a pass has been due; a time of 0 stands for "now", not for 1970."""
     now_ms = cleaning.clock.now_ms()
     return max((now_ms - due.at_ms for due in dues if 0 < due.at_ms <= now_ms), default=0)
 
 
 def _appraised(
-    cleaning: Cleaning, partitions: Iterable[Partition]
+    cleaning: CleaningWork, partitions: Iterable[Partition]
 ) -> list[tuple[Partition, Appraisal]]:
     """Compacted logs that can be looked at; what is wrong with the others is told elsewhere."""
     found = []
@@ -165,7 +166,7 @@ def _appraised(
 
 
 def partition_samples(
-    cleaning: Cleaning, partitions: Iterable[Partition], looked_at: list[LogToClean]
+    cleaning: CleaningWork, partitions: Iterable[Partition], looked_at: list[LogToClean]
 ) -> Iterator[Sample]:
     """Of some partitions; what was found is added to `looked_at`, for the `samples` of all."""
     for partition, appraisal in _appraised(cleaning, partitions):
@@ -212,7 +213,7 @@ def _kafka_gauges(cleaning: Cleaning, logs: list[LogToClean]) -> Iterator[Sample
         yield Sample(name, "gauge", text, value, labels)
 
 
-def _totals(cleaning: Cleaning) -> Iterator[Sample]:
+def _totals(cleaning: CleaningWork) -> Iterator[Sample]:
     totals = cleaning.totals
     for name, value, text in (
         ("passes", totals.passes, "Cleaning passes that succeeded."),
@@ -233,7 +234,7 @@ def labels_of(tp: TopicPartition) -> Labels:
 
 
 def _partition_gauges(
-    cleaning: Cleaning, partition: Partition, appraisal: Appraisal
+    cleaning: CleaningWork, partition: Partition, appraisal: Appraisal
 ) -> Iterator[Sample]:
     tp = partition.topic_partition
     pending = cleaning.pending[tp]

@@ -8,14 +8,14 @@ from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes
 from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.cleaning.agent import Cleaning
+from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, Sample
 from ledgerstone.server.tombstones.guard import Margin
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 
 
 def partition_json(
-    cleaning: Cleaning, near: NearTombstoneWatch, partition: Partition
+    cleaning: CleaningWork, near: NearTombstoneWatch, partition: Partition
 ) -> dict[str, Any]:
     cleaning.guard.forget_settled(partition)
     log, tp, now_ms = partition.log, partition.topic_partition, cleaning.clock.now_ms()
@@ -70,7 +70,7 @@ def missed_json(missed: MissedDeletes) -> dict[str, Any]:
     }
 
 
-def group_json(cleaning: Cleaning, group_id: str) -> dict[str, Any]:
+def group_json(cleaning: CleaningWork, group_id: str) -> dict[str, Any]:
     """Where one group reads compacted partitions here, and where it may have missed deletes."""
     rows = []
     for partition in _compacted(cleaning):
@@ -94,7 +94,7 @@ def group_json(cleaning: Cleaning, group_id: str) -> dict[str, Any]:
     return {"group": group_id, "partitions": rows}
 
 
-def _compacted(cleaning: Cleaning) -> list[Partition]:
+def _compacted(cleaning: CleaningWork) -> list[Partition]:
     found = [each for each in cleaning.partitions if each.log.config.compacts]
     return sorted(found, key=lambda each: each.topic_partition)
 
@@ -109,7 +109,7 @@ def samples(near: NearTombstoneWatch) -> Iterator[Sample]:
         yield Sample(f"ledgerstone_stray_tombstone_{name}_total", "counter", text, value)
 
 
-def partition_samples(cleaning: Cleaning, partition: Partition) -> Iterator[Sample]:
+def partition_samples(cleaning: CleaningWork, partition: Partition) -> Iterator[Sample]:
     if not partition.log.config.compacts:
         return
     topic, number = partition.topic_partition
