@@ -1,4 +1,4 @@
-"""What cleaning needs of the broker's other parts."""
+"""What cleaning needs of the broker's other parts. Grade D, through the partitions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Protocol

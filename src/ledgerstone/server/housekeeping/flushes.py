@@ -1,4 +1,4 @@
-"""Flushes under way: one fsync at a time for each partition. Pure."""
+"""Flushes under way: one fsync at a time for each partition. Grade D, through the logs."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What housekeeping needs of the broker's other parts."""
+"""What housekeeping needs of the broker's other parts. Grade D, through the partitions."""
 
 from collections.abc import Iterator
 from typing import Protocol
