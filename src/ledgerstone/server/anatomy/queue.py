@@ -104,7 +104,7 @@ class QueueLook:
 
 
 def _judged(cleaning: CleaningWork, partition: Partition) -> QueueRow | None:
-    """None for a log that cannot be looked at; what is wrong with it is told elsewhere."""
+    """None for a log that cannot be looked at; what is wrong with it is reported elsewhere."""
     tp, log = partition.topic_partition, partition.log
     try:
         appraisal = cleaning.appraise(log)

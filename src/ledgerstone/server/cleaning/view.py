@@ -153,7 +153,7 @@ def overdue(cleaning: CleaningWork, dues: Iterable[Due]) -> int:
 def _appraised(
     cleaning: CleaningWork, partitions: Iterable[Partition]
 ) -> list[tuple[Partition, Appraisal]]:
-    """Compacted logs that can be looked at; what is wrong with the others is told elsewhere."""
+    """Compacted logs that can be looked at; what is wrong with the others is reported elsewhere."""
     found = []
     for partition in partitions:
         if partition.log.config.compacts and partition.log.failure is None:

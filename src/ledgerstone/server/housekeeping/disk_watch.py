@@ -69,7 +69,7 @@ class DiskWatch:
         ]
 
     def look(self, fs: Filesystem, directory: str) -> None:
-        """Nobody may write any more: whether there is room again, a small file says."""
+        """Writes a small file to see whether there is room again: clients may have given up."""
         if not self.refusals:
             return
         try:

@@ -1,7 +1,7 @@
 """Deletes that look as if they had failed: counted, sampled, reported, never refused. Grade D.
 
 On compacted topics a value that is empty, `null` in four letters, or a schema registry's frame
-around nothing is kept for ever like any other value, though whoever wrote it may have meant a
+around nothing is kept for ever like any other value, though its producer may have meant a
 tombstone. Nothing of keys and values is kept here: a sample says where, and of which kind. Whether
 tombstones go to the wrong partition is looked at in `stray`.
 """
@@ -67,7 +67,7 @@ class NearTombstoneWatch:
         known = self._seen.setdefault(tp, PartitionNear())
         sample = NearSample(first_offset + near.first_index, NAMES[near.first_kind], now_ms)
         if not known.counts[sample.kind]:
-            # Once: who writes empty values does so all day. And who makes topics makes many.
+            # Once: a producer of empty values writes them all day. Throttled: topics may be many.
             suppressed = self._throttle.admit("near-tombstone", now_ms)
             if suppressed is not None:
                 _LOG.warning(
