@@ -294,7 +294,7 @@ def test_numbers_in_the_picture_are_the_facts(machine: ErasingMachine, visitor: 
     page = settled(machine, visitor, f"/topics/{COMPACTED}/anatomy?partition=0")
 
     partition = machine.broker.partitions.get(TopicPartition(COMPACTED, 0))
-    facts = anatomy_of(machine.broker, partition)
+    facts = anatomy_of(machine.broker.anatomy, partition)
     assert facts.is_current
     assert facts.division is not None
     heights: dict[str, float] = {}

@@ -64,10 +64,10 @@ def test_running_pass_tells_how_much_of_it_was_replaced(machine: ErasingMachine)
     machine.held_passes = []
     compact(machine)
 
-    (before,) = running_rows(machine.broker)
+    (before,) = running_rows(machine.broker.cleaning)
     machine.held_syncs = []
     machine.finish_pass(machine.held_passes.pop())
-    after = running_rows(machine.broker)
+    after = running_rows(machine.broker.cleaning)
     for each in machine.held_syncs:
         machine.sync(each)
 
@@ -110,7 +110,7 @@ def test_uncleanable_partition_is_shown_with_its_reason(
     machine: ErasingMachine, visitor: Visitor
 ) -> None:
     failure = PassFailed("<b>a bad block</b>")
-    machine.broker.cleaning.failed(machine.broker, TP, failure)
+    machine.broker.cleaning.failed(TP, failure)
 
     page = Parsed(visitor.shown("/cleaner"))
 
@@ -163,7 +163,7 @@ def test_look_at_many_partitions_judges_a_few_and_in_turn_all(empty: InProcess) 
         empty.tick()
     look = empty.broker.anatomy.queue
 
-    counts = [len(look.look(empty.broker)) for _ in range(4)]
+    counts = [len(look.look()) for _ in range(4)]
 
     assert counts == [25, 50, 75, 75]
 

@@ -1,16 +1,14 @@
-"""Today's agents behind the protocol of `agent`. Grade D.
+"""All agents of a broker, and which of them hear of an effect's results. Grade D.
 
-They still take the broker in each call; each adapter goes when its agent is built with the narrow
-things that it needs. Which agents hear of which effect's results is one table, in `Agents`.
+Groups and erasing still take the broker in each call, behind adapters; these go when their agents
+are built with the narrow things that they need.
 """
 
 from typing import TYPE_CHECKING
 
-from ledgerstone.cleaner.plan import PassReport
 from ledgerstone.erasure.scan_plan import ScanReport, SearchReport
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.server.agent import Agent, DiallingAgent
-from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
     Analyse,
     AskVerifier,
@@ -25,18 +23,12 @@ from ledgerstone.server.effects import (
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.erasing.steps import verifier_spoke
 from ledgerstone.server.results import (
-    AnalysisFailed,
-    Done,
-    Failed,
-    GroupCleaned,
     Result,
     StillAtWork,
     VerifierFailed,
     VerifierSaid,
     is_last,
 )
-from ledgerstone.state.anatomy_plan import AnatomyReport
-from ledgerstone.storage.deleted_files import Unlinked
 
 if TYPE_CHECKING:
     from ledgerstone.server.broker import Broker
@@ -67,39 +59,6 @@ class GroupsAgent(_WithBroker):
         return []
 
 
-class HousekeepingAgent(_WithBroker):
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self._broker.housekeeping.next_deadline_ms
-
-    def tick(self) -> list[Effect]:
-        return list(self._broker.housekeeping.tick(self._broker))
-
-    def completed(self, effect: Effect, result: Result) -> list[Effect]:
-        broker = self._broker
-        match effect, result:
-            case Flush(), Done() | Failed():
-                self._flushed(effect, result)
-            case Unlink(), Unlinked(gone, failure):
-                broker.log_dir.unlink_done(gone)
-                broker.housekeeping.unlinked(effect.plan, failure)
-            case _:
-                super().completed(effect, result)
-        return []
-
-    def _flushed(self, effect: Flush, result: Done | Failed) -> None:
-        """A partition that was made anew under its old name has nothing to do with the flush."""
-        broker, tp = self._broker, effect.topic_partition
-        partition = broker.partitions.find(tp)
-        if partition is not None and partition.topic_id == effect.topic_id:
-            if isinstance(result, Done):
-                partition.log.flush_done(effect.plan)
-            else:
-                partition.log.fail(f"fsync failed: {result.error}")
-                broker.log_failed(tp, result.error)
-        broker.housekeeping.flushed(tp)
-
-
 class ErasingAgent(_WithBroker):
     @property
     def next_deadline_ms(self) -> int | None:
@@ -114,7 +73,7 @@ class ErasingAgent(_WithBroker):
             case Scan(number), StillAtWork():
                 erasing.scan_goes_on(broker, number)
             case Scan(number), SearchReport() | ScanReport() | ScanFailed():
-                erasing.scans.ended(broker, number, result)
+                erasing.scans.ended(number, result)
             case AskVerifier(), VerifierSaid(said) | VerifierFailed(said):
                 verifier_spoke(erasing, broker, effect, said)
             case ((Clean() | Unlink()), _):
@@ -129,66 +88,13 @@ class ErasingAgent(_WithBroker):
         return []
 
 
-class CleaningAgent(_WithBroker):
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self._broker.cleaning.next_deadline_ms
-
-    def tick(self) -> list[Effect]:
-        return list(self._broker.cleaning.tick(self._broker))
-
-    def completed(self, effect: Effect, result: Result) -> list[Effect]:
-        broker, cleaning = self._broker, self._broker.cleaning
-        match effect, result:
-            case Flush(tp), _:
-                return list(cleaning.flushed(broker, tp))
-            case SyncSwap(), Done():
-                return list(cleaning.swap_synced(broker, effect, None))
-            case SyncSwap(), Failed(error):
-                return list(cleaning.swap_synced(broker, effect, error))
-            case Clean(number), StillAtWork():
-                cleaning.heard(number)
-            case Clean(number), GroupCleaned(group):
-                return list(cleaning.group_cleaned(broker, number, group))
-            case Clean(number), PassReport() | PassFailed():
-                cleaning.ended(broker, number, result)
-            case _:
-                super().completed(effect, result)
-        return []
-
-    def metadata_changed(self, delta: Delta) -> list[Effect]:
-        return list(self._broker.cleaning.metadata_changed(self._broker, delta))
-
-
-class AnatomyAgent(_WithBroker):
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self._broker.anatomy.next_deadline_ms
-
-    def tick(self) -> list[Effect]:
-        return list(self._broker.anatomy.tick(self._broker))
-
-    def completed(self, effect: Effect, result: Result) -> list[Effect]:
-        now_ms = self._broker.clock.monotonic_ms()
-        match effect, result:
-            case Analyse(number), StillAtWork():
-                self._broker.anatomy.goes_on(self._broker, number)
-            case Analyse(number), AnatomyReport():
-                self._broker.anatomy.analysed(number, result, monotonic_ms=now_ms)
-            case Analyse(number), AnalysisFailed(reason):
-                self._broker.anatomy.analysed(number, reason, monotonic_ms=now_ms)
-            case _:
-                super().completed(effect, result)
-        return []
-
-
 class Agents:
-    """All of them, in the order in which they tick, and who hears what."""
+    """In the order in which they tick, and one table for results."""
 
     def __init__(self, broker: "Broker") -> None:
-        groups, keeper = GroupsAgent(broker), HousekeepingAgent(broker)
-        erasing, cleaning = ErasingAgent(broker), CleaningAgent(broker)
-        anatomy = AnatomyAgent(broker)
+        groups, keeper = GroupsAgent(broker), broker.housekeeping
+        erasing, cleaning = ErasingAgent(broker), broker.cleaning
+        anatomy = broker.anatomy
         self.all: list[Agent] = [groups, keeper, erasing, cleaning, anatomy]
         # Agents that open connections, by the purpose that their `Dial` names.
         self.dialling: dict[str, DiallingAgent] = {}

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.errors import ConfigError, LedgerstoneError
@@ -26,20 +25,19 @@ from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning.agent import Cleaning
-from ledgerstone.server.cleaning.files import CleaningFiles
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
-from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
+from ledgerstone.server.log_agents import build_log_agents
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.storage.log_dir import LogDir, open_log_dir
 from ledgerstone.uuid_text import random_uuid
 
@@ -106,9 +104,21 @@ def _compose(
     _register(config, world, advertised, log_dir, link, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(link.image, metadata_log.topic_ids)
-    values = link.image.broker_values(config.node_id, config.raw)
-    now_ms = world.clock.monotonic_ms()
     slots = config.max_incremental_fetch_session_cache_slots
+    groups = Groups(config, world.dice)
+    erasing = Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file"))
+    agents = build_log_agents(
+        config=config,
+        clock=world.clock,
+        dice=world.dice,
+        log_dir=log_dir,
+        partitions=partitions,
+        # The broker is there before any agent asks.
+        holds=TombstoneHolds(groups, lambda: groups.are_loaded(broker)),
+        searching=erasing.scans,
+        image=link.image,
+        newest_image=lambda: broker.image,
+    )
     broker = Broker(
         config=config,
         clock=world.clock,
@@ -121,16 +131,16 @@ def _compose(
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
-        groups=Groups(config, world.dice),
+        groups=groups,
         fetch_sessions=FetchSessions(world.dice, slots),
-        housekeeping=Housekeeping.from_config(config, now_ms),
-        cleaning=Cleaning(
-            settings=CleanerSettings.from_values(values),
-            files=CleaningFiles.open(world.fs, log_dir.path),
-        ),
-        erasing=Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file")),
+        erasing=erasing,
+        disk=agents.disk,
+        housekeeping=agents.housekeeping,
+        cleaning=agents.cleaning,
+        near_tombstones=agents.near_tombstones,
+        anatomy=agents.anatomy,
     )
-    broker.cleaning.load(broker)
+    broker.cleaning.load()
     broker.following.leadership()
     broker.erasing.load(broker)
     return broker

@@ -81,12 +81,12 @@ class Broker:
     partitions: HostedPartitions
     groups: Groups
     fetch_sessions: FetchSessions
+    disk: DiskWatch
     housekeeping: Housekeeping
     cleaning: Cleaning
+    near_tombstones: NearTombstoneWatch
+    anatomy: AnatomyBook
     erasing: Erasing = field(default_factory=Erasing)
-    near_tombstones: NearTombstoneWatch = field(default_factory=NearTombstoneWatch)
-    anatomy: AnatomyBook = field(default_factory=AnatomyBook)
-    disk: DiskWatch = field(default_factory=DiskWatch)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
@@ -427,9 +427,4 @@ class Broker:
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
-        """A write was refused, or a read; where the disk is to blame, once a minute."""
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if isinstance(cause, OSError):
-            self.disk.refused(str(topic_partition), error, self.clock.monotonic_ms())
-        elif not isinstance(error, KafkaError):
-            _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
+        self.disk.log_failed(topic_partition, error, self.clock.monotonic_ms())

@@ -63,8 +63,8 @@ class Division:
     """For one partition. Segments are begun in order; `take` adds to the last one."""
 
     __slots__ = (
-        *("_bytes", "_horizon_bytes", "_horizon_count", "_horizons", "_known", "_latest"),
-        *("_max_keys", "_records", "_seed", "_table", "bases", "sampling_bits"),
+        *("_bytes", "_horizon_count", "_horizons", "_latest", "_max_keys", "_records"),
+        *("_seed", "_table", "bases", "sampling_bits"),
     )
 
     def __init__(self, *, seed: bytes, max_keys: int = MAX_KEYS) -> None:
@@ -80,7 +80,6 @@ class Division:
         # By the number of a horizon.
         self._horizons: dict[int, int] = {}
         self._horizon_count = np.zeros(16, np.int64)
-        self._horizon_bytes = np.zeros(16, np.int64)
 
     @property
     def weight(self) -> int:
@@ -134,7 +133,7 @@ class Division:
         latest.slot[numbers] = slot
         latest.size[numbers] = share
         latest.horizon[numbers] = horizon
-        self._count_horizons(horizon, share, self.weight)
+        self._count_horizons(horizon, self.weight)
 
     def _retract(self, numbers: Int64s) -> None:
         """The previous latest records of these keys are now superseded."""
@@ -156,7 +155,7 @@ class Division:
             for counted, amount in ((self._bytes, sizes), (self._records, counts)):
                 counted[:slots, kind] -= amount
                 counted[:slots, SUPERSEDED] += amount
-        self._count_horizons(horizon, size, -weight)
+        self._count_horizons(horizon, -weight)
 
     def _count(self, kind: int, records: int, size: int) -> None:
         self._records[len(self.bases) - 1, kind] += records
@@ -166,11 +165,10 @@ class Division:
         self._records[slot, kind] += int(rows.sum()) * self.weight
         self._bytes[slot, kind] += int(share[rows].sum()) * self.weight
 
-    def _count_horizons(self, horizon: Int32s, size: Int64s, weight: int) -> None:
+    def _count_horizons(self, horizon: Int32s, weight: int) -> None:
         rows = horizon != _NO_TOMBSTONE
         if rows.any():
             np.add.at(self._horizon_count, horizon[rows], weight)
-            np.add.at(self._horizon_bytes, horizon[rows], size[rows] * weight)
 
     def _horizon_numbers(self, columns: Columns, rows: Int64s) -> Int32s:
         found = np.full(len(rows), _NO_TOMBSTONE, np.int32)
@@ -186,7 +184,6 @@ class Division:
         number = self._horizons.setdefault(horizon_ms, len(self._horizons))
         if number == len(self._horizon_count):
             self._horizon_count = _with_rows(self._horizon_count, 2 * number)
-            self._horizon_bytes = _with_rows(self._horizon_bytes, 2 * number)
         return number
 
     # -- room ----------------------------------------------------------------------------------
@@ -227,22 +224,21 @@ class Division:
     def keys(self) -> int:
         return self._table.size * self.weight
 
-    def segments(self, *, first: int = 0) -> list[SegmentDivision]:
-        """From the segment begun as number `first` on."""
+    def segments(self) -> list[SegmentDivision]:
         found = []
-        for slot in range(first, len(self.bases)):
+        for slot, base_offset in enumerate(self.bases):
             sizes = _adding_up(self._bytes[slot].tolist())
             records = _adding_up(self._records[slot].tolist())
-            found.append(SegmentDivision(self.bases[slot], sizes, records))
+            found.append(SegmentDivision(base_offset, sizes, records))
         return found
 
     def horizons(self) -> list[HorizonCount]:
         found = []
         for horizon_ms, number in sorted(self._horizons.items()):
-            count, size = int(self._horizon_count[number]), int(self._horizon_bytes[number])
+            count = int(self._horizon_count[number])
             if count > 0:
                 known_ms = None if horizon_ms == _NO_HORIZON_MS else horizon_ms
-                found.append(HorizonCount(known_ms, count, max(size, 0)))
+                found.append(HorizonCount(known_ms, count))
         return found
 
 

@@ -72,7 +72,6 @@ class HorizonCount(NamedTuple):
 
     horizon_ms: int | None  # None: no pass has stamped them
     tombstones: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

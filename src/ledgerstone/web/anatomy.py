@@ -137,6 +137,6 @@ def _anatomy(broker: Broker, topic: str, number: int) -> PartitionAnatomy:
     if partition is None:
         raise NotShown(404, f"Partition {number} of {topic} is not hosted here.")
     try:
-        return anatomy_of(broker, partition)
+        return anatomy_of(broker.anatomy, partition)
     except (OSError, StorageError, KafkaError) as error:
         raise NotShown(503, f"The log of {topic}-{number} cannot be read: {error}") from error

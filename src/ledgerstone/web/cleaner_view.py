@@ -78,15 +78,15 @@ def cleaner_ratios_fragment(broker: Broker, argument: str) -> Rendered:
 
 
 def _queue_facts(broker: Broker) -> dict[str, object]:
-    cleaning, rows = broker.cleaning, broker.anatomy.queue.look(broker)
+    cleaning, rows = broker.cleaning, broker.anatomy.queue.look()
     at_work = [each.topic_partition for each in cleaning.running.values()]
     waiting = [row for row in rows if row.topic_partition not in at_work and not _is_internal(row)]
     settings = cleaning.settings
     is_on = settings.enable and settings.threads > 0
     return {
-        "running": running_rows(broker),
+        "running": running_rows(cleaning),
         **_waiting(waiting),
-        "troubles": trouble_rows(broker),
+        "troubles": trouble_rows(cleaning),
         "totals": cleaning.totals,
         "is_on": is_on,
         "worker_failure": cleaning.worker_failure,
@@ -141,7 +141,7 @@ def _why(broker: Broker, name: str) -> dict[str, object]:
     if partition is None:
         raise NotShown(404, f"There is no partition {name[:260]} here.")
     try:
-        about = situation_of(broker, partition)
+        about = situation_of(broker.cleaning, partition)
     except (OSError, StorageError, KafkaError) as error:
         raise NotShown(503, f"The log of {name} cannot be read: {error}") from error
     found = gates(about)

@@ -7,7 +7,6 @@ from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.group_table import GroupTable
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http.server import HttpRequest
-from ledgerstone.server.tombstones.guard import margins
 from ledgerstone.server.tombstones.view import group_json
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.router import NotShown, Rendered
@@ -88,7 +87,7 @@ def _least_margins(broker: Broker) -> dict[str, int]:
     least: dict[str, int] = {}
     compacted = [each for each in broker.partitions if each.log.config.compacts]
     for partition in compacted[:_MARGINS_UP_TO]:
-        for margin in margins(broker, partition):
+        for margin in broker.cleaning.guard.margins(partition):
             if margin.margin_ms is not None:
                 known = least.get(margin.group_id, margin.margin_ms)
                 least[margin.group_id] = min(known, margin.margin_ms)
@@ -130,7 +129,7 @@ def group_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -
 def _one(broker: Broker, table: GroupTable, group: ClassicGroup) -> dict[str, object]:
     watched = {
         TopicPartition(each["topic"], each["partition"]): each
-        for each in group_json(broker, group.group_id)["partitions"]
+        for each in group_json(broker.cleaning, group.group_id)["partitions"]
     }
     offsets = dict(sorted(table.offsets.offsets_of(group.group_id)))
     rows = [

@@ -184,7 +184,7 @@ def _situation(broker: Broker, partition: Partition | None) -> Situation | None:
     if partition is None:
         return None
     try:
-        return situation_of(broker, partition)
+        return situation_of(broker.cleaning, partition)
     except (OSError, StorageError, KafkaError):
         return None
 

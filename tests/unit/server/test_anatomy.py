@@ -56,7 +56,8 @@ def write(machine: InProcess, client: Client, *records: tuple[str, str | None]) 
 
 
 def facts(machine: InProcess, number: int = 0) -> PartitionAnatomy:
-    return anatomy_of(machine.broker, machine.broker.partitions.get(TopicPartition(TOPIC, number)))
+    partition = machine.broker.partitions.get(TopicPartition(TOPIC, number))
+    return anatomy_of(machine.broker.anatomy, partition)
 
 
 def look(machine: InProcess) -> Known:
@@ -148,7 +149,7 @@ def test_one_analysis_is_under_way_at_a_time(machine: InProcess, client: Client)
     create_topic(client, partitions=2, cleanup_policy="compact")
     broker = machine.broker
     for number in (0, 1):
-        anatomy_of(broker, broker.partitions.get(TopicPartition(TOPIC, number)))
+        anatomy_of(broker.anatomy, broker.partitions.get(TopicPartition(TOPIC, number)))
 
     first = [each for each in broker.tick() if isinstance(each, Analyse)]
     meanwhile = [each for each in broker.tick() if isinstance(each, Analyse)]

@@ -8,6 +8,7 @@ from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.server.effects import Flush
 from ledgerstone.server.http.monitor import readiness
 from ledgerstone.server.results import Done, Failed
+from ledgerstone.storage.log import FlushPlan, PartitionLog
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
@@ -320,3 +321,26 @@ def test_file_the_disk_does_not_let_go_is_tried_again_and_holds_up_no_other(
     assert still == waiting[:1]
     assert "job=unlink" in caplog.text
     assert files_of(machine, ".deleted") == []
+
+
+def test_flushes_before_one_that_fails_are_not_forgotten(
+    machine: InProcess, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they would count as under way for ever."""
+    create_topic(client, flush_ms="1000")
+    create_topic(client, "second", flush_ms="1000")
+    write(client, "a")
+    write(client, "a", topic="second")
+    plan_flush = PartitionLog.plan_flush
+
+    def refuse(log: PartitionLog, up_to: int | None = None) -> FlushPlan | None:
+        if log.topic_partition.topic == "second":
+            raise OSError(errno.EIO, "gone")
+        return plan_flush(log, up_to)
+
+    monkeypatch.setattr(PartitionLog, "plan_flush", refuse)
+
+    machine.advance(2_000)
+
+    assert machine.broker.partitions.get(TP).log.recovery_point == 1
+    assert not machine.broker.housekeeping.flushes.is_under_way(TP)

@@ -146,7 +146,7 @@ def test_tick_that_fails_is_followed_by_another() -> None:
     machine = InProcess()
     runs: list[int] = []
 
-    def fail(broker: Broker) -> None:
+    def fail() -> None:
         runs.append(len(runs))
         raise RuntimeError("a bug")
 

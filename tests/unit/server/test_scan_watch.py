@@ -84,8 +84,8 @@ def test_what_a_worker_says_after_its_scan_ended_starts_no_watch(machine: Erasin
 
 def test_silent_analysis_is_given_up(machine: ErasingMachine) -> None:
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    anatomy_of(machine.broker, partition)
-    (asked,) = machine.broker.anatomy.tick(machine.broker)
+    anatomy_of(machine.broker.anatomy, partition)
+    (asked,) = machine.broker.anatomy.tick()
     assert isinstance(asked, Analyse)
     machine.report(asked, StillAtWork())
 
@@ -94,4 +94,7 @@ def test_silent_analysis_is_given_up(machine: ErasingMachine) -> None:
     machine.report(asked, AnalysisFailed("the analysing worker was killed"))
 
     assert found == [(WorkerName.ANALYSING, asked.number)]
-    assert anatomy_of(machine.broker, partition).not_divided == "the analysing worker was killed"
+    assert (
+        anatomy_of(machine.broker.anatomy, partition).not_divided
+        == "the analysing worker was killed"
+    )

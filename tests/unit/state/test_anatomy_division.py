@@ -220,8 +220,7 @@ def test_tombstones_are_counted_by_the_horizon_of_their_batch() -> None:
 
     horizons = files.analysed().horizons
 
-    assert [each[:2] for each in horizons] == [(None, 1), (T + HOUR_MS, 1)]
-    assert isinstance(horizons[0], HorizonCount)
+    assert horizons == (HorizonCount(None, 1), HorizonCount(T + HOUR_MS, 1))
 
 
 def test_nothing_behind_the_decided_end_is_looked_at() -> None:

@@ -1,1 +1,1 @@
-"""How the bytes of a partition divide, counted for what somebody looks at."""
+"""How the bytes of a partition divide, counted for partitions that are being looked at."""

@@ -1,20 +1,25 @@
-"""Which partitions somebody looks at, and what the analysing worker last said of each. Grade D.
+"""Which partitions are being looked at, and what the analysing worker last said of each. Grade D.
 
 An analysis is asked for by looking: `look` returns what is known and notes that it is wanted newer.
 One is under way at a time, and a partition rests after each for ten times as long as it took, so
-that pages which stay open cost a tenth of a core at most. What nobody has looked at for a while is
-forgotten. The plan is made when the analysis begins; the work is in `state.anatomy_reading`.
+that pages which stay open cost a tenth of a core at most. A partition that was not looked at for a
+while is forgotten. The plan is made when the analysis begins; `state.anatomy_reading` does the
+work.
 """
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ledgerstone.clock import Clock
+from ledgerstone.metadata.delta import Delta
 from ledgerstone.records.compression import decompression_limit
 from ledgerstone.server.anatomy.queue import QueueLook
-from ledgerstone.server.effects import Analyse, GiveUp, WorkerName
+from ledgerstone.server.cleaning.work import CleaningWork
+from ledgerstone.server.effects import Analyse, Effect, GiveUp, WorkerName
+from ledgerstone.server.results import AnalysisFailed, Result, StillAtWork
 from ledgerstone.state.anatomy_plan import (
     AnatomyPlan,
     AnatomyReport,
@@ -25,9 +30,6 @@ from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.segment import Segment
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.watch import Watch
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
 
 _LOG: Final = logging.getLogger(__name__)
 # What a larger partition holds is not divided: reading it for a page would take minutes.
@@ -83,9 +85,14 @@ class _UnderWay(NamedTuple):
     began_ms: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class AnatomyBook:
-    queue: QueueLook = field(default_factory=QueueLook)
+    """An agent (`server.agent`)."""
+
+    clock: Clock
+    # Its settings bound the worker, too.
+    cleaning: CleaningWork
+    queue: QueueLook = field(init=False)
     # Searches that pages began, by number: a hash of what was searched for.
     key_searches: dict[int, bytes] = field(default_factory=dict)
     _entries: dict[TopicPartition, _Entry] = field(default_factory=dict)
@@ -93,10 +100,13 @@ class AnatomyBook:
     _under_way: _UnderWay | None = None
     _watch: Watch = field(default_factory=Watch)
     _next_number: int = 1
-    # Somebody looks who cannot see to it that the broker's next tick comes in time.
+    # Called by a look that makes the next tick due sooner.
     wake: Callable[[], None] = lambda: None
     # Never given out twice: the worker may remember a partition that was forgotten here.
     _generation: int = 0
+
+    def __post_init__(self) -> None:
+        self.queue = QueueLook(self.cleaning)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -119,7 +129,7 @@ class AnatomyBook:
         )
 
     def sample(self, log: PartitionLog, dirty_ratio: float) -> list[RatioSample]:
-        """Notes how dirty the log is, now and then; returns what was noted since somebody looks."""
+        """Notes how dirty the log is, now and then; returns what was noted since the first look."""
         ratios = self._seen(log.topic_partition, log.clock.monotonic_ms()).ratios
         now_ms = log.clock.now_ms()
         if not ratios or not 0 <= now_ms - ratios[-1].at_ms < SAMPLE_EVERY_MS:
@@ -171,46 +181,64 @@ class AnatomyBook:
             return None
         return min(self._entries[tp].rest_until_ms for tp in self._wanted)
 
-    def tick(self, broker: "Broker") -> Iterator[Analyse | GiveUp]:
-        now_ms, timeout_ms = broker.clock.monotonic_ms(), broker.cleaning.settings.worker_timeout_ms
+    def tick(self) -> list[Effect]:
+        now_ms, timeout_ms = self.clock.monotonic_ms(), self.cleaning.settings.worker_timeout_ms
+        effects: list[Effect] = []
         for number in self._watch.look(now_ms=now_ms, timeout_ms=timeout_ms):
             reason = f"it said nothing for {timeout_ms} ms"
             _LOG.warning("worker given up worker=analysing analysis=%d reason=%s", number, reason)
-            yield GiveUp(number, reason, WorkerName.ANALYSING)
+            effects.append(GiveUp(number, reason, WorkerName.ANALYSING))
         for tp in list(self._wanted) if self._under_way is None else ():
-            entry, partition = self._entries[tp], broker.partitions.find(tp)
+            entry, partition = self._entries[tp], self.cleaning.partitions.find(tp)
             if partition is None or now_ms - entry.looked_ms > FORGET_MS:
                 del self._wanted[tp]
                 if partition is None:
                     del self._entries[tp]
             elif entry.rest_until_ms <= now_ms:
                 del self._wanted[tp]
-                yield self._begin(broker, entry, partition.log, now_ms)
-                return
+                effects.append(self._begin(entry, partition.log, now_ms))
+                break
+        return effects
 
-    def _begin(self, broker: "Broker", entry: _Entry, log: PartitionLog, now_ms: int) -> Analyse:
+    def completed(self, effect: Effect, result: Result) -> list[Effect]:
+        match effect, result:
+            case Analyse(number), StillAtWork():
+                self._goes_on(number)
+            case Analyse(number), AnatomyReport():
+                self._ended(number, result)
+            case Analyse(number), AnalysisFailed(reason):
+                self._ended(number, reason)
+            case _:
+                raise AssertionError(f"anatomy asked for no {type(effect).__name__}")
+        return []
+
+    def metadata_changed(self, delta: Delta) -> list[Effect]:
+        """A partition that is gone is forgotten with the next tick."""
+        return []
+
+    def _begin(self, entry: _Entry, log: PartitionLog, now_ms: int) -> Analyse:
         plan = AnatomyPlan(
             topic_partition=log.topic_partition,
             directory=log.directory,
             segments=self._spans(entry, log),
             end_offset=log.last_stable_offset,
             decompression_limit_bytes=decompression_limit(log.config.max_message_bytes),
-            bytes_per_second=broker.cleaning.settings.bytes_per_second,
+            bytes_per_second=self.cleaning.settings.bytes_per_second,
         )
         number = self._next_number
         self._next_number += 1
         self._under_way = _UnderWay(number, log.topic_partition, plan, now_ms)
         return Analyse(number, plan)
 
-    def goes_on(self, broker: "Broker", number: int) -> None:
+    def _goes_on(self, number: int) -> None:
         """Its worker has begun, or says that it is still at it."""
         if self._under_way is not None and self._under_way.number == number:
-            timeout_ms = broker.cleaning.settings.worker_timeout_ms
-            now_ms = broker.clock.monotonic_ms()
+            timeout_ms = self.cleaning.settings.worker_timeout_ms
+            now_ms = self.clock.monotonic_ms()
             self._watch.begin(number, now_ms=now_ms, timeout_ms=timeout_ms)
 
-    def analysed(self, number: int, result: AnatomyReport | str, *, monotonic_ms: int) -> None:
-        under_way = self._under_way
+    def _ended(self, number: int, result: AnatomyReport | str) -> None:
+        under_way, now_ms = self._under_way, self.clock.monotonic_ms()
         assert under_way is not None
         assert under_way.number == number, f"{number} ended, {under_way.number} is under way"
         self._under_way = None
@@ -218,8 +246,8 @@ class AnatomyBook:
         entry = self._entries.get(under_way.topic_partition)
         if entry is None:
             return
-        rest_ms = REST_FACTOR * (monotonic_ms - under_way.began_ms)
-        entry.rest_until_ms = monotonic_ms + min(max(rest_ms, SHORTEST_REST_MS), LONGEST_REST_MS)
+        rest_ms = REST_FACTOR * (now_ms - under_way.began_ms)
+        entry.rest_until_ms = now_ms + min(max(rest_ms, SHORTEST_REST_MS), LONGEST_REST_MS)
         if isinstance(result, str):
             # Not current: files that a pass replaced under the worker are read the next time.
             entry.failure = result

@@ -1,7 +1,7 @@
 """The anatomy of one partition as people are shown it: offsets, segments, horizons. Grade D.
 
 Puts together what the log, the cleaning and the analysing worker know at this moment; looking is
-what makes an analysis begin (`anatomy_book`). The page and the API show the same facts.
+what makes an analysis begin (`book`). The page and the API show the same facts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,23 +10,23 @@ from itertools import pairwise
 from ledgerstone.cleaner.tombstone_ranges import MAX_RANGES, released_ms
 from ledgerstone.cleaner.why import FOR_TOMBSTONES, Situation, first_shut, gates
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.anatomy.book import Known, not_known
+from ledgerstone.server.anatomy.book import AnatomyBook, Known, not_known
 from ledgerstone.server.anatomy.partition import (
     Horizon,
     NextPass,
     PartitionAnatomy,
     SegmentAnatomy,
 )
-from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import situation_of
+from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.state.anatomy_plan import HorizonCount, SegmentDivision, Shares
 
 
-def anatomy_of(broker: Broker, partition: Partition) -> PartitionAnatomy:
+def anatomy_of(book: AnatomyBook, partition: Partition) -> PartitionAnatomy:
     """Raises OSError, StorageError or KafkaError where the log cannot be read."""
     log = partition.log
-    about = situation_of(broker, partition)
-    known = _known(broker, partition)
+    about = situation_of(book.cleaning, partition)
+    known = _known(book, partition)
     report = known.report
     segments = _segments(partition, about, known.divisions)
     divisions = [each.division for each in segments if each.division is not None]
@@ -47,7 +47,7 @@ def anatomy_of(broker: Broker, partition: Partition) -> PartitionAnatomy:
         segments=segments,
         horizons=_horizons(about, report.horizons if report else None),
         fresh_tombstones=_fresh(report.horizons) if report else None,
-        next_pass=_next_pass(broker, partition, about),
+        next_pass=_next_pass(book.cleaning, partition, about),
         shut_gate=shut.text if shut is not None else None,
         keys=report.keys if report else None,
         division=_sum(divisions) if report else None,
@@ -58,11 +58,11 @@ def anatomy_of(broker: Broker, partition: Partition) -> PartitionAnatomy:
     )
 
 
-def _known(broker: Broker, partition: Partition) -> Known:
+def _known(book: AnatomyBook, partition: Partition) -> Known:
     if not partition.log.config.compacts:
         reason = "cleanup.policy does not contain compact: every record stays until retention"
         return not_known(reason)
-    return broker.anatomy.look(partition.log)
+    return book.look(partition.log)
 
 
 def _segments(
@@ -116,8 +116,8 @@ def _fresh(counted: Sequence[HorizonCount]) -> int:
     return sum(each.tombstones for each in counted if each.horizon_ms is None)
 
 
-def _next_pass(broker: Broker, partition: Partition, about: Situation) -> NextPass:
-    cleaning, tp = broker.cleaning, partition.topic_partition
+def _next_pass(cleaning: CleaningWork, partition: Partition, about: Situation) -> NextPass:
+    tp = partition.topic_partition
     for running in cleaning.running.values():
         if running.topic_partition == tp:
             end_offset = running.plan.first_uncleanable_offset

@@ -7,17 +7,15 @@ is. Order and reasons are those of `cleaner.selection`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Due, Pending, reason_now
 from ledgerstone.cleaner.selection import LogToClean, Reason, kafka_candidates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import RunningPass
+from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.types import TopicPartition
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
 
 JUDGED_AT_ONCE: Final = 25
 _RANKS: Final = {reason: rank for rank, reason in enumerate(Reason)}
@@ -62,18 +60,21 @@ class TroubleRow(NamedTuple):
 class QueueLook:
     """What was found the last time each partition was looked at."""
 
+    cleaning: CleaningWork
     _rows: dict[TopicPartition, QueueRow] = field(default_factory=dict)
     _behind: TopicPartition | None = None
 
-    def look(self, broker: "Broker") -> list[QueueRow]:
+    def look(self) -> list[QueueRow]:
         """In the order in which they would be cleaned."""
         compacted = {
-            each.topic_partition: each for each in broker.partitions if each.log.config.compacts
+            each.topic_partition: each
+            for each in self.cleaning.partitions
+            if each.log.config.compacts
         }
         for tp in [tp for tp in self._rows if tp not in compacted]:
             del self._rows[tp]
-        for partition in self._turn(sorted(compacted), compacted, broker):
-            row = _judged(broker, partition)
+        for partition in self._turn(sorted(compacted), compacted):
+            row = _judged(self.cleaning, partition)
             if row is None:
                 self._rows.pop(partition.topic_partition, None)
             else:
@@ -88,10 +89,9 @@ class QueueLook:
         self,
         ordered: Sequence[TopicPartition],
         compacted: dict[TopicPartition, Partition],
-        broker: "Broker",
     ) -> Iterator[Partition]:
-        """Those somebody asked for, and the next few behind the last one."""
-        for tp in broker.cleaning.asked:
+        """Those with a ticket, and the next few behind the last one."""
+        for tp in self.cleaning.asked:
             if tp in compacted:
                 yield compacted[tp]
         behind = self._behind
@@ -103,15 +103,15 @@ class QueueLook:
             yield compacted[tp]
 
 
-def _judged(broker: "Broker", partition: Partition) -> QueueRow | None:
-    """None for a log that cannot be looked at; what is wrong with it is told elsewhere."""
-    cleaning, tp, log = broker.cleaning, partition.topic_partition, partition.log
+def _judged(cleaning: CleaningWork, partition: Partition) -> QueueRow | None:
+    """None for a log that cannot be looked at; what is wrong with it is reported elsewhere."""
+    tp, log = partition.topic_partition, partition.log
     try:
         appraisal = cleaning.appraise(log)
     except (OSError, StorageError, KafkaError):
         return None
     found: LogToClean = appraisal.log
-    now_ms = broker.clock.now_ms()
+    now_ms = cleaning.clock.now_ms()
     pending = cleaning.pending.get(tp, Pending())
     reason = reason_now(found, pending, appraisal.dues, now_ms=now_ms)
     if tp in cleaning.asked:
@@ -129,14 +129,14 @@ def _judged(broker: "Broker", partition: Partition) -> QueueRow | None:
     )
 
 
-def running_rows(broker: "Broker") -> list[RunningRow]:
-    now_ms = broker.clock.monotonic_ms()
-    return [_running(broker, each, now_ms) for each in broker.cleaning.running.values()]
+def running_rows(cleaning: CleaningWork) -> list[RunningRow]:
+    now_ms = cleaning.clock.monotonic_ms()
+    return [_running(cleaning, each, now_ms) for each in cleaning.running.values()]
 
 
-def _running(broker: "Broker", running: RunningPass, now_ms: int) -> RunningRow:
+def _running(cleaning: CleaningWork, running: RunningPass, now_ms: int) -> RunningRow:
     """A source that is gone, or has another size, was swapped: the log itself tells how far."""
-    partition = broker.partitions.find(running.topic_partition)
+    partition = cleaning.partitions.find(running.topic_partition)
     swapped = []
     for source in running.plan.segments:
         segment = partition.log.segments.at_base(source.base_offset) if partition else None
@@ -153,8 +153,8 @@ def _running(broker: "Broker", running: RunningPass, now_ms: int) -> RunningRow:
     )
 
 
-def trouble_rows(broker: "Broker") -> list[TroubleRow]:
-    now_ms = broker.clock.monotonic_ms()
+def trouble_rows(cleaning: CleaningWork) -> list[TroubleRow]:
+    now_ms = cleaning.clock.monotonic_ms()
     return [
         TroubleRow(
             tp,
@@ -163,5 +163,5 @@ def trouble_rows(broker: "Broker") -> list[TroubleRow]:
             each.since_ms,
             None if each.retry_at_ms is None else max(each.retry_at_ms - now_ms, 0),
         )
-        for tp, each in sorted(broker.cleaning.troubles.items())
+        for tp, each in sorted(cleaning.troubles.items())
     ]

@@ -11,121 +11,80 @@ due goes before what is dirty.
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ledgerstone.cleaner.cleaning_state import CleaningStates
-from ledgerstone.cleaner.deadlines import Due, Pending, due_times
 from ledgerstone.cleaner.history import Outcome, Run
-from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport, PassStats
-from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
-from ledgerstone.cleaner.selection import (
-    measure,
-)
-from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import ResourceType
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.choice import start_next
-from ledgerstone.server.cleaning.files import CleaningFiles, remove_cleaned
-from ledgerstone.server.cleaning.parts import (
-    Appraisal,
-    CleaningTotals,
-    PassFailed,
-    RunningPass,
-    Ticket,
-    Trouble,
-)
-from ledgerstone.server.cleaning.swap import partition_of, swap_synced, try_swap
-from ledgerstone.server.effects import Effect, GiveUp, Proceed, SyncSwap
-from ledgerstone.server.tombstones.guard import pass_ended
-from ledgerstone.server.tombstones.holds import holds_of
+from ledgerstone.server.cleaning.files import remove_cleaned
+from ledgerstone.server.cleaning.needs import DiskTrouble, Retains, SharedFlushes
+from ledgerstone.server.cleaning.parts import PassFailed, RunningPass
+from ledgerstone.server.cleaning.swap import Swaps
+from ledgerstone.server.cleaning.work import CleaningWork
+from ledgerstone.server.effects import Clean, Effect, Flush, GiveUp, Proceed, SyncSwap
+from ledgerstone.server.results import Done, Failed, GroupCleaned, Result, StillAtWork
 from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import TopicPartition
-from ledgerstone.workers.watch import Watch
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
 
 _LOG: Final = logging.getLogger(__name__)
-_DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
-LONGEST_RETRY_MS: Final = 3_600_000
 # Looking for work goes through every log, so not without any pause, whatever is configured.
 SHORTEST_BACKOFF_MS: Final = 100
-# Tickets of finished requests that are still answered for.
-_TICKETS_KEPT: Final = 1000
 
 
 @dataclass(slots=True, kw_only=True)
-class Cleaning:
-    """Made by bootstrap; `load` once the partitions are hosted."""
+class Cleaning(CleaningWork):
+    """An agent (`server.agent`). Made by bootstrap; `load` once the partitions are hosted."""
 
-    settings: CleanerSettings
-    files: CleaningFiles
-    states: CleaningStates = field(default_factory=CleaningStates)
-    pending: dict[TopicPartition, Pending] = field(default_factory=dict)
-    running: dict[int, RunningPass] = field(default_factory=dict)
-    troubles: dict[TopicPartition, Trouble] = field(default_factory=dict)
-    tickets: dict[int, Ticket] = field(default_factory=dict)
-    totals: CleaningTotals = field(default_factory=CleaningTotals)
-    # Who holds tombstones back; asks the groups once there are some.
-    holds_of: Callable[[PartitionLog], Holds] = lambda log: NO_HOLDS
-    watch: Watch = field(default_factory=Watch)
-    # Set when a worker died or fell silent, cleared by the next one that says something.
-    worker_failure: str | None = None
-    last_look_ms: int = 0
+    log_dir: LogDir
+    disk: DiskTrouble
+    flushes: SharedFlushes
+    retention: Retains
+    # The settings as the metadata has them now.
+    read_settings: Callable[[], CleanerSettings]
+    swaps: Swaps = field(init=False)
     is_stopped: bool = False
-    asked: dict[TopicPartition, int] = field(default_factory=dict)
-    _due_ms: int = 0
-    _next_number: int = 1
+
+    def __post_init__(self) -> None:
+        CleaningWork.__post_init__(self)
+        self.swaps = Swaps(self, self.flushes, self.disk)
 
     # -- life cycle ---------------------------------------------------------------------------
 
-    def load(self, broker: "Broker") -> None:
+    def load(self) -> None:
         """At start. Of a partition that is no longer here nothing is remembered: its name may come
         back."""
         for tp in list(self.files.first_dirty_offsets):
-            if broker.partitions.find(tp) is None and tp not in broker.partitions.offline:
+            if self.partitions.find(tp) is None and tp not in self.partitions.offline:
                 self.files.forget(tp)
         self.files.write_now()
-        broker.log_dir.before_truncation = self.truncating
-        self.holds_of = partial(holds_of, broker)
-        self._watch_all(broker)
+        self.log_dir.before_truncation = self.truncating
+        self._watch_all()
 
-    def _watch_all(self, broker: "Broker") -> None:
-        for partition in broker.partitions:
+    def _watch_all(self) -> None:
+        for partition in self.partitions:
             self.hosted(partition)
 
-    def hosted(self, partition: Partition) -> None:
-        """From now on; told about each partition that is made after its topic was."""
-        tp, log = partition.topic_partition, partition.log
-        if tp in self.pending:
-            return
-        pending = Pending(watched_from_offset=log.log_end_offset)
-        last = self.files.last_cleaned(log)
-        if last is not None:
-            pending.know_horizons(
-                last.stats.earliest_horizon_ms,
-                marker_horizon_ms=last.stats.earliest_marker_horizon_ms,
-                ranges=self.files.ledger(log).pending,
-            )
-        self.pending[tp] = pending
+    def metadata_changed(self, delta: Delta) -> list[Effect]:
+        return list(self._follow(delta))
 
-    def metadata_changed(self, broker: "Broker", delta: Delta) -> Iterator[Effect]:
+    def _follow(self, delta: Delta) -> Iterator[Effect]:
         for topic in delta.topics_deleted:
             for number in topic.partitions:
                 yield from self._drop(TopicPartition(topic.name, number))
         if delta.topics_deleted and not self.files.write_now():
-            self.files.write_soon(broker.clock.monotonic_ms())
+            self.files.write_soon(self.clock.monotonic_ms())
         if delta.topics_created or delta.partitions_added:
-            self._watch_all(broker)
+            self._watch_all()
         for resource in delta.configs_changed:
             if resource.resource_type == ResourceType.GROUP:
                 continue
             if resource.resource_type == ResourceType.BROKER:
-                values = broker.image.broker_values(broker.config.node_id, broker.config.raw)
-                self.settings = CleanerSettings.from_values(values)
+                self.settings = self.read_settings()
             # What was changed may be what made a pass fail.
             is_topic = resource.resource_type == ResourceType.TOPIC
             for tp in list(self.troubles):
@@ -133,11 +92,11 @@ class Cleaning:
                     del self.troubles[tp]
             self.look_now()
         if delta.configs_changed:
-            yield from self._abort_uncompacted(broker)
+            yield from self._abort_uncompacted()
 
-    def _abort_uncompacted(self, broker: "Broker") -> Iterator[Effect]:
+    def _abort_uncompacted(self) -> Iterator[Effect]:
         for running in list(self.running.values()):
-            partition = broker.partitions.find(running.topic_partition)
+            partition = self.partitions.find(running.topic_partition)
             if partition is not None and not partition.log.config.compacts:
                 yield from self.abort(running.topic_partition)
 
@@ -183,64 +142,29 @@ class Cleaning:
         if self.files.first_dirty_offsets.get(tp, 0) > base_offset:
             self.files.set_first_dirty_offset(tp, base_offset)
 
-    # -- what others tell or ask --------------------------------------------------------------
-
-    def appended(self, log: PartitionLog, tombstone_count: int) -> None:
-        pending = self.pending.get(log.topic_partition)
-        if pending is not None and log.config.compacts:
-            base_offset = log.segments.active.base_offset
-            pending.appended(base_offset, tombstone_count, now_ms=log.clock.now_ms())
-
-    def is_busy(self, tp: TopicPartition) -> bool:
-        """Whether a pass reads the partition's segments: they must not be deleted under it."""
-        return not self.states.is_free(tp)
-
-    def ask(self, tp: TopicPartition) -> Ticket:
-        """Somebody wants a pass now; asking twice before it starts is asking once."""
-        number = self.asked.get(tp)
-        if number is None:
-            number = self.take_number()
-            self.asked[tp] = number
-            self.tickets[number] = Ticket(number=number, topic_partition=tp)
-            for oldest in list(self.tickets)[:-_TICKETS_KEPT]:
-                if self.tickets[oldest].is_done:
-                    del self.tickets[oldest]
-        self.look_now()
-        return self.tickets[number]
-
-    def refuse(self, tp: TopicPartition, reason: str) -> None:
-        """Whoever waits for a pass over the partition is told that none comes."""
-        number = self.asked.pop(tp, None)
-        if number is not None:
-            self.tickets[number].refusal = reason
-
-    def take_number(self) -> int:
-        self._next_number += 1
-        return self._next_number - 1
-
-    def look_now(self) -> None:
-        self._due_ms = 0
+    # -- choosing -----------------------------------------------------------------------------
 
     @property
     def next_deadline_ms(self) -> int:
         return min(self._due_ms, self.watch.next_look_ms, self.files.write_due_ms)
 
-    # -- choosing -----------------------------------------------------------------------------
+    def tick(self) -> list[Effect]:
+        return list(self._look())
 
-    def tick(self, broker: "Broker") -> Iterator[Effect]:
-        now_ms = broker.clock.monotonic_ms()
+    def _look(self) -> Iterator[Effect]:
+        now_ms = self.clock.monotonic_ms()
         timeout_ms = self.settings.worker_timeout_ms
         for number in self.watch.look(now_ms=now_ms, timeout_ms=timeout_ms):
             yield self._give_up(number, timeout_ms)
         self.files.write_if_due(now_ms)
         if now_ms < self._due_ms:
             return
-        self.last_look_ms = broker.clock.now_ms()
+        self.last_look_ms = self.clock.now_ms()
         self._due_ms = now_ms + max(self.settings.backoff_ms, SHORTEST_BACKOFF_MS)
         if not self.settings.enable or self.is_stopped:
             return
         while len(self.running) < self.settings.threads:
-            started = start_next(self, broker)
+            started = start_next(self)
             if started is None:
                 break
             self.watch.begin(started.number, now_ms=now_ms, timeout_ms=timeout_ms)
@@ -256,36 +180,32 @@ class Cleaning:
         _LOG.warning("worker given up worker=cleaning partition=%s reason=%s", tp, reason)
         return GiveUp(number, reason)
 
-    def look_at(self, monotonic_ms: int | None) -> None:
-        if monotonic_ms is not None:
-            self._due_ms = min(self._due_ms, monotonic_ms)
-
-    def appraise(self, log: PartitionLog) -> Appraisal:
-        tp, now_ms = log.topic_partition, log.clock.now_ms()
-        checkpoint = self.files.first_dirty_offsets.get(tp)
-        times_from = None
-        if needs_times(log, self.settings):
-            times_from = log.log_start_offset if checkpoint is None else checkpoint
-        facts = facts_of(log, times_from=times_from)
-        measured = measure(facts, checkpoint, now_ms=now_ms)
-        dues: list[Due] = []
-        pending = self.pending.get(tp)
-        if pending is not None:
-            pending.deleted_below(log.segments.first.base_offset)
-        if self.settings.finish_deletes and pending is not None:
-            lag_ms = self.settings.tombstone_lag_ms
-            holds = self.holds_of(log)
-            dues = list(due_times(facts, measured, pending, tombstone_lag_ms=lag_ms, holds=holds))
-        return Appraisal(facts, measured, dues)
-
     # -- what the worker says -----------------------------------------------------------------
 
-    def heard(self, number: int) -> None:
+    def completed(self, effect: Effect, result: Result) -> list[Effect]:
+        match effect, result:
+            case Flush(tp), _:
+                return list(self._flushed(tp))
+            case SyncSwap(), Done():
+                return list(self.swaps.synced(effect, None))
+            case SyncSwap(), Failed(error):
+                return list(self.swaps.synced(effect, error))
+            case Clean(number), StillAtWork():
+                self._heard(number)
+            case Clean(number), GroupCleaned(group):
+                return list(self._group_cleaned(number, group))
+            case Clean(number), PassReport() | PassFailed():
+                self.ended(number, result)
+            case _:
+                raise AssertionError(f"cleaning asked for no {type(effect).__name__}")
+        return []
+
+    def _heard(self, number: int) -> None:
         self.watch.heard(number)
         if number in self.running:
             self.worker_failure = None
 
-    def group_cleaned(self, broker: "Broker", number: int, group: CleanedGroup) -> Iterator[Effect]:
+    def _group_cleaned(self, number: int, group: CleanedGroup) -> Iterator[Effect]:
         running = self.running.get(number)
         if running is None:
             yield Proceed(number, go_on=False)
@@ -293,27 +213,22 @@ class Cleaning:
         self.worker_failure = None
         self.watch.end(number)
         running.held = group
-        yield from try_swap(self, broker, running)
+        yield from self.swaps.attempt(running)
 
-    def flushed(self, broker: "Broker", tp: TopicPartition) -> Iterator[Effect]:
+    def _flushed(self, tp: TopicPartition) -> Iterator[Effect]:
         for running in list(self.running.values()):
             if running.topic_partition == tp and running.held is not None:
-                yield from try_swap(self, broker, running)
+                yield from self.swaps.attempt(running)
 
-    def swap_synced(
-        self, broker: "Broker", effect: SyncSwap, failure: OSError | None
-    ) -> Iterator[Effect]:
-        yield from swap_synced(self, broker, effect, failure)
-
-    def ended(self, broker: "Broker", number: int, outcome: PassReport | PassFailed) -> None:
+    def ended(self, number: int, outcome: PassReport | PassFailed) -> None:
         running = self.running.pop(number)
         self.watch.end(number)
         tp = running.topic_partition
         counts = self.states.done(tp)
-        partition = partition_of(broker, running)
+        partition = self.partition_of(running)
         self.look_now()
         try:
-            remove_cleaned(broker.log_dir.fs, running.plan.directory)
+            remove_cleaned(self.log_dir.fs, running.plan.directory)
         except OSError as error:
             _LOG.warning("cleaned files stay partition=%s reason=%s", tp, error)
         result: Outcome = "cleaned"
@@ -323,18 +238,18 @@ class Cleaning:
         elif isinstance(outcome, PassFailed):
             result, detail = "failed", outcome.detail
         self._note_worker(outcome)
-        run = self._run_of(broker, running, outcome, result, detail)
+        run = self._run_of(running, outcome, result, detail)
         self._finish_ticket(running, run)
         if partition is None:
             return
         self._note_down(partition, run)
         report = outcome if isinstance(outcome, PassReport) else None
-        pass_ended(broker, partition, report, is_swapped=run.outcome == "cleaned")
-        self.files.write_soon(broker.clock.monotonic_ms())
+        self.guard.pass_ended(partition, report, is_swapped=run.outcome == "cleaned")
+        self.files.write_soon(self.clock.monotonic_ms())
         if run.outcome == "failed":
-            self.failed(broker, tp, PassFailed(run.detail))
+            self.failed(tp, PassFailed(run.detail))
         elif run.outcome == "cleaned":
-            self._succeeded(broker, partition, running, run)
+            self._succeeded(partition, running, run)
 
     def _note_worker(self, outcome: PassReport | PassFailed) -> None:
         if not isinstance(outcome, PassFailed):
@@ -345,7 +260,6 @@ class Cleaning:
 
     def _run_of(
         self,
-        broker: "Broker",
         running: RunningPass,
         outcome: PassReport | PassFailed,
         result: Outcome,
@@ -355,8 +269,8 @@ class Cleaning:
         plan = running.plan
         return Run(
             started_ms=plan.now_ms,
-            ended_ms=broker.clock.now_ms(),
-            duration_ms=broker.clock.monotonic_ms() - running.started_monotonic_ms,
+            ended_ms=self.clock.now_ms(),
+            duration_ms=self.clock.monotonic_ms() - running.started_monotonic_ms,
             reason=running.reason.value,
             outcome=result,
             detail=detail,
@@ -379,16 +293,14 @@ class Cleaning:
             end_offset = max(run.end_offset, first_dirty)
             self.files.cleaned_up_to(partition.topic_partition, end_offset)
 
-    def _succeeded(
-        self, broker: "Broker", partition: Partition, running: RunningPass, run: Run
-    ) -> None:
+    def _succeeded(self, partition: Partition, running: RunningPass, run: Run) -> None:
         tp, stats = partition.topic_partition, run.stats
         self.troubles.pop(tp, None)
         self.totals.passes += 1
         self.totals.last = run
         removed = self.totals.tombstones_removed
         removed[tp] = removed.get(tp, 0) + stats.dropped_tombstones
-        pending, now_ms = self.pending[tp], broker.clock.now_ms()
+        pending, now_ms = self.pending[tp], self.clock.now_ms()
         pending.cleaned(
             run.end_offset,
             stats.earliest_horizon_ms,
@@ -405,27 +317,4 @@ class Cleaning:
             stats.records_kept, stats.tombstones_stamped, stats.dropped_tombstones,
             run.duration_ms,
         )  # fmt: skip
-        broker.housekeeping.retain(broker, partition)
-
-    def failed(self, broker: "Broker", tp: TopicPartition, failure: PassFailed) -> None:
-        known = self.troubles.get(tp)
-        failures = known.failures + 1 if known else 1
-        retry_at_ms = None
-        if self.settings.retry_ms > 0:
-            wait_ms = min(self.settings.retry_ms << min(failures - 1, 20), LONGEST_RETRY_MS)
-            retry_at_ms = broker.clock.monotonic_ms() + wait_ms
-        since_ms = known.since_ms if known else broker.clock.now_ms()
-        self.troubles[tp] = Trouble(
-            detail=failure.detail, since_ms=since_ms, failures=failures, retry_at_ms=retry_at_ms
-        )
-        self.totals.failed_passes += 1
-        _LOG.warning(
-            "cleaning failed partition=%s failures=%d reason=%s", tp, failures, failure.detail
-        )
-
-    def check_invariants(self) -> None:
-        self.states.check_invariants()
-        at_work = [each.topic_partition for each in self.running.values()]
-        assert len(at_work) == len(dict.fromkeys(at_work)), at_work
-        for tp in at_work:
-            assert not self.states.is_free(tp), tp
+        self.retention.apply(partition)

@@ -31,7 +31,7 @@ from ledgerstone.types import INT64_MAX, TopicPartition
 _LOG: Final = logging.getLogger(__name__)
 
 
-# Writing means four fsyncs, and nobody is served meanwhile; a pass may take less time than they.
+# Writing means four fsyncs, and clients wait meanwhile. A pass may take less time than they do.
 WRITE_INTERVAL_MS: Final = 5_000
 
 

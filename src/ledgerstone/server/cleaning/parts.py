@@ -1,6 +1,6 @@
 """The things the owner's side of cleaning keeps: passes at work, troubles, tickets, totals. Pure.
 
-What is done with them is in `cleaning`.
+What is done with them is in `work` and `agent`.
 """
 
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Trouble:
 
 @dataclass(slots=True, kw_only=True)
 class Ticket:
-    """Somebody asked for a pass. `run` is what became of it; `refusal` why there was none."""
+    """A request for a pass. `run` is what became of it; `refusal` says why there was none."""
 
     number: int
     topic_partition: TopicPartition

@@ -13,72 +13,88 @@ Crash here, between any two: the table "Crash points of a swap" in storage/READM
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from ledgerstone.cleaner.plan import CleanedGroup
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.cleaning.needs import DiskTrouble, SharedFlushes
 from ledgerstone.server.cleaning.parts import RunningPass
-from ledgerstone.server.effects import Effect, Flush, Proceed, SyncSwap
+from ledgerstone.server.cleaning.work import CleaningWork
+from ledgerstone.server.effects import Effect, Proceed, SyncSwap
 from ledgerstone.storage.filenames import CLEANED
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_shrink import rename_in_place, unlink_later
 from ledgerstone.storage.segment import Segment
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
-    from ledgerstone.server.cleaning.agent import Cleaning
+from ledgerstone.types import TopicPartition
 
 
-def partition_of(broker: "Broker", running: RunningPass) -> Partition | None:
-    partition = broker.partitions.find(running.topic_partition)
-    if partition is None or partition.topic_id != running.topic_id:
-        return None
-    return partition
+@dataclass(frozen=True, slots=True)
+class Swaps:
+    work: CleaningWork
+    flushes: SharedFlushes
+    disk: DiskTrouble
 
-
-def try_swap(cleaning: "Cleaning", broker: "Broker", running: RunningPass) -> Iterator[Effect]:
-    """Swaps the held group once its sources are durable; asks for a flush until they are."""
-    group, partition = running.held, partition_of(broker, running)
-    assert group is not None
-    if partition is None or not _plan_holds(cleaning, partition, running, group):
+    def attempt(self, running: RunningPass) -> Iterator[Effect]:
+        """Swaps the held group once its sources are durable; asks for a flush until they are."""
+        work, group, partition = self.work, running.held, self.work.partition_of(running)
+        assert group is not None
+        if partition is None or not self._plan_holds(partition, running, group):
+            running.held = None
+            # A plan that was overtaken is not an error: what it was made from has changed.
+            if work.states.is_cleaned(running.topic_partition):
+                work.states.abort(running.topic_partition)
+            yield self._proceed(running.number, go_on=False)
+            return
+        log, tp = partition.log, running.topic_partition
+        following = log.segments.after(group.source_bases[-1])
+        assert following is not None
+        if log.recovery_point < following.base_offset:
+            if not self.flushes.is_under_way(tp):
+                flush = self.flushes.start(partition, following.base_offset)
+                assert flush is not None
+                yield flush
+            return
         running.held = None
-        # A plan that was overtaken is not an error: what it was made from has changed.
-        if cleaning.states.is_cleaned(running.topic_partition):
-            cleaning.states.abort(running.topic_partition)
-        yield _proceed(cleaning, broker, running.number, go_on=False)
-        return
-    log, tp = partition.log, running.topic_partition
-    following = log.segments.after(group.source_bases[-1])
-    assert following is not None
-    if log.recovery_point < following.base_offset:
-        if tp not in broker.housekeeping.flushing:
-            plan = log.plan_flush(following.base_offset)
-            assert plan is not None
-            broker.housekeeping.flushing[tp] = None
-            yield Flush(tp, partition.topic_id, plan)
-        return
-    running.held = None
-    try:
-        replaced = _rename(log, group)
-    except (StorageError, KafkaError, OSError) as error:
-        broker.log_failed(tp, error)
-        yield _proceed(cleaning, broker, running.number, go_on=False)
-        return
-    cleaning.pending[tp].merged(group.source_bases, group.base_offset)
-    yield SyncSwap(running.number, tp, running.topic_id, log.directory, replaced)
+        try:
+            replaced = _rename(log, group)
+        except (StorageError, KafkaError, OSError) as error:
+            self._log_failed(tp, error)
+            yield self._proceed(running.number, go_on=False)
+            return
+        work.pending[tp].merged(group.source_bases, group.base_offset)
+        yield SyncSwap(running.number, tp, running.topic_id, log.directory, replaced)
 
+    def _plan_holds(self, partition: Partition, running: RunningPass, group: CleanedGroup) -> bool:
+        log = partition.log
+        return (
+            self.work.states.is_cleaned(running.topic_partition)
+            and log.failure is None
+            and log.truncations == running.truncations
+            and all(log.segments.at_base(base) is not None for base in group.source_bases)
+        )
 
-def _plan_holds(
-    cleaning: "Cleaning", partition: Partition, running: RunningPass, group: CleanedGroup
-) -> bool:
-    log = partition.log
-    return (
-        cleaning.states.is_cleaned(running.topic_partition)
-        and log.failure is None
-        and log.truncations == running.truncations
-        and all(log.segments.at_base(base) is not None for base in group.source_bases)
-    )
+    def synced(self, effect: SyncSwap, failure: OSError | None) -> Iterator[Effect]:
+        """The swap stands whatever happened meanwhile: to the worker, or to the topic."""
+        partition = self.work.partitions.find(effect.topic_partition)
+        if partition is not None and partition.topic_id == effect.topic_id:
+            if failure is None:
+                unlink_later(partition.log, effect.replaced)
+            else:
+                partition.log.fail(f"swap failed: {failure}")
+                self._log_failed(effect.topic_partition, failure)
+        if effect.number in self.work.running:
+            go_on = failure is None and self.work.states.is_cleaned(effect.topic_partition)
+            yield self._proceed(effect.number, go_on=go_on)
+
+    def _log_failed(self, tp: TopicPartition, error: Exception) -> None:
+        self.disk.log_failed(tp, error, self.work.clock.monotonic_ms())
+
+    def _proceed(self, number: int, *, go_on: bool) -> Proceed:
+        """From here on the worker has the next word."""
+        now_ms, timeout_ms = self.work.clock.monotonic_ms(), self.work.settings.worker_timeout_ms
+        self.work.watch.begin(number, now_ms=now_ms, timeout_ms=timeout_ms)
+        return Proceed(number, go_on)
 
 
 def _rename(log: PartitionLog, group: CleanedGroup) -> tuple[str, ...]:
@@ -93,26 +109,3 @@ def _rename(log: PartitionLog, group: CleanedGroup) -> tuple[str, ...]:
         size=group.size_bytes,
     )
     return rename_in_place(log, new=[new], old=old)
-
-
-def swap_synced(
-    cleaning: "Cleaning", broker: "Broker", effect: SyncSwap, failure: OSError | None
-) -> Iterator[Effect]:
-    """The swap stands whatever happened meanwhile: to the worker, or to the topic."""
-    partition = broker.partitions.find(effect.topic_partition)
-    if partition is not None and partition.topic_id == effect.topic_id:
-        if failure is None:
-            unlink_later(partition.log, effect.replaced)
-        else:
-            partition.log.fail(f"swap failed: {failure}")
-            broker.log_failed(effect.topic_partition, failure)
-    if effect.number in cleaning.running:
-        go_on = failure is None and cleaning.states.is_cleaned(effect.topic_partition)
-        yield _proceed(cleaning, broker, effect.number, go_on=go_on)
-
-
-def _proceed(cleaning: "Cleaning", broker: "Broker", number: int, *, go_on: bool) -> Proceed:
-    """From here on the worker has the next word."""
-    now_ms, timeout_ms = broker.clock.monotonic_ms(), cleaning.settings.worker_timeout_ms
-    cleaning.watch.begin(number, now_ms=now_ms, timeout_ms=timeout_ms)
-    return Proceed(number, go_on)

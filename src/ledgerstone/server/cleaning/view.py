@@ -10,19 +10,20 @@ from ledgerstone.cleaner.selection import LogToClean
 from ledgerstone.cleaner.why import Gate, Situation, gates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.parts import Appraisal, Ticket
+from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, Sample
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 
 
-def situation_of(broker: Broker, partition: Partition) -> Situation:
-    cleaning, log, tp = broker.cleaning, partition.log, partition.topic_partition
+def situation_of(cleaning: CleaningWork, partition: Partition) -> Situation:
+    log, tp = partition.log, partition.topic_partition
     appraisal = cleaning.appraise(log)
     trouble, pending = cleaning.troubles.get(tp), cleaning.pending.get(tp)
     return Situation(
-        now_ms=broker.clock.now_ms(),
+        now_ms=cleaning.clock.now_ms(),
         facts=appraisal.facts,
         log=appraisal.log,
         dues=appraisal.dues,
@@ -35,7 +36,7 @@ def situation_of(broker: Broker, partition: Partition) -> Situation:
         high_watermark=log.high_watermark,
         state=cleaning.states.of(tp).state.value,
         trouble=trouble.detail if trouble else None,
-        retry_at_ms=_wall_ms(broker, trouble.retry_at_ms) if trouble else None,
+        retry_at_ms=_wall_ms(cleaning, trouble.retry_at_ms) if trouble else None,
         worker_failure=cleaning.worker_failure,
         open_txn_producer_id=_open_txn_producer(log),
         earliest_horizon_ms=pending.earliest_horizon_ms if pending else None,
@@ -46,10 +47,10 @@ def situation_of(broker: Broker, partition: Partition) -> Situation:
     )
 
 
-def _wall_ms(broker: Broker, monotonic_ms: int | None) -> int | None:
+def _wall_ms(cleaning: CleaningWork, monotonic_ms: int | None) -> int | None:
     if monotonic_ms is None:
         return None
-    return broker.clock.now_ms() + monotonic_ms - broker.clock.monotonic_ms()
+    return cleaning.clock.now_ms() + monotonic_ms - cleaning.clock.monotonic_ms()
 
 
 def _open_txn_producer(log: PartitionLog) -> int | None:
@@ -64,10 +65,10 @@ def _open_txn_producer(log: PartitionLog) -> int | None:
     ) if first is not None else None  # fmt: skip
 
 
-def partition_status(broker: Broker, partition: Partition) -> dict[str, Any]:
-    about = situation_of(broker, partition)
-    last = last_cleaned(broker.cleaning.files.runs(partition.log))
-    pending = broker.cleaning.pending.get(partition.topic_partition)
+def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, Any]:
+    about = situation_of(cleaning, partition)
+    last = last_cleaned(cleaning.files.runs(partition.log))
+    pending = cleaning.pending.get(partition.topic_partition)
     oldest_ms = (
         pending.oldest_tombstone_ms(about.facts, about.log.first_dirty_offset) if pending else None
     )
@@ -117,19 +118,18 @@ def ticket_json(ticket: Ticket) -> dict[str, Any]:
     }
 
 
-def history_json(broker: Broker, partition: Partition) -> list[dict[str, Any]]:
+def history_json(cleaning: CleaningWork, partition: Partition) -> list[dict[str, Any]]:
     """The newest first."""
     topic, number = partition.topic_partition
-    runs = broker.cleaning.files.runs(partition.log)
+    runs = cleaning.files.runs(partition.log)
     return [{"topic": topic, "partition": number, **run.to_json()} for run in reversed(runs)]
 
 
 # -- health -------------------------------------------------------------------------------------
 
 
-def complaints(broker: Broker) -> Iterator[str]:
+def complaints(cleaning: CleaningWork) -> Iterator[str]:
     """Why the broker should not be called ready: each is a delete that may not happen."""
-    cleaning = broker.cleaning
     if cleaning.worker_failure is not None:
         yield f"cleaner: {cleaning.worker_failure}"
     if cleaning.files.failure is not None:
@@ -138,27 +138,27 @@ def complaints(broker: Broker) -> Iterator[str]:
         yield f"{tp}: uncleanable after {trouble.failures} attempts: {trouble.detail}"
     if cleaning.settings.overdue_ms == 0:
         return
-    for partition, appraisal in _appraised(broker, broker.partitions):
-        overdue_ms = overdue(broker, appraisal.dues)
+    for partition, appraisal in _appraised(cleaning, cleaning.partitions):
+        overdue_ms = overdue(cleaning, appraisal.dues)
         if overdue_ms > cleaning.settings.overdue_ms:
             yield f"{partition.topic_partition}: a delete is overdue by {overdue_ms // 1000} s"
 
 
-def overdue(broker: Broker, dues: Iterable[Due]) -> int:
+def overdue(cleaning: CleaningWork, dues: Iterable[Due]) -> int:
     """How long a pass has been due; a time of 0 stands for "now", not for 1970."""
-    now_ms = broker.clock.now_ms()
+    now_ms = cleaning.clock.now_ms()
     return max((now_ms - due.at_ms for due in dues if 0 < due.at_ms <= now_ms), default=0)
 
 
 def _appraised(
-    broker: Broker, partitions: Iterable[Partition]
+    cleaning: CleaningWork, partitions: Iterable[Partition]
 ) -> list[tuple[Partition, Appraisal]]:
-    """Compacted logs that can be looked at; what is wrong with the others is told elsewhere."""
+    """Compacted logs that can be looked at; what is wrong with the others is reported elsewhere."""
     found = []
     for partition in partitions:
         if partition.log.config.compacts and partition.log.failure is None:
             with contextlib.suppress(OSError, StorageError, KafkaError):
-                found.append((partition, broker.cleaning.appraise(partition.log)))
+                found.append((partition, cleaning.appraise(partition.log)))
     return found
 
 
@@ -166,27 +166,26 @@ def _appraised(
 
 
 def partition_samples(
-    broker: Broker, partitions: Iterable[Partition], looked_at: list[LogToClean]
+    cleaning: CleaningWork, partitions: Iterable[Partition], looked_at: list[LogToClean]
 ) -> Iterator[Sample]:
     """Of some partitions; what was found is added to `looked_at`, for the `samples` of all."""
-    for partition, appraisal in _appraised(broker, partitions):
+    for partition, appraisal in _appraised(cleaning, partitions):
         looked_at.append(appraisal.log)
-        yield from _partition_gauges(broker, partition, appraisal)
+        yield from _partition_gauges(cleaning, partition, appraisal)
 
 
-def samples(broker: Broker, looked_at: list[LogToClean]) -> Iterator[Sample]:
-    yield from _kafka_gauges(broker, looked_at)
-    yield from _totals(broker)
+def samples(cleaning: Cleaning, looked_at: list[LogToClean]) -> Iterator[Sample]:
+    yield from _kafka_gauges(cleaning, looked_at)
+    yield from _totals(cleaning)
 
 
-def _kafka_gauges(broker: Broker, logs: list[LogToClean]) -> Iterator[Sample]:
-    cleaning = broker.cleaning
+def _kafka_gauges(cleaning: Cleaning, logs: list[LogToClean]) -> Iterator[Sample]:
     broken = [log for log in logs if log.topic_partition in cleaning.troubles]
     last = cleaning.totals.last
     stats = last.stats if last else None
-    directory: Labels = (("logDirectory", broker.log_dir.path),)
+    directory: Labels = (("logDirectory", cleaning.log_dir.path),)
     waited_ms = (
-        max(broker.clock.now_ms() - cleaning.last_look_ms, 0) if cleaning.last_look_ms else 0
+        max(cleaning.clock.now_ms() - cleaning.last_look_ms, 0) if cleaning.last_look_ms else 0
     )
     manager, cleaner = "kafka_log_logcleanermanager_", "kafka_log_logcleaner_"
     recopied = 100 * stats.bytes_written / stats.bytes_read if stats and stats.bytes_read else 0
@@ -214,8 +213,8 @@ def _kafka_gauges(broker: Broker, logs: list[LogToClean]) -> Iterator[Sample]:
         yield Sample(name, "gauge", text, value, labels)
 
 
-def _totals(broker: Broker) -> Iterator[Sample]:
-    totals = broker.cleaning.totals
+def _totals(cleaning: CleaningWork) -> Iterator[Sample]:
+    totals = cleaning.totals
     for name, value, text in (
         ("passes", totals.passes, "Cleaning passes that succeeded."),
         ("failed_passes", totals.failed_passes, "Cleaning passes that failed."),
@@ -235,9 +234,9 @@ def labels_of(tp: TopicPartition) -> Labels:
 
 
 def _partition_gauges(
-    broker: Broker, partition: Partition, appraisal: Appraisal
+    cleaning: CleaningWork, partition: Partition, appraisal: Appraisal
 ) -> Iterator[Sample]:
-    tp, cleaning = partition.topic_partition, broker.cleaning
+    tp = partition.topic_partition
     pending = cleaning.pending[tp]
     last = last_cleaned(cleaning.files.runs(partition.log))
     rows: list[tuple[str, float, str]] = [
@@ -245,7 +244,7 @@ def _partition_gauges(
         ("log_clean_bytes", appraisal.log.clean_bytes, "Bytes that passes have been through."),
         ("log_dirty_ratio", appraisal.log.dirty_ratio, "Dirty share of the sealed segments."),
         ("tombstones_fresh", pending.fresh_tombstones, "Tombstones no pass has seen yet."),
-        ("delete_overdue_seconds", overdue(broker, appraisal.dues) / 1000,
+        ("delete_overdue_seconds", overdue(cleaning, appraisal.dues) / 1000,
          "How long a pass has been due."),
     ]  # fmt: skip
     if pending.earliest_horizon_ms is not None:

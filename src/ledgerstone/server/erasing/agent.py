@@ -422,7 +422,7 @@ class Erasing:
         retention_ms, delay_ms = 86_400_000, 60_000
         if exists:
             partitions = look.partitions_of(erasure)
-            trouble = missing_partition(broker, erasure.topic)
+            trouble = missing_partition(broker.image, broker.partitions, erasure.topic)
             hosted = broker.partitions.find(TopicPartition(erasure.topic, 0))
             if hosted is not None:
                 retention_ms = hosted.log.config.delete_retention_ms

@@ -7,7 +7,7 @@ effect with the next tick. Plans hold secrets, so nothing of them is logged or a
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ledgerstone.erasure.places import places_json
 from ledgerstone.erasure.scan_plan import (
@@ -17,12 +17,11 @@ from ledgerstone.erasure.scan_plan import (
     ScanReport,
     SearchReport,
 )
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.effects import GiveUp, Scan, WorkerName
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.watch import Watch
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
 
 _LOG: Final = logging.getLogger(__name__)
 # Answers to "where is this key" that can still be asked for.
@@ -35,7 +34,7 @@ class ScanFailed(NamedTuple):
 
 
 ScanResult = SearchReport | ScanReport | ScanFailed
-WhenEnded = Callable[["Broker", ScanResult], None]
+WhenEnded = Callable[[ScanResult], None]
 
 
 @dataclass(slots=True)
@@ -74,9 +73,9 @@ class Scans:
             _LOG.warning("worker given up worker=scanning scan=%d reason=%s", number, reason)
             yield GiveUp(number, reason, WorkerName.SCANNING)
 
-    def ended(self, broker: "Broker", number: int, result: ScanResult) -> None:
+    def ended(self, number: int, result: ScanResult) -> None:
         self.watch.end(number)
-        self._under_way.pop(number)(broker, result)
+        self._under_way.pop(number)(result)
 
 
 class Ticket(NamedTuple):
@@ -117,12 +116,13 @@ class SearchTickets:
         return self._tickets.get(number)
 
 
-def files_of(broker: "Broker", topic: str) -> tuple[PartitionFiles, ...]:
+def files_of(
+    image: MetadataImage, partitions: HostedPartitions, topic: str
+) -> tuple[PartitionFiles, ...]:
     """The topic's partitions here, each as far as it reaches at this moment."""
-    image = broker.image.topics[topic]
     found = []
-    for number in sorted(image.partitions):
-        partition = broker.partitions.find(TopicPartition(topic, number))
+    for number in sorted(image.topics[topic].partitions):
+        partition = partitions.find(TopicPartition(topic, number))
         if partition is not None:
             log = partition.log
             segments = tuple(LiveSegment(each.base_offset, each.size) for each in log.segments)
@@ -136,10 +136,10 @@ def files_of(broker: "Broker", topic: str) -> tuple[PartitionFiles, ...]:
     return tuple(found)
 
 
-def missing_partition(broker: "Broker", topic: str) -> str | None:
+def missing_partition(image: MetadataImage, partitions: HostedPartitions, topic: str) -> str | None:
     """Why not all of the topic can be looked at; None where it can."""
-    for number in sorted(broker.image.topics[topic].partitions):
+    for number in sorted(image.topics[topic].partitions):
         tp = TopicPartition(topic, number)
-        if broker.partitions.find(tp) is None:
-            return f"{tp} is not here: {broker.partitions.offline.get(tp, 'it is being created')}"
+        if partitions.find(tp) is None:
+            return f"{tp} is not here: {partitions.offline.get(tp, 'it is being created')}"
     return None

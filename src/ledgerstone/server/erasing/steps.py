@@ -95,7 +95,7 @@ def search(erasing: "Erasing", broker: "Broker", topic: str, ids: Sequence[str])
     erasures = [erasing.journal.get(each) for each in ids]
     secrets = erasing.secrets
     assert secrets is not None, "erasures without secrets"
-    files = files_of(broker, topic)
+    files = files_of(broker.image, broker.partitions, topic)
     ends = tuple(
         PartitionEnd(tp.partition, broker.log_dir.logs[tp].log_end_offset)
         for tp in (each.topic_partition for each in files)
@@ -110,9 +110,7 @@ def search(erasing: "Erasing", broker: "Broker", topic: str, ids: Sequence[str])
         erasing.in_flight[each] = f"a search of {topic} is under way"
     erasing.searching[topic] = None
     started = _Started(topic, ends, broker.clock.now_ms())
-    erasing.scans.start(
-        plan, lambda broker, result: _searched(erasing, broker, started, ids, result)
-    )
+    erasing.scans.start(plan, lambda result: _searched(erasing, broker, started, ids, result))
 
 
 def _searched(
@@ -311,9 +309,7 @@ def scan(erasing: "Erasing", broker: "Broker", ids: Sequence[str]) -> None:
     for each in ids:
         erasing.in_flight[each] = "a scan of every file is under way"
     erasing.is_scanning = True
-    erasing.scans.start(
-        plan, lambda broker, result: _scanned(erasing, broker, ids, started_ms, result)
-    )
+    erasing.scans.start(plan, lambda result: _scanned(erasing, broker, ids, started_ms, result))
 
 
 def _scanned(

@@ -20,7 +20,6 @@ from ledgerstone.protocol.messages.offset_commit import (
 )
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
-from ledgerstone.server.tombstones.guard import offset_committed
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 
@@ -51,7 +50,7 @@ def _finished(
     assert isinstance(answer, OffsetCommitResponse)
     for topic in known:
         for partition in topic.partitions:
-            offset_committed(broker, TopicPartition(topic.name, partition.partition_index))
+            broker.cleaning.offset_committed(TopicPartition(topic.name, partition.partition_index))
     return _merged(response, answer)
 
 

@@ -202,7 +202,7 @@ def _notice_deletes(
     if result.tombstone_count:
         broker.cleaning.appended(log, result.tombstone_count)
         if log.config.compacts:
-            watch.strays.appended(broker, topic_partition, result.first_offset, records)
+            watch.strays.appended(topic_partition, result.first_offset, records)
     if result.near is not None:
         now_ms = broker.clock.now_ms()
         watch.appended(topic_partition, result.first_offset, result.near, now_ms=now_ms)

@@ -7,21 +7,23 @@ due. Syncing and unlinking files take time, so these leave as effects.
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import StorageError
-from ledgerstone.replication.partition import Partition
+from ledgerstone.metadata.delta import Delta
 from ledgerstone.server.effects import Effect, Flush, Unlink
 from ledgerstone.server.housekeeping import disk_watch
-from ledgerstone.server.tombstones.guard import forget_settled
-from ledgerstone.storage.deleted_files import UnlinkPlan
+from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.housekeeping.flushes import Flushes
+from ledgerstone.server.housekeeping.needs import HostedLogs, MissedDeletes, Passes, StraySearch
+from ledgerstone.server.housekeeping.retention import Retention
+from ledgerstone.server.results import Done, Failed, Result
+from ledgerstone.storage.deleted_files import Unlinked, UnlinkPlan
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_shrink import delete_old_segments
-from ledgerstone.types import INT64_MAX, TopicPartition
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
+from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.types import INT64_MAX
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -35,102 +37,108 @@ _DISK_REFUSED: Final = (OSError, StorageError)
 
 
 @dataclass(slots=True)
-class _Job:
+class Job:
     name: str
     period_ms: int
-    run: Callable[["Broker"], Iterable[Effect] | None]
-    due_ms: int = 0
+    run: Callable[[], Iterable[Effect] | None]
+    due_ms: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Housekeeping:
-    jobs: list[_Job]
-    # Partitions whose fsync is under way: one at a time each.
-    flushing: dict[TopicPartition, None] = field(default_factory=dict)
-    # Files are being unlinked: no second plan may name the same ones.
-    unlinking: bool = False
+    """An agent (`server.agent`)."""
 
-    @classmethod
-    def from_config(cls, config: BrokerConfig, now_ms: int) -> "Housekeeping":
-        keeper = cls([])
+    config: BrokerConfig
+    clock: Clock
+    log_dir: LogDir
+    partitions: HostedLogs
+    disk: DiskWatch
+    flushes: Flushes
+    retention: Retention
+    passes: Passes
+    missed_deletes: MissedDeletes
+    strays: StraySearch
+    jobs: list[Job] = field(init=False)
+    # Files are being unlinked: no second plan may name the same ones.
+    _is_unlinking: bool = False
+
+    def __post_init__(self) -> None:
+        config, log_dir, now_ms = self.config, self.log_dir, self.clock.monotonic_ms()
         first_ms = now_ms + config.log_initial_task_delay_ms
-        keeper.jobs += [
-            _Job("retention", config.log_retention_check_interval_ms, _retain, first_ms),
-            _Job(
+        later = (
+            ("retention", config.log_retention_check_interval_ms, self._retain),
+            (
                 "recovery-points",
                 config.log_flush_offset_checkpoint_interval_ms,
-                _checkpoint_recovery,
-                first_ms,
+                log_dir.checkpoint_recovery_points,
             ),
-            _Job(
+            (
                 "log-starts",
                 config.log_flush_start_offset_checkpoint_interval_ms,
-                _checkpoint_starts,
-                first_ms,
+                log_dir.checkpoint_log_start_offsets,
             ),
-            _Job(
+            (
                 "high-watermarks",
                 config.replica_high_watermark_checkpoint_interval_ms,
-                _checkpoint_hw,
-                first_ms,
+                log_dir.checkpoint_high_watermarks,
             ),
-            _Job(
+            (
                 "producer-ids",
                 config.producer_id_expiration_check_interval_ms,
-                _expire_producers,
-                first_ms,
+                self._expire_producers,
             ),
-            _Job("flush", FLUSH_CHECK_MS, keeper.flush_due, now_ms + FLUSH_CHECK_MS),
-            _Job("unlink", UNLINK_CHECK_MS, keeper.unlink_due, now_ms + UNLINK_CHECK_MS),
-            _Job("strays", STRAY_CHECK_MS, _look_for_strays, now_ms + STRAY_CHECK_MS),
-            _Job("disk", disk_watch.CHECK_MS, _look_at_disk, now_ms + disk_watch.CHECK_MS),
-            _Job("missed", MISSED_CHECK_MS, _forget_settled, now_ms + MISSED_CHECK_MS),
+        )
+        soon: tuple[tuple[str, int, Callable[[], Iterable[Effect] | None]], ...] = (
+            ("flush", FLUSH_CHECK_MS, self._flush_due),
+            ("unlink", UNLINK_CHECK_MS, self._unlink_due),
+            ("strays", STRAY_CHECK_MS, self.strays.search_if_due),
+            ("disk", disk_watch.CHECK_MS, self._look_at_disk),
+            ("missed", MISSED_CHECK_MS, self._forget_settled),
+        )
+        self.jobs = [Job(name, period_ms, run, first_ms) for name, period_ms, run in later]
+        self.jobs += [
+            Job(name, period_ms, run, now_ms + period_ms) for name, period_ms, run in soon
         ]
-        return keeper
+
+    # -- as an agent --------------------------------------------------------------------------
 
     @property
     def next_deadline_ms(self) -> int:
         return min(job.due_ms for job in self.jobs)
 
-    def tick(self, broker: "Broker") -> Iterator[Effect]:
-        now_ms = broker.clock.monotonic_ms()
+    def tick(self) -> list[Effect]:
+        now_ms = self.clock.monotonic_ms()
+        effects: list[Effect] = []
         for job in self.jobs:
             if job.due_ms > now_ms:
                 continue
             job.due_ms = now_ms + job.period_ms
             try:
-                yield from job.run(broker) or ()
+                # Effects that came before a failure are kept: their flushes count as under way.
+                effects.extend(job.run() or ())
             except _DISK_REFUSED as error:
                 # Nothing was promised: the job is tried again when it is due again.
-                broker.disk.refused(f"job {job.name}", error, now_ms)
+                self.disk.refused(f"job {job.name}", error, now_ms)
+        return effects
 
-    def flush_due(self, broker: "Broker") -> Iterator[Effect]:
-        """Sealed segments are synced soon after they rolled; flush.ms bounds the rest."""
-        for partition in broker.partitions:
-            log = partition.log
-            if partition.topic_partition in self.flushing or log.failure is not None:
-                continue
-            plan = log.plan_flush(_flush_target(log))
-            if plan is not None:
-                self.flushing[partition.topic_partition] = None
-                yield Flush(partition.topic_partition, partition.topic_id, plan)
+    def completed(self, effect: Effect, result: Result) -> list[Effect]:
+        match effect, result:
+            case Flush(), Done() | Failed():
+                self._flushed(effect, result)
+            case Unlink(plan), Unlinked(gone, failure):
+                self.log_dir.unlink_done(gone)
+                self._unlinked(plan, failure)
+            case _:
+                raise AssertionError(f"housekeeping asked for no {type(effect).__name__}")
+        return []
 
-    def unlink_due(self, broker: "Broker") -> Iterator[Effect]:
-        plan = None if self.unlinking else broker.log_dir.plan_unlink()
-        if plan is not None:
-            self.unlinking = True
-            yield Unlink(plan)
+    def metadata_changed(self, delta: Delta) -> list[Effect]:
+        return []
 
-    def unlinked(self, plan: UnlinkPlan, failure: OSError | None) -> None:
-        self.unlinking = False
-        if failure is not None:
-            # What is left is tried again when the job is due again.
-            _LOG.error("job failed job=unlink reason=%s", failure)
-        elif plan.is_part:
-            self.unlink_soon()
+    # -- what others ask ----------------------------------------------------------------------
 
     def unlink_soon(self) -> None:
-        """Somebody waits for what is due: it goes with the next tick."""
+        """Something waits for files that are due: they go with the next tick."""
         self._look_now("unlink")
 
     def look_now(self) -> None:
@@ -142,27 +150,60 @@ class Housekeeping:
             if job.name in names:
                 job.due_ms = 0
 
-    def retain(self, broker: "Broker", partition: Partition) -> None:
-        """Applies the retention rules to one partition that nobody is cleaning."""
-        if partition.log.failure is not None:
-            return
-        try:
-            deletions = delete_old_segments(partition.log)
-        except _DISK_REFUSED as error:
-            broker.log_failed(partition.topic_partition, error)
-            return
-        for deletion in deletions:
-            _LOG.info(
-                "segments deleted partition=%s segments=%d bytes=%d log_start_offset=%d reason=%s",
-                partition.topic_partition,
-                deletion.segments,
-                deletion.size_bytes,
-                deletion.log_start_offset,
-                deletion.reason.value,
-            )
+    # -- jobs ---------------------------------------------------------------------------------
 
-    def flushed(self, topic_partition: TopicPartition) -> None:
-        self.flushing.pop(topic_partition, None)
+    def _retain(self) -> None:
+        """Where a pass is at work, this is done when it ends: its sources must not go under it."""
+        for partition in list(self.partitions):
+            if not self.passes.is_busy(partition.topic_partition):
+                self.retention.apply(partition)
+
+    def _expire_producers(self) -> None:
+        now_ms, expiration_ms = self.clock.now_ms(), self.config.producer_id_expiration_ms
+        for partition in self.partitions:
+            partition.log.producers.remove_expired(now_ms, expiration_ms)
+
+    def _flush_due(self) -> Iterator[Effect]:
+        """Sealed segments are synced soon after they rolled; flush.ms bounds the rest."""
+        for partition in self.partitions:
+            if partition.log.failure is None:
+                flush = self.flushes.start(partition, _flush_target(partition.log))
+                if flush is not None:
+                    yield flush
+
+    def _flushed(self, effect: Flush, result: Done | Failed) -> None:
+        """A partition that was made anew under its old name has nothing to do with the flush."""
+        tp = effect.topic_partition
+        partition = self.partitions.find(tp)
+        if partition is not None and partition.topic_id == effect.topic_id:
+            if isinstance(result, Done):
+                partition.log.flush_done(effect.plan)
+            else:
+                partition.log.fail(f"fsync failed: {result.error}")
+                self.disk.log_failed(tp, result.error, self.clock.monotonic_ms())
+        self.flushes.ended(tp)
+
+    def _unlink_due(self) -> Iterator[Effect]:
+        plan = None if self._is_unlinking else self.log_dir.plan_unlink()
+        if plan is not None:
+            self._is_unlinking = True
+            yield Unlink(plan)
+
+    def _unlinked(self, plan: UnlinkPlan, failure: OSError | None) -> None:
+        self._is_unlinking = False
+        if failure is not None:
+            # What is left is tried again when the job is due again.
+            _LOG.error("job failed job=unlink reason=%s", failure)
+        elif plan.is_part:
+            self.unlink_soon()
+
+    def _look_at_disk(self) -> None:
+        self.disk.look(self.log_dir.fs, self.log_dir.path)
+
+    def _forget_settled(self) -> None:
+        for partition in self.partitions:
+            if partition.log.config.compacts:
+                self.missed_deletes.forget_settled(partition)
 
 
 def _flush_target(log: PartitionLog) -> int:
@@ -170,45 +211,3 @@ def _flush_target(log: PartitionLog) -> int:
     if flush_ms < INT64_MAX and log.clock.now_ms() - log.last_flush_ms >= flush_ms:
         return log.log_end_offset
     return log.segments.active.base_offset
-
-
-def _retain(broker: "Broker") -> None:
-    """Where a pass is at work, this is done when it ends: its sources must not go under it."""
-    for partition in list(broker.partitions):
-        if not broker.cleaning.is_busy(partition.topic_partition):
-            broker.housekeeping.retain(broker, partition)
-
-
-def _checkpoint_recovery(broker: "Broker") -> None:
-    broker.log_dir.checkpoint_recovery_points()
-
-
-def _checkpoint_starts(broker: "Broker") -> None:
-    broker.log_dir.checkpoint_log_start_offsets()
-
-
-def _checkpoint_hw(broker: "Broker") -> None:
-    broker.log_dir.checkpoint_high_watermarks()
-
-
-def _expire_producers(broker: "Broker") -> None:
-    now_ms, expiration_ms = broker.clock.now_ms(), broker.config.producer_id_expiration_ms
-    for partition in broker.partitions:
-        partition.log.producers.remove_expired(now_ms, expiration_ms)
-
-
-def _look_for_strays(broker: "Broker") -> None:
-    near = broker.near_tombstones
-    near.strays.start_due(
-        broker, lambda stray: near.found_stray(stray, now_ms=broker.clock.now_ms())
-    )
-
-
-def _look_at_disk(broker: "Broker") -> None:
-    broker.disk.look(broker.log_dir.fs, broker.log_dir.path)
-
-
-def _forget_settled(broker: "Broker") -> None:
-    for partition in broker.partitions:
-        if partition.log.config.compacts:
-            forget_settled(broker, partition)

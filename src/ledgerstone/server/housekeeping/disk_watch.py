@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.errors import KafkaError
 from ledgerstone.fs import Filesystem, join
+from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 LINE_INTERVAL_MS: Final = 60_000
@@ -47,6 +49,16 @@ class DiskWatch:
                 error,
             )
 
+    def log_failed(
+        self, topic_partition: TopicPartition | None, error: Exception, now_ms: int
+    ) -> None:
+        """A log refused a write, or a read. Reported once a minute where the disk is to blame."""
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if isinstance(cause, OSError):
+            self.refused(str(topic_partition), error, now_ms)
+        elif not isinstance(error, KafkaError):
+            _LOG.error("log failed partition=%s reason=%s", topic_partition, error)
+
     def accepted(self, what: str) -> None:
         self.refusals.pop(what, None)
 
@@ -57,7 +69,7 @@ class DiskWatch:
         ]
 
     def look(self, fs: Filesystem, directory: str) -> None:
-        """Nobody may write any more: whether there is room again, a small file says."""
+        """Writes a small file to see whether there is room again: clients may have given up."""
         if not self.refusals:
             return
         try:

@@ -43,6 +43,6 @@ def _anatomy(broker: Broker, topic: str, number: str | None) -> object:
         raise Refused(400, f"{topic} has {len(partitions)} partitions here: ask for one of them")
     partitions.sort(key=lambda each: each.topic_partition)
     try:
-        return {"partitions": [anatomy_of(broker, each).to_json() for each in partitions]}
+        return {"partitions": [anatomy_of(broker.anatomy, each).to_json() for each in partitions]}
     except (OSError, StorageError, KafkaError) as error:
         raise Refused(503, f"the log cannot be read: {error}") from error

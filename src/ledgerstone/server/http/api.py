@@ -115,7 +115,11 @@ def _hosted(broker: Broker, topic: str) -> list[Partition]:
 
 def _cleaning(broker: Broker, topic: str) -> object:
     try:
-        return {"partitions": [partition_status(broker, each) for each in _hosted(broker, topic)]}
+        return {
+            "partitions": [
+                partition_status(broker.cleaning, each) for each in _hosted(broker, topic)
+            ]
+        }
     except (OSError, StorageError, KafkaError) as error:
         raise Refused(503, f"the log cannot be read: {error}") from error
 
@@ -151,7 +155,7 @@ def _history(broker: Broker, request: HttpRequest) -> object:
         for each in (broker.partitions if topic is None else _hosted(broker, topic))
         if _is_wanted(each.topic_partition, request.query.get("partition"))
     ]
-    runs = [run for partition in partitions for run in history_json(broker, partition)]
+    runs = [run for partition in partitions for run in history_json(broker.cleaning, partition)]
     runs.sort(key=lambda run: -int(run["ended_ms"]))
     return {"runs": runs[:_HISTORY_LIMIT]}
 

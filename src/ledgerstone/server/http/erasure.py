@@ -91,18 +91,18 @@ def _where(broker: Broker, topic: str, request: HttpRequest) -> object:
     key = _key(body_of(request).get("key"))
     if topic not in broker.image.topics:
         raise Refused(404, f"there is no topic {topic}")
-    missing = missing_partition(broker, topic)
+    missing = missing_partition(broker.image, broker.partitions, topic)
     if missing is not None:
         raise Refused(503, missing)
     erasing = broker.erasing
     # A salt for this one question: nothing of it is kept.
     print_key = PrintKey.from_salt(broker.dice.random_bytes(SALT_BYTES))
     plan = SearchPlan(
-        partitions=files_of(broker, topic),
+        partitions=files_of(broker.image, broker.partitions, topic),
         keys=KeyPrints.under(print_key, [print_key.print_of(topic, key)]),
         bytes_per_second=broker.cleaning.settings.bytes_per_second,
     )
-    number = erasing.scans.start(plan, lambda _, result: erasing.tickets.close(number, result))
+    number = erasing.scans.start(plan, lambda result: erasing.tickets.close(number, result))
     return erasing.tickets.open(number, topic).to_json()
 
 

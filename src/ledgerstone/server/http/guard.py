@@ -14,7 +14,6 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http.json_body import Refused, body_of
 from ledgerstone.server.http.server import HttpRequest
-from ledgerstone.server.tombstones.guard import acknowledge
 from ledgerstone.server.tombstones.view import group_json, partition_json
 
 Calls = Mapping[str, Callable[[], object]]
@@ -28,7 +27,7 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
         case ["topics", topic, "tombstones", "ack"]:
             return {"POST": lambda: _acknowledge(broker, topic, request)}
         case ["groups", group, "tombstones"]:
-            return {"GET": lambda: group_json(broker, group)}
+            return {"GET": lambda: group_json(broker.cleaning, group)}
         case _:
             return None
 
@@ -41,7 +40,8 @@ def _hosted(broker: Broker, topic: str) -> list[Partition]:
 
 
 def _topic(broker: Broker, topic: str) -> object:
-    return {"partitions": [partition_json(broker, each) for each in _hosted(broker, topic)]}
+    cleaning, near = broker.cleaning, broker.near_tombstones
+    return {"partitions": [partition_json(cleaning, near, each) for each in _hosted(broker, topic)]}
 
 
 def _acknowledge(broker: Broker, topic: str, request: HttpRequest) -> object:
@@ -56,4 +56,5 @@ def _acknowledge(broker: Broker, topic: str, request: HttpRequest) -> object:
         for each in _hosted(broker, topic)
         if number is None or each.topic_partition.partition == number
     ]
-    return {"acknowledged": sum(acknowledge(broker, each, [group]) for each in partitions)}
+    guard = broker.cleaning.guard
+    return {"acknowledged": sum(guard.acknowledge(each, [group]) for each in partitions)}

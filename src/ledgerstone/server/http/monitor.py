@@ -5,15 +5,18 @@ from itertools import chain
 from typing import Final
 
 from ledgerstone.cleaner.selection import LogToClean
+from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.messages import APIS
+from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server import damage
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import view as cleaning_view
-from ledgerstone.server.cleaning.view import complaints
 from ledgerstone.server.erasing import view as erasing_view
+from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.metrics import Exposition, Sample, add
+from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.tombstones import view as tombstone_view
 
 # The number Kafka gives a broker that has started and does not stop.
@@ -40,7 +43,7 @@ def readiness(broker: Broker) -> Page:
         if partition.log.failure is not None
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
-    failed += complaints(broker)
+    failed += cleaning_view.complaints(broker.cleaning)
     failed += erasing_view.complaints(broker)
     failed += damage.complaints(broker)
     if failed:
@@ -69,19 +72,19 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
     for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
         some = partitions[start : start + PARTITIONS_AT_ONCE]
         there = [each for each in some if broker.partitions.find(each.topic_partition) is each]
-        part = list(cleaning_view.partition_samples(broker, there, looked_at))
+        part = list(cleaning_view.partition_samples(broker.cleaning, there, looked_at))
         for partition in there:
             part += _log_samples(partition)
-            part += tombstone_view.partition_samples(broker, partition)
+            part += tombstone_view.partition_samples(broker.cleaning, partition)
         yield part
     yield [
         *broker.counters.samples(),
         *(Sample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
-        *_waiting(broker),
-        *_group_samples(broker),
-        *cleaning_view.samples(broker, looked_at),
+        *_waiting(broker.purgatory),
+        *_group_samples(broker.groups),
+        *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker),
-        *tombstone_view.samples(broker),
+        *tombstone_view.samples(broker.near_tombstones),
     ]
 
 
@@ -112,10 +115,10 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
     for name, value, text in (
         ("partitioncount", len(hosted), "Partitions hosted here."),
         ("leadercount", len(led), "Partitions led here."),
-        ("offlinereplicacount", _offline(broker), "Replicas that take no writes."),
+        ("offlinereplicacount", _offline(broker.partitions), "Replicas that take no writes."),
         (
             "underreplicatedpartitions",
-            sum(len(each.isr) < _replicas(broker, each) for each in led),
+            sum(len(each.isr) < _replicas(broker.image, each) for each in led),
             "Partitions led here whose replicas are not all in sync.",
         ),
         (
@@ -153,20 +156,20 @@ def _controller_gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         yield f"kafka_controller_kafkacontroller_{name}", value, text
 
 
-def _offline(broker: Broker) -> int:
-    failed = sum(each.log.failure is not None for each in broker.partitions)
-    return len(broker.partitions.offline) + failed
+def _offline(partitions: HostedPartitions) -> int:
+    failed = sum(each.log.failure is not None for each in partitions)
+    return len(partitions.offline) + failed
 
 
-def _replicas(broker: Broker, partition: Partition) -> int:
-    state = broker.image.partition(*partition.topic_partition)
+def _replicas(image: MetadataImage, partition: Partition) -> int:
+    state = image.partition(*partition.topic_partition)
     return 0 if state is None else len(state.replicas)
 
 
-def _waiting(broker: Broker) -> Iterable[Sample]:
+def _waiting(purgatory: Purgatory) -> Iterable[Sample]:
     """These two always, so that a board shows zero instead of nothing; others when they wait."""
     counts = {"Fetch": 0, "Produce": 0}
-    for request in broker.purgatory.requests():
+    for request in purgatory.requests():
         add(counts, APIS[request.api_key].name)
     for name, count in sorted(counts.items()):
         labels = (("delayedOperation", name),)
@@ -176,16 +179,16 @@ def _waiting(broker: Broker) -> Iterable[Sample]:
         )  # fmt: skip
 
 
-def _group_samples(broker: Broker) -> Iterable[Sample]:
+def _group_samples(groups: Groups) -> Iterable[Sample]:
     prefix = "kafka_coordinator_group_groupmetadatamanager_num"
-    counts = broker.groups.count_by_state()
+    counts = groups.count_by_state()
     yield Sample(f"{prefix}groups", "gauge", "Groups.", sum(counts.values()))
     for state, count in counts.items():
         text = f"Groups in state {state.value}."
         yield Sample(f"{prefix}groups{state.value.lower()}", "gauge", text, count)
-    memory, name = broker.groups.memory, "ledgerstone_group_memory_bytes"
+    memory, name = groups.memory, "ledgerstone_group_memory_bytes"
     for what, value in (("members", memory.members_bytes), ("offsets", memory.offsets_bytes)):
         text = "Memory that groups hold, of what ledgerstone.*.max.bytes allow."
         yield Sample(name, "gauge", text, value, (("what", what),))
-    offsets = broker.groups.count_offsets()
+    offsets = groups.count_offsets()
     yield Sample(f"{prefix}offsets", "gauge", "Offsets that groups have committed.", offsets)

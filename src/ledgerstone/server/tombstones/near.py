@@ -1,9 +1,9 @@
 """Deletes that look as if they had failed: counted, sampled, reported, never refused. Grade D.
 
 On compacted topics a value that is empty, `null` in four letters, or a schema registry's frame
-around nothing is kept for ever like any other value, though whoever wrote it may have meant a
+around nothing is kept for ever like any other value, though its producer may have meant a
 tombstone. Nothing of keys and values is kept here: a sample says where, and of which kind. Whether
-tombstones go to the wrong partition is looked at in `stray_tombstones`.
+tombstones go to the wrong partition is looked at in `stray`.
 """
 
 import logging
@@ -54,7 +54,7 @@ class PartitionNear:
 class NearTombstoneWatch:
     """One for a broker, told of every produced batch that has something of the kind."""
 
-    strays: StrayChecks = field(default_factory=StrayChecks)
+    strays: StrayChecks
     _seen: dict[TopicPartition, PartitionNear] = field(default_factory=dict)
     _throttle: Throttle = field(default_factory=Throttle)
 
@@ -67,7 +67,7 @@ class NearTombstoneWatch:
         known = self._seen.setdefault(tp, PartitionNear())
         sample = NearSample(first_offset + near.first_index, NAMES[near.first_kind], now_ms)
         if not known.counts[sample.kind]:
-            # Once: who writes empty values does so all day. And who makes topics makes many.
+            # Once: a producer of empty values writes them all day. Throttled: topics may be many.
             suppressed = self._throttle.admit("near-tombstone", now_ms)
             if suppressed is not None:
                 _LOG.warning(
@@ -77,6 +77,11 @@ class NearTombstoneWatch:
         for kind, count in zip(NearKind, near.counts, strict=True):
             known.counts[NAMES[kind]] += count
         known.samples.append(sample)
+
+    def search_if_due(self) -> None:
+        """Begins a search for stray tombstones if one is due and none is under way."""
+        clock = self.strays.clock
+        self.strays.start_due(lambda stray: self.found_stray(stray, now_ms=clock.now_ms()))
 
     def found_stray(self, stray: Stray, *, now_ms: int) -> None:
         tp = stray.topic_partition

@@ -9,19 +9,25 @@ Keys are known by keyed hashes under a seed that lives as long as its search.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from ledgerstone.cleaner.planning import CleanerSettings
+from ledgerstone.clock import Clock, Dice
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan, SearchReport
 from ledgerstone.errors import KafkaError
+from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.records.batch import read_header
 from ledgerstone.records.kernels import hash_key
 from ledgerstone.records.record import iter_spans, records_payload
-from ledgerstone.server.erasing.scans import ScanResult, files_of, missing_partition
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.server.erasing.scans import (
+    ScanResult,
+    WhenEnded,
+    files_of,
+    missing_partition,
+)
 from ledgerstone.types import TopicPartition, WritableBuffer
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
 
 KEYS_TAKEN: Final = 16
 PERIOD_MS: Final = 60_000
@@ -59,24 +65,41 @@ class _Topic:
         return len(self.wanted) < KEYS_TAKEN
 
 
-@dataclass(slots=True)
+class CleaningSettings(Protocol):
+    """The cleaner's settings, which may change."""
+
+    @property
+    def settings(self) -> CleanerSettings: ...
+
+
+class Searches(Protocol):
+    """What the scanning worker is asked for."""
+
+    def start(self, plan: SearchPlan, when_ended: WhenEnded) -> int: ...
+
+
+@dataclass(slots=True, kw_only=True)
 class StrayChecks:
+    clock: Clock
+    dice: Dice
+    image: Callable[[], MetadataImage]  # the newest
+    partitions: HostedPartitions
+    cleaning: CleaningSettings
+    searching: Searches
     failures: int = 0
     searches: int = 0
     _topics: dict[str, _Topic] = field(default_factory=dict)
     _under_way: str | None = None
 
-    def appended(
-        self, broker: "Broker", tp: TopicPartition, first_offset: int, records: WritableBuffer
-    ) -> None:
+    def appended(self, tp: TopicPartition, first_offset: int, records: WritableBuffer) -> None:
         """A batch with a tombstone went to a compacted topic: remembers one of them."""
-        topic = broker.image.topics.get(tp.topic)
-        is_wanted = broker.cleaning.settings.check_near_tombstones
+        topic = self.image().topics.get(tp.topic)
+        is_wanted = self.cleaning.settings.check_near_tombstones
         if not is_wanted or topic is None or len(topic.partitions) < 2:
             return
         known = self._topics.get(tp.topic)
         if known is None:
-            known = self._topics[tp.topic] = _Topic(broker.dice.random_bytes(_SEED_BYTES))
+            known = self._topics[tp.topic] = _Topic(self.dice.random_bytes(_SEED_BYTES))
         if not known.has_room or len(records) > _BATCH_BYTES:
             return
         found = first_tombstone(records)
@@ -87,25 +110,23 @@ class StrayChecks:
     def forget(self, topic: str) -> None:
         self._topics.pop(topic, None)
 
-    def start_due(self, broker: "Broker", when_found: Callable[[Stray], None]) -> None:
+    def start_due(self, when_found: Callable[[Stray], None]) -> None:
         """Begins a search if one is due and none is under way."""
-        now_ms = broker.clock.monotonic_ms()
+        now_ms = self.clock.monotonic_ms()
         if self._under_way is not None:
             return
         for name, topic in self._topics.items():
             is_due = topic.wanted and now_ms >= topic.not_before_ms
             # Half a topic proves nothing: what is not here may have the key.
-            if is_due and missing_partition(broker, name) is None:
-                self._start(broker, name, topic, when_found)
+            if is_due and missing_partition(self.image(), self.partitions, name) is None:
+                self._start(name, topic, when_found)
                 return
 
-    def _start(
-        self, broker: "Broker", name: str, topic: _Topic, when_found: Callable[[Stray], None]
-    ) -> None:
+    def _start(self, name: str, topic: _Topic, when_found: Callable[[Stray], None]) -> None:
         wanted, topic.wanted = topic.wanted, []
-        limit = broker.cleaning.settings.bytes_per_second
+        limit = self.cleaning.settings.bytes_per_second
         plan = SearchPlan(
-            partitions=files_of(broker, name),
+            partitions=files_of(self.image(), self.partitions, name),
             keys=KeyPrints(
                 prints=tuple(each.key_print for each in wanted),
                 sip_seed=topic.seed,
@@ -113,13 +134,13 @@ class StrayChecks:
             ),
             bytes_per_second=BYTES_PER_SECOND if limit is None else min(limit, BYTES_PER_SECOND),
         )
-        topic.seed = broker.dice.random_bytes(_SEED_BYTES)
-        started_ms = broker.clock.monotonic_ms()
+        topic.seed = self.dice.random_bytes(_SEED_BYTES)
+        started_ms = self.clock.monotonic_ms()
         self._under_way = name
         self.searches += 1
 
-        def ended(broker: "Broker", result: ScanResult) -> None:
-            now_ms = broker.clock.monotonic_ms()
+        def ended(result: ScanResult) -> None:
+            now_ms = self.clock.monotonic_ms()
             self._under_way = None
             rest_ms = max(PERIOD_MS, _REST_FACTOR * (now_ms - started_ms))
             topic.not_before_ms = now_ms + rest_ms
@@ -129,7 +150,7 @@ class StrayChecks:
             for stray in strays_in(wanted, result):
                 when_found(stray)
 
-        broker.erasing.scans.start(plan, ended)
+        self.searching.start(plan, ended)
 
 
 def first_tombstone(records: WritableBuffer) -> tuple[int, bytes] | None:

@@ -8,35 +8,38 @@ from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes
 from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, Sample
-from ledgerstone.server.tombstones.guard import Margin, forget_settled, margins
+from ledgerstone.server.tombstones.guard import Margin
+from ledgerstone.server.tombstones.near import NearTombstoneWatch
 
 
-def partition_json(broker: Broker, partition: Partition) -> dict[str, Any]:
-    forget_settled(broker, partition)
-    cleaning, log, tp = broker.cleaning, partition.log, partition.topic_partition
+def partition_json(
+    cleaning: CleaningWork, near: NearTombstoneWatch, partition: Partition
+) -> dict[str, Any]:
+    cleaning.guard.forget_settled(partition)
+    log, tp, now_ms = partition.log, partition.topic_partition, cleaning.clock.now_ms()
     pending, ledger = cleaning.pending.get(tp), cleaning.files.ledger(log)
     holds = cleaning.holds_of(log)
     ranges = (pending.ranges if pending else None) or ()
     return {
         "topic": tp.topic,
         "partition": tp.partition,
-        "now_ms": broker.clock.now_ms(),
+        "now_ms": now_ms,
         "log_start_offset": log.log_start_offset,
         "log_end_offset": log.log_end_offset,
         "removed_below_offset": ledger.removed_below_offset,
         "removed_at_ms": ledger.removed_at_ms,
         "fresh_tombstones": pending.fresh_tombstones if pending else 0,
-        "pending": [_range_json(each, holds, broker.clock.now_ms()) for each in ranges],
+        "pending": [_range_json(each, holds, now_ms) for each in ranges],
         "hold_max_ms": holds.max_ms if holds.groups else None,
         "holds": [
             {"group": each.group_id, "committed_offset": each.committed_offset}
             for each in holds.groups
         ],
-        "margins": [_margin_json(each) for each in margins(broker, partition)],
+        "margins": [_margin_json(each) for each in cleaning.guard.margins(partition)],
         "missed": [missed_json(each) for each in ledger.told],
-        "near": broker.near_tombstones.of(tp).to_json(),
+        "near": near.of(tp).to_json(),
     }
 
 
@@ -67,13 +70,14 @@ def missed_json(missed: MissedDeletes) -> dict[str, Any]:
     }
 
 
-def group_json(broker: Broker, group_id: str) -> dict[str, Any]:
+def group_json(cleaning: CleaningWork, group_id: str) -> dict[str, Any]:
     """Where one group reads compacted partitions here, and where it may have missed deletes."""
     rows = []
-    for partition in _compacted(broker):
-        forget_settled(broker, partition)
-        margin = next((m for m in margins(broker, partition) if m.group_id == group_id), None)
-        ledger = broker.cleaning.files.ledger(partition.log)
+    for partition in _compacted(cleaning):
+        cleaning.guard.forget_settled(partition)
+        margins = cleaning.guard.margins(partition)
+        margin = next((each for each in margins if each.group_id == group_id), None)
+        ledger = cleaning.files.ledger(partition.log)
         missed = next((each for each in ledger.told if each.group_id == group_id), None)
         if margin is None and missed is None:
             continue
@@ -90,14 +94,14 @@ def group_json(broker: Broker, group_id: str) -> dict[str, Any]:
     return {"group": group_id, "partitions": rows}
 
 
-def _compacted(broker: Broker) -> list[Partition]:
-    found = [each for each in broker.partitions if each.log.config.compacts]
+def _compacted(cleaning: CleaningWork) -> list[Partition]:
+    found = [each for each in cleaning.partitions if each.log.config.compacts]
     return sorted(found, key=lambda each: each.topic_partition)
 
 
-def samples(broker: Broker) -> Iterator[Sample]:
-    yield from broker.near_tombstones.samples()
-    strays = broker.near_tombstones.strays
+def samples(near: NearTombstoneWatch) -> Iterator[Sample]:
+    yield from near.samples()
+    strays = near.strays
     for name, value, text in (
         ("searches", strays.searches, "Searches for tombstones in the wrong partition."),
         ("failures", strays.failures, "Such searches that failed."),
@@ -105,23 +109,23 @@ def samples(broker: Broker) -> Iterator[Sample]:
         yield Sample(f"ledgerstone_stray_tombstone_{name}_total", "counter", text, value)
 
 
-def partition_samples(broker: Broker, partition: Partition) -> Iterator[Sample]:
+def partition_samples(cleaning: CleaningWork, partition: Partition) -> Iterator[Sample]:
     if not partition.log.config.compacts:
         return
     topic, number = partition.topic_partition
     labels: Labels = (("topic", topic), ("partition", str(number)))
     text = "Time until a tombstone may go that the group has not read."
-    for margin in margins(broker, partition):
+    for margin in cleaning.guard.margins(partition):
         if margin.margin_ms is not None:
             yield Sample(
                 "ledgerstone_group_tombstone_margin_seconds", "gauge", text,
                 margin.margin_ms / 1000, (("group", margin.group_id), *labels),
             )  # fmt: skip
     text = "1: tombstones went that the group had not read."
-    for missed in broker.cleaning.files.ledger(partition.log).told:
+    for missed in cleaning.files.ledger(partition.log).told:
         group: Labels = (("group", missed.group_id), *labels)
         yield Sample("ledgerstone_group_missed_deletes", "gauge", text, 1, group)
-    last = broker.cleaning.files.last_cleaned(partition.log)
+    last = cleaning.files.last_cleaned(partition.log)
     if last is not None and partition.log.config.ledgerstone_tombstone_hold_groups:
         text = "Tombstones that the last pass kept because a group had not read them."
         held = last.stats.tombstones_held

@@ -1,0 +1,88 @@
+"""Builds the agents that look after the logs, in the order in which they need each other.
+
+Grade D.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ledgerstone.cleaner.planning import CleanerSettings
+from ledgerstone.clock import Clock, Dice
+from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.server.anatomy.book import AnatomyBook
+from ledgerstone.server.cleaning.agent import Cleaning
+from ledgerstone.server.cleaning.files import CleaningFiles
+from ledgerstone.server.housekeeping.agent import Housekeeping
+from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.housekeeping.flushes import Flushes
+from ledgerstone.server.housekeeping.retention import Retention
+from ledgerstone.server.tombstones.holds import TombstoneHolds
+from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.tombstones.stray import Searches, StrayChecks
+from ledgerstone.storage.log_dir import LogDir
+
+
+class LogAgents(NamedTuple):
+    disk: DiskWatch
+    cleaning: Cleaning
+    near_tombstones: NearTombstoneWatch
+    housekeeping: Housekeeping
+    anatomy: AnatomyBook
+
+
+def build_log_agents(
+    *,
+    config: BrokerConfig,
+    clock: Clock,
+    dice: Dice,
+    log_dir: LogDir,
+    partitions: HostedPartitions,
+    holds: TombstoneHolds,
+    searching: Searches,
+    image: MetadataImage,
+    newest_image: Callable[[], MetadataImage],
+) -> LogAgents:
+    """`newest_image` is called once the broker runs, not before."""
+
+    def settings_in(image: MetadataImage) -> CleanerSettings:
+        return CleanerSettings.from_values(image.broker_values(config.node_id, config.raw))
+
+    disk, flushes = DiskWatch(), Flushes()
+    retention = Retention(clock, disk)
+    cleaning = Cleaning(
+        clock=clock,
+        log_dir=log_dir,
+        partitions=partitions,
+        holds=holds,
+        settings=settings_in(image),
+        read_settings=lambda: settings_in(newest_image()),
+        files=CleaningFiles.open(log_dir.fs, log_dir.path),
+        disk=disk,
+        flushes=flushes,
+        retention=retention,
+    )
+    strays = StrayChecks(
+        clock=clock,
+        dice=dice,
+        image=newest_image,
+        partitions=partitions,
+        cleaning=cleaning,
+        searching=searching,
+    )
+    near_tombstones = NearTombstoneWatch(strays)
+    housekeeping = Housekeeping(
+        config=config,
+        clock=clock,
+        log_dir=log_dir,
+        partitions=partitions,
+        disk=disk,
+        flushes=flushes,
+        retention=retention,
+        passes=cleaning,
+        missed_deletes=cleaning.guard,
+        strays=near_tombstones,
+    )
+    anatomy = AnatomyBook(clock=clock, cleaning=cleaning)
+    return LogAgents(disk, cleaning, near_tombstones, housekeeping, anatomy)
