@@ -1,0 +1,145 @@
+"""Cleaning as an agent of its own: one log, a clock and stand-ins for its needs, no broker."""
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from ledgerstone.cleaner.planning import CleanerSettings
+from ledgerstone.cleaner.worker import clean
+from ledgerstone.coordinator.offsets import CommittedOffset
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.agent import Agent
+from ledgerstone.server.cleaning.agent import Cleaning
+from ledgerstone.server.cleaning.files import CleaningFiles
+from ledgerstone.server.effects import Analyse, Clean, Effect, Flush, Proceed, SyncSwap
+from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.housekeeping.flushes import Flushes
+from ledgerstone.server.housekeeping.retention import Retention
+from ledgerstone.server.results import Done, GroupCleaned
+from ledgerstone.server.tombstones.holds import TombstoneHolds
+from ledgerstone.sim.clock import VirtualClock
+from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.filesystem import SimFilesystem
+from ledgerstone.state.anatomy_plan import AnatomyPlan
+from ledgerstone.storage.log_config import LogConfig
+from ledgerstone.storage.log_dir import open_log_dir
+from ledgerstone.types import TopicPartition
+from tests.kit.logs import T0, batch
+
+TP = TopicPartition("table", 0)
+
+
+class OneLog:
+    """The only partition there is."""
+
+    offline: Mapping[TopicPartition, str] = {}
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter([self.partition])
+
+    def get(self, topic_partition: TopicPartition) -> Partition:
+        assert topic_partition == TP
+        return self.partition
+
+    def find(self, topic_partition: TopicPartition) -> Partition | None:
+        return self.partition if topic_partition == TP else None
+
+
+class NoGroups:
+    def committed_on(self, topic: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        return {}
+
+
+class Alone:
+    def __init__(self) -> None:
+        self.clock, self.dice = VirtualClock(start_ms=T0), SeededDice(1)
+        self.fs = SimFilesystem(dice=self.dice, clock=self.clock)
+        log_dir = open_log_dir(self.fs, self.clock, self.dice, "/data")
+        log = log_dir.create(TP, LogConfig(cleanup_policy=("compact",)))
+        self.partition = Partition(log=log, topic_id=bytes(16), node_id=1)
+        self.partition.assume(leader_id=1, leader_epoch=0, isr=(1,))
+        disk = DiskWatch()
+        self.flushes = Flushes()
+        self.cleaning = Cleaning(
+            clock=self.clock,
+            log_dir=log_dir,
+            partitions=OneLog(self.partition),
+            holds=TombstoneHolds(NoGroups(), lambda: True),
+            settings=CleanerSettings(),
+            read_settings=CleanerSettings,
+            files=CleaningFiles.open(self.fs, log_dir.path),
+            disk=disk,
+            flushes=self.flushes,
+            retention=Retention(self.clock, disk),
+        )
+        self.cleaning.load()
+
+    def put(self, *pairs: tuple[str, str | None]) -> None:
+        for pair in pairs:
+            self.partition.append(batch(pair, timestamp=self.clock.now_ms()), acks=-1)
+
+    def perform(self, effects: list[Effect]) -> list[str]:
+        """Does what cleaning asks for, at once; returns the kinds in order."""
+        kinds: list[str] = []
+        for effect in effects:
+            kinds.append(type(effect).__name__)
+            match effect:
+                case Clean():
+                    kinds += self._clean(effect)
+                case Flush(tp, _, plan):
+                    self.partition.log.flush_done(plan)
+                    self.flushes.ended(tp)
+                    kinds += self.perform(self.cleaning.completed(effect, Done()))
+                case SyncSwap():
+                    kinds += self.perform(self.cleaning.completed(effect, Done()))
+                case Proceed(_, go_on):
+                    assert go_on
+                case _:
+                    raise AssertionError(effect)
+        return kinds
+
+    def _clean(self, effect: Clean) -> list[str]:
+        kinds: list[str] = []
+        report = clean(
+            self.fs,
+            effect.plan,
+            dice=self.dice,
+            on_group=lambda group: kinds.extend(
+                self.perform(self.cleaning.completed(effect, GroupCleaned(group)))
+            ),
+            should_abort=lambda: False,
+        )
+        assert not isinstance(report, str), report
+        return kinds + self.perform(self.cleaning.completed(effect, report))
+
+
+@pytest.fixture
+def alone() -> Alone:
+    return Alone()
+
+
+def test_pass_runs_from_its_request_to_the_swap_without_a_broker(alone: Alone) -> None:
+    agent: Agent = alone.cleaning
+    alone.put(("a", "1"), ("b", "1"), ("a", "2"))
+
+    ticket = alone.cleaning.ask(TP)
+    due_ms = agent.next_deadline_ms
+    kinds = alone.perform(agent.tick())
+
+    assert due_ms == 0
+    assert kinds == ["Clean", "Flush", "SyncSwap", "Proceed"]
+    assert ticket.run is not None
+    assert ticket.run.outcome == "cleaned"
+    assert (ticket.run.stats.records_read, ticket.run.stats.records_kept) == (3, 2)
+    assert not alone.cleaning.is_busy(TP)
+    alone.cleaning.check_invariants()
+
+
+def test_result_of_an_effect_that_cleaning_never_asks_for_is_a_fault(alone: Alone) -> None:
+    plan = AnatomyPlan(topic_partition=TP, directory="/data/table-0", segments=(), end_offset=0)
+
+    with pytest.raises(AssertionError, match="asked for no Analyse"):
+        alone.cleaning.completed(Analyse(1, plan), Done())
