@@ -155,6 +155,8 @@ def read_records(log: PartitionLog) -> list[Found]:
         for position, header in iter_headers(batches):
             if not header.is_control:
                 for record in iter_records(batches, position):
+                    if record.offset >= log.high_watermark:
+                        return found
                     serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
                     value = None if record.value is None else bytes(record.value)
                     found.append(Found(record.offset, serial, bytes(record.key or b""), value))

@@ -99,13 +99,12 @@ class Network:
 
     def dial(self, dialer: Host, listener: Host) -> Link:
         link = self._new_link(dialer, listener)
-        delay_ms = self._delay_ms(dialer, listener)
-        self.world.after(delay_ms, f"dial {link.number}", lambda: self._reach(link))
+        self._deliver(link, dialer, f"dial {link.number}", lambda: self._reach(link))
         if self._dice_of(dialer).chance(self.weather.twin_percent):
             twin = self._new_link(dialer, listener)
             twin.dialer_is_open = False
             self.world.mark("a connection was attempted twice")
-            self.world.after(delay_ms + 1, f"dial {twin.number}", lambda: self._reach(twin))
+            self._deliver(twin, dialer, f"dial {twin.number}", lambda: self._reach(twin))
         return link
 
     def send(self, link: Link, source: Host, data: bytes) -> None:

@@ -38,8 +38,9 @@ from ledgerstone.sim.stepwise import Cancelled, Stepwise
 if TYPE_CHECKING:
     from ledgerstone.sim.node import Node
 
-# A scan stops at every so many reads.
-_READS_A_STEP = 16
+# A pass stops at each file of records it begins; a scan at every so many reads.
+_PAUSES_AT = ".log.cleaned"
+_READS_A_STEP = 64
 
 
 class PausingFilesystem:
@@ -58,7 +59,7 @@ class PausingFilesystem:
         return getattr(self._fs, name)
 
     def open(self, path: str, *, create: bool = False) -> object:
-        if create:
+        if create and path.endswith(_PAUSES_AT):
             self._pause("create")
         return self._fs.open(path, create=create)
 

@@ -90,12 +90,9 @@ class World:
         heapq.heappush(self._queue, event)
         return event
 
-    def run(self, until_ms: int, is_over: Callable[[], bool] | None = None) -> None:
-        """Until the moment is reached, or what is waited for has happened."""
+    def run(self, until_ms: int) -> None:
         queue = self._queue
         while queue and queue[0].at_ms <= until_ms:
-            if is_over is not None and is_over():
-                return
             event = heapq.heappop(queue)
             action = event.action
             if action is None:
@@ -106,5 +103,4 @@ class World:
             action()
             for check in self.after_step:
                 check()
-        if is_over is None or not is_over():
-            self.now_ms = max(self.now_ms, until_ms)
+        self.now_ms = max(self.now_ms, until_ms)

@@ -23,15 +23,17 @@ class GroupBook:
             self._leaders.clear()
             self._owners.clear()
             self.last_generation_id = 0
-        generation_id = response.generation_id
-        self.last_generation_id = max(self.last_generation_id, generation_id)
-        if response.members:
-            leader = self._leaders.setdefault(generation_id, response.leader)
-            if leader != response.leader:
-                detail = f"{self.group} {generation_id}: {leader} and {response.leader}"
-                raise Violation("OneLeaderAGeneration", detail)
+        generation_id = self.last_generation_id = response.generation_id
+        leader = self._leaders.get(generation_id)
+        if leader not in (None, response.leader):
+            detail = f"{self.group} {generation_id}: {leader} and {response.leader}"
+            raise Violation("OneLeaderAGeneration", detail)
 
-    def synced(self, generation_id: int, member_id: str, owned: list[TopicPartition]) -> None:
+    def synced(
+        self, generation_id: int, leader: str, member_id: str, owned: list[TopicPartition]
+    ) -> None:
+        """Only now is the generation in the log; before, a crash brings its number back."""
+        self._leaders.setdefault(generation_id, leader)
         for tp in owned:
             owner = self._owners.setdefault((generation_id, tp), member_id)
             if owner != member_id:

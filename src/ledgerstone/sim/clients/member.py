@@ -50,7 +50,7 @@ REBALANCE_MS = 20_000
 _HEARTBEAT_MS = 2_000
 _TIMEOUT_MS = 5_000
 _BACKOFF_MS = 200
-_FETCH_WAIT_MS = 400
+_FETCH_WAIT_MS = 1_000
 _REJOIN = (
     ErrorCode.REBALANCE_IN_PROGRESS,
     ErrorCode.ILLEGAL_GENERATION,
@@ -88,6 +88,7 @@ class Member:
         self._dice = world.dice(f"workload/{wire.name}")
         self.member_id = ""
         self.generation_id = -1
+        self._leader = ""
         self.owned: list[TopicPartition] = []
         self.positions: dict[TopicPartition, int] = {}
         self.is_stopped = False
@@ -157,6 +158,7 @@ class Member:
             raise Violation("GroupAnswers", f"JoinGroup got {ErrorCode(code).name}")
         else:
             self.member_id, self.generation_id = message.member_id, message.generation_id
+            self._leader = message.leader
             self.book.joined(message, self.model)
             members = sorted(each.member_id for each in message.members)
             self._sync(turn, members if message.leader == self.member_id else [])
@@ -196,7 +198,7 @@ class Member:
             self._again(turn)
             return
         owned = [TopicPartition(*each) for each in json.loads(message.assignment or b"[]")]
-        self.book.synced(self.generation_id, self.member_id, owned)
+        self.book.synced(self.generation_id, self._leader, self.member_id, owned)
         self.owned = owned
         self._heard_ms, self._heard_boot = self.world.now_ms, self.model.node.boot
         self._heartbeat_later(turn)
@@ -319,7 +321,7 @@ class Member:
         if has_news and self._dice.chance(60):
             self._commit(turn)
             return
-        delay_ms = _BACKOFF_MS if message is None else self._dice.below(200)
+        delay_ms = _BACKOFF_MS if message is None else self._dice.below(600)
         self.world.after(delay_ms, f"{self.name} reads", lambda: self._fetch(turn))
 
     def _took(self, tp: TopicPartition, code: int, records: object) -> bool:
