@@ -432,17 +432,17 @@ def test_tombstone_is_not_removed_before_its_swap_is_synced() -> None:
 
 def test_a_scan_counts_though_the_wall_clock_was_set_back_before_it_began() -> None:
     """It was repeated without a pause until the clock had caught up with the stage before it."""
-    machine, erasure_id = started(Stage.REMOVED)
-    machine.held_unlinks = []
-    machine.advance(120_000)
-    held, machine.held_unlinks = machine.held_unlinks, None
-    scans_before = len(machine.scans_done)
+    machine, erasure_id = started(Stage.UNLINKED)
+    held, machine.held_scans = machine.held_scans, None
+    assert held is not None
     machine.clock.set_wall_ms(machine.clock.now_ms() - 10 * DAY_MS)
     machine.broker.clock_moved()
+    machine.finish_scan(held[0], ScanFailed("the worker died", worker_died=True))
+    scans_before = len(machine.scans_done)
 
-    for unlink in held:
-        machine.unlink(unlink)
-    machine.settle()
+    for _ in range(40):
+        machine.clock.advance(seconds=2)
+        machine.settle()
 
     assert machine.erasure(erasure_id).stage is Stage.RECEIPTED
     assert len(machine.scans_done) == scans_before + 1

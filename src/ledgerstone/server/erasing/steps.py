@@ -317,9 +317,8 @@ def _scanned(
 ) -> None:
     erasing.is_scanning = False
     erasing.look_now()
-    node_id = broker.config.node_id
+    node_id, ended_ms = broker.config.node_id, broker.clock.now_ms()
     for index, (erasure_id, started_ms) in enumerate(started.items()):
-        ended_ms = max(broker.clock.now_ms(), started_ms)
         erasing.in_flight.pop(erasure_id, None)
         erasure = erasing.journal.book.get(erasure_id)
         if erasure is None or erasure.is_over:
