@@ -104,6 +104,12 @@ class NodeModel:
     def commit_of(self, group: str, tp: TopicPartition) -> CommitModel:
         return self.commits.setdefault((group, tp), CommitModel())
 
+    def end_offset_of(self, tp: TopicPartition) -> int:
+        """As it is at this moment, which no client can know; 0 while the node is down."""
+        broker = self.node.broker
+        partition = None if broker is None else broker.partitions.find(tp)
+        return 0 if partition is None else partition.log.log_end_offset
+
     def drew_producer_id(self, producer_id: int, epoch: int, producer: str) -> None:
         first = self.producer_ids.get((producer_id, epoch))
         if first is not None:

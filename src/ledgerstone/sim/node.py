@@ -100,6 +100,7 @@ class Node:
         world = BrokerWorld(
             fs=self.fs, clock=self.clock, dice=self.dice, boot_id=f"boot {self._power_ups}"
         )
+        done_before = len(self.fs.trace)
         try:
             self.broker = open_broker(self.config, world, [self._address])
         except (LedgerstoneError, OSError) as error:
@@ -109,10 +110,13 @@ class Node:
             self.world.after(RESTART_MS, f"{self.name} start", self.start)
             return
         except SimulatedCrash:
+            self.world.mark("a start was interrupted by a crash")
             self._die()
             return
         self.performer = Performer(self, self.broker, self.latency, self.dice)
         self.world.note(f"{self.name} up boot={self.boot} ops={self.fs.operation_count}")
+        if any(_cuts_a_log(each) for each in self.fs.trace[done_before:]):
+            self.world.mark("a torn tail was cut")
         for told in self.on_up:
             told(self)
         self._reschedule()
@@ -131,6 +135,7 @@ class Node:
             self._die()
         elif death is not None:
             # Between two lives: only what was synced by then comes back.
+            self.world.mark("a node lost power while it was down")
             self._tell_death(death)
             self.fs.power_loss(death)
             self._power_ups += 1
@@ -351,6 +356,10 @@ class Node:
         return {
             each.topic_partition: each.log.recovery_point for each in self.broker.partitions
         }
+
+
+def _cuts_a_log(operation: str) -> bool:
+    return operation.startswith("truncate") and ".log" in operation
 
 
 def _bytes_of(piece: Piece) -> bytes:

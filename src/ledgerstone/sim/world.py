@@ -20,6 +20,10 @@ class Violation(AssertionError):
         self.checker = checker
         self.detail = detail
 
+    def __reduce__(self) -> tuple[type["Violation"], tuple[str, str]]:
+        """So that it travels between processes."""
+        return Violation, (self.checker, self.detail)
+
 
 class Event:
     """Scheduled; `cancel` makes it a step that never happens."""

@@ -49,6 +49,8 @@ class Batch:
     data: bytes = b""
     is_in_flight: bool = False
     attempts: int = 0
+    # Where the log ended when the batch was last sent: below it, the batch was there already.
+    end_at_retry: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,6 +172,7 @@ class Producer:
         batch.is_in_flight = True
         batch.attempts += 1
         tp = batch.topic_partition
+        batch.end_at_retry = self.model.end_offset_of(tp)
         data = ProducePartitionData(index=tp.partition, records=bytearray(batch.data))
         topics = [ProduceTopicData(name=tp.topic, partition_data=[data])]
         request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=topics)
@@ -187,6 +190,8 @@ class Producer:
         if code == ErrorCode.NONE:
             if batch.attempts > 1:
                 self.world.mark("a retried batch was acknowledged")
+                if answer.base_offset < batch.end_at_retry:
+                    self.world.mark("a retry was answered as a duplicate")
             for place, serial in enumerate(batch.serials):
                 self.model.learn(batch.topic_partition, answer.base_offset + place, serial)
             if queue[0] is not batch:
