@@ -214,7 +214,9 @@ class Cluster:
 
     def _unfinished(self) -> list[str]:
         left = [f"{node.name} is down" for node in self.nodes if not node.is_up]
-        left += [f"{each.name} has unanswered batches" for each in self.producers if not each.is_done]
+        left += [
+            f"{each.name} has unanswered batches" for each in self.producers if not each.is_done
+        ]
         left += [f"{each.wire.name} is not answered" for each in self.admins if not each.is_done]
         for eraser in self.erasers:
             left += [f"erasure {each} has no receipt" for each in eraser.open]

@@ -48,9 +48,9 @@ class LogBounds(Checker):
             self._last[place] = now
             if not start <= high <= end:
                 self.fail(f"{place}: start {start}, high watermark {high}, end {end}")
-            if before is not None and before[0] == node.boot:
-                if not (before[1] <= start and before[2] <= high and before[3] <= end):
-                    self.fail(f"{place}: {before[1:]} became {now[1:]}")
+            lives_on = before is not None and before[0] == node.boot
+            if before is not None and lives_on and any(map(int.__gt__, before, now)):
+                self.fail(f"{place}: {before[1:]} became {now[1:]}")
             self._check_epoch(node, partition.topic_id, place[1].partition, partition.leader_epoch)
 
     def _check_epoch(self, node: Node, topic_id: bytes, number: int, epoch: int) -> None:
@@ -158,7 +158,9 @@ class LogsHoldFacts(Checker):
                 self.fail(f"{tp}: record {serial} is at {serials[serial]} and at {offset}")
             serials[serial] = offset
             if last.get(written.producer, -1) > serial:
-                self.fail(f"{tp}: {written.producer} wrote {serial} before {last[written.producer]}")
+                self.fail(
+                    f"{tp}: {written.producer} wrote {serial} before {last[written.producer]}"
+                )
             last[written.producer] = serial
             model.learn(tp, offset, serial)
 

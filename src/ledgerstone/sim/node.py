@@ -353,9 +353,7 @@ class Node:
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         assert self.broker is not None
-        return {
-            each.topic_partition: each.log.recovery_point for each in self.broker.partitions
-        }
+        return {each.topic_partition: each.log.recovery_point for each in self.broker.partitions}
 
 
 def _cuts_a_log(operation: str) -> bool:

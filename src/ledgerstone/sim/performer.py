@@ -7,13 +7,14 @@ or after. Workers are `Stepwise`: they stop at every file they make and at every
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from ledgerstone.cleaner.plan import CleanedGroup
 from ledgerstone.cleaner.worker import clean
 from ledgerstone.erasure.scan_messages import decode, encode, report_of
 from ledgerstone.erasure.worker import work as scan
 from ledgerstone.fs import Filesystem
+from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
@@ -35,12 +36,21 @@ from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.stepwise import Cancelled, Stepwise
 
-if TYPE_CHECKING:
-    from ledgerstone.sim.node import Node
-
 # A pass stops at each file of records it begins; a scan at every so many reads.
 _PAUSES_AT = ".log.cleaned"
 _READS_A_STEP = 64
+
+
+class Process(Protocol):
+    """What the performer needs of the node it works for."""
+
+    def send(self, number: int, pieces: list[Piece]) -> None: ...
+
+    def close(self, number: int, reason: str) -> None: ...
+
+    def later(self, delay_ms: int, label: str, action: Callable[[], None]) -> None: ...
+
+    def machine_said(self, effects: list[Effect]) -> None: ...
 
 
 class PausingFilesystem:
@@ -53,7 +63,7 @@ class PausingFilesystem:
         self._pause = pause
         self._check_alive = check_alive
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the disk has
         # A worker that is unwound must not tidy up: its process is dead.
         self._check_alive()
         return getattr(self._fs, name)
@@ -79,7 +89,7 @@ class _Pass:
 class Performer:
     """Of one process: dies with it. `node` carries bytes and runs what is due later."""
 
-    node: "Node"
+    node: Process
     broker: Broker
     latency: Callable[[], int]
     dice: SeededDice
@@ -169,7 +179,9 @@ class Performer:
                 effect.plan,
                 dice=dice,
                 on_group=pause,
-                should_abort=lambda: number not in self._passes or self._passes[number].is_called_off,
+                should_abort=lambda: (
+                    number not in self._passes or self._passes[number].is_called_off
+                ),
             )
 
         self._passes[number] = _Pass(Stepwise(work))

@@ -98,9 +98,7 @@ def parse(text: str) -> Scenario:
                     name, _, value = pair.partition("=")
                     args[name] = int(value) if value.lstrip("-").isdecimal() else value
                 faults.append(Fault(int(at_ms), kind, args))
-    return Scenario(
-        seed=seed, config=replace(draw_config(seed), **settings), faults=tuple(faults)
-    )
+    return Scenario(seed=seed, config=replace(draw_config(seed), **settings), faults=tuple(faults))
 
 
 def draw(seed: int) -> Scenario:
@@ -160,7 +158,9 @@ def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
     enabled = [kind for kind in _KINDS if dice.chance(45)]
     if not enabled:
         return
-    times = sorted(dice.between(500, config.fault_ms - 500) for _ in range(dice.between(1, _MAX_FAULTS)))
+    times = sorted(
+        dice.between(500, config.fault_ms - 500) for _ in range(dice.between(1, _MAX_FAULTS))
+    )
     for at_ms in times:
         kind = dice.pick(enabled)
         node = dice.below(config.nodes)

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable
+from typing import Any
 
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
@@ -190,16 +191,15 @@ class Eraser:
         elif found.get("status") == 404:
             raise Violation("ErasuresStay", f"{erasure_id} is not known any more")
 
-    def _call(self, method: str, path: str, content: dict[str, object]) -> dict[str, object] | None:  # noqa: E501
+    def _call(self, method: str, path: str, content: dict[str, object]) -> Any:  # noqa: ANN401
+        """The answer as JSON; None where there is none, or the broker cannot do it now."""
         node = self.model.node
         if not node.is_up or self.world.now_ms < node.paused_until_ms:
             return None
         request = HttpRequest(method, f"/api/v1/{path}", {}, {}, json.dumps(content).encode())
-        page = node.call(lambda broker: handle(broker, request))
+        page: Any = node.call(lambda broker: handle(broker, request))
         if page is None:
             return None
-        body = json.loads(page.body)  # type: ignore[attr-defined]
-        status = page.status  # type: ignore[attr-defined]
-        if status == 404:
+        if page.status == 404:
             return {"status": 404}
-        return body if status == 200 else None
+        return json.loads(page.body) if page.status == 200 else None
