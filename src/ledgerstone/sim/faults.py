@@ -37,6 +37,7 @@ def heal(nodes: Sequence[Node]) -> None:
         node.fs.capacity_bytes = None
         node.fs.clear_faults()
         node.slow_until_ms = 0
+        node.clock.catch_up()
         if node.broker is not None and _has_failed(node):
             node.stop(down_ms=100)
 

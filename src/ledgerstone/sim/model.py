@@ -154,7 +154,7 @@ class NodeModel:
 
 def read_records(log: PartitionLog) -> list[Found]:
     """Everything below the high watermark, as a reader from the start would get it."""
-    found = []
+    found: list[Found] = []
     offset = log.log_start_offset
     while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
         batches = piece.read()

@@ -6,7 +6,9 @@ for one side only (half open): the other learns of it when it next sends. A dial
 listener twice, as when a SYN is sent again; the twin never says anything.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from ledgerstone.sim.dice import SeededDice
@@ -111,7 +113,7 @@ class Network:
         target = link.other(source)
         for piece in self._fragments(source, data):
             label = f"bytes {link.number} {source.name} {len(piece)}"
-            self._deliver(link, source, label, lambda p=piece: self._arrive(link, target, p))  # type: ignore[misc]
+            self._deliver(link, source, label, partial(self._arrive, link, target, piece))
 
     def close(self, link: Link, source: Host) -> None:
         """After everything that was sent before."""
@@ -165,12 +167,12 @@ class Network:
             # The system of a host that knows nothing of the link says so.
             self._refuse(link, link.other(target))
 
-    def _deliver(self, link: Link, source: Host, label: str, action: object) -> None:
+    def _deliver(self, link: Link, source: Host, label: str, action: Callable[[], None]) -> None:
         target = link.other(source)
         at_ms = self.world.now_ms + self._delay_ms(source, target)
         at_ms = max(at_ms, link.arrives_ms.get(source.name, 0))
         link.arrives_ms[source.name] = at_ms
-        self.world.at(at_ms, label, action)  # type: ignore[arg-type]
+        self.world.at(at_ms, label, action)
 
     def _delay_ms(self, source: Host, target: Host) -> int:
         weather, dice = self.weather, self._dice_of(source)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.errors import LedgerstoneError
+from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.bootstrap import World as BrokerWorld
 from ledgerstone.server.bootstrap import open_broker
@@ -363,5 +364,5 @@ def _cuts_a_log(operation: str) -> bool:
 def _bytes_of(piece: Piece) -> bytes:
     if isinstance(piece, bytes | bytearray | memoryview):
         return bytes(piece)
-    content: bytes = piece.read()
-    return content
+    assert isinstance(piece, FileSlice)
+    return piece.read()

@@ -27,6 +27,12 @@ class NodeClock:
         """The wall clock is set to this much more than the true time."""
         self._offsets.append((self._world.now_ms, DEFAULT_START_MS + ahead_ms))
 
+    def catch_up(self) -> None:
+        """Set to the latest time it has ever been set to: a horizon that was stamped while the
+        clock was ahead would otherwise lie days away."""
+        latest = max(offset for _, offset in self._offsets)
+        self._offsets.append((self._world.now_ms, latest))
+
     def world_ms_until(self, monotonic_ms: int) -> int:
         """How long the world must run on until this clock shows at least that."""
         missing = monotonic_ms - self.monotonic_ms()

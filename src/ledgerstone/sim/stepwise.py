@@ -33,12 +33,9 @@ class Stepwise:
         self._thread.start()
 
     def resume(self) -> object:
-        assert not self.is_done
         self._said = None
         self._go.release()
         self._back.acquire()
-        if self.is_done:
-            self._thread.join()
         if self._error is not None and not self._is_cancelled:
             raise self._error
         return self._said
