@@ -9,9 +9,10 @@ to bear it meanwhile would be unlinked before its time, or forgotten and never u
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ledgerstone.fs import Filesystem, join
+from ledgerstone.fs import Filesystem, join, parent_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,11 @@ class UnlinkPlan:
     gone: list[str] = field(default_factory=list)
 
     def perform(self) -> None:
-        """What the disk refuses keeps nothing else from going; the first refusal is raised."""
+        """What the disk refuses keeps nothing else from going; the first refusal is raised.
+
+        Gone is what cannot come back after power loss: a receipt may say so."""
         refusals: list[OSError] = []
+        removed: dict[str, list[str]] = {}
         for paths, remove in ((self.files, self._unlink), (self.directories, self._remove_dir)):
             for path in paths:
                 try:
@@ -35,9 +39,21 @@ class UnlinkPlan:
                 except OSError as error:
                     refusals.append(error)
                 else:
-                    self.gone.append(path)
+                    removed.setdefault(parent_of(path), []).append(path)
+        for directory, paths in removed.items():
+            try:
+                self._sync(directory)
+            except OSError as error:
+                refusals.append(error)
+            else:
+                self.gone.extend(paths)
         if refusals:
             raise refusals[0]
+
+    def _sync(self, directory: str) -> None:
+        # Where it is gone itself, whoever removed or renamed it syncs what is above.
+        with suppress(FileNotFoundError):
+            self.fs.fsync_dir(directory)
 
     def _unlink(self, path: str) -> None:
         try:
@@ -47,9 +63,10 @@ class UnlinkPlan:
             return
 
     def _remove_dir(self, directory: str) -> None:
-        for name in self.fs.list_dir(directory):
-            self.fs.unlink(join(directory, name))
-        self.fs.remove_dir(directory)
+        with suppress(FileNotFoundError):
+            for name in self.fs.list_dir(directory):
+                self.fs.unlink(join(directory, name))
+            self.fs.remove_dir(directory)
 
 
 class DeletedFiles:
