@@ -209,8 +209,12 @@ class Cluster:
         self.world.note("heal")
         self.network.heal()
         faults.heal(self.nodes)
-        for each in (*self.producers, *self.admins, *self.erasers):
-            each.stop()
+        for producer in self.producers:
+            producer.stop()
+        for admin in self.admins:
+            admin.stop()
+        for eraser in self.erasers:
+            eraser.stop()
 
     def _unfinished(self) -> list[str]:
         left = [f"{node.name} is down" for node in self.nodes if not node.is_up]

@@ -61,6 +61,7 @@ def _crash(cluster: Cluster, node: Node, fault: Fault) -> None:
         cluster.world.mark("a pass was interrupted by a crash")
     if node.performer is not None and node.performer.is_scanning:
         cluster.world.mark("a scan was interrupted by a crash")
+    node.dies_again_in = fault.number("again")
     if operations := fault.number("ops"):
         node.crash_in(operations, _mode(fault), fault.number("down"))
     else:

@@ -70,6 +70,9 @@ class Node:
         # Set by a fault: what the next death is, and how long the process then stays down.
         self.death: PowerLoss | None = None
         self.down_ms = 0
+        # The next start dies too, this many disk operations into it, in the same way.
+        self.dies_again_in = 0
+        self._last_death: PowerLoss | None = None
         # A failed fsync has thrown pages away that the page cache still shows: only power loss
         # tells the truth again.
         self.has_lost_pages = False
@@ -101,6 +104,9 @@ class Node:
         world = BrokerWorld(
             fs=self.fs, clock=self.clock, dice=self.dice, boot_id=f"boot {self._power_ups}"
         )
+        if self.dies_again_in:
+            self.fs.crash_at(self.fs.operation_count + self.dies_again_in, torn=True)
+            self.dies_again_in, self.death, self.down_ms = 0, self._last_death, RESTART_MS
         done_before = len(self.fs.trace)
         try:
             self.broker = open_broker(self.config, world, [self._address])
@@ -199,7 +205,7 @@ class Node:
         self.fs.clear_faults()
         self.broker = self.performer = None
         self.boot += 1
-        self.death = None
+        self._last_death, self.death = death, None
         self.paused_until_ms = 0
         self._connections.clear()
         self._by_link.clear()

@@ -176,6 +176,8 @@ def _draw_args(kind: str, dice: SeededDice) -> dict[str, int | str]:
             args["down"] = dice.between(10, 3_000)
             if dice.chance(60):
                 args["ops"] = dice.between(1, 60)
+            if dice.chance(40):
+                args["again"] = dice.between(1, 80)
         case "restart":
             args["down"] = dice.between(10, 2_000)
             if dice.chance(50):

@@ -40,13 +40,13 @@ class UnlinkPlan:
                     refusals.append(error)
                 else:
                     removed.setdefault(parent_of(path), []).append(path)
-        for directory, paths in removed.items():
+        for directory, gone in removed.items():
             try:
                 self._sync(directory)
             except OSError as error:
                 refusals.append(error)
             else:
-                self.gone.extend(paths)
+                self.gone.extend(gone)
         if refusals:
             raise refusals[0]
 
