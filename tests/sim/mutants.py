@@ -18,16 +18,18 @@ import pytest
 from ledgerstone.cleaner import planning
 from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.erasure import changes, life
+from ledgerstone.erasure.scan_plan import ScanReport
 from ledgerstone.erasure.steps import Advance
 from ledgerstone.errors import LogStorageError
 from ledgerstone.server import metadata_log
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.cleaning import choice, swap
+from ledgerstone.server.cleaning import agent, choice, swap
 from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.sim.cluster import run
 from ledgerstone.sim.scenario import draw
 from ledgerstone.storage import log_shrink
+from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.filenames import SWAP
 from ledgerstone.storage.log import AppendResult, PartitionLog
 from ledgerstone.storage.log_dir import LogDir
@@ -174,12 +176,12 @@ def failed_append_is_acknowledged(patch: Patch) -> None:
 
 
 def answered_before_the_append(patch: Patch) -> None:
-    """Every twentieth batch is acknowledged and forgotten."""
+    """Every fifth batch is acknowledged and forgotten."""
     original, count = PartitionLog.append_as_leader, [0]
 
     def append(log: PartitionLog, data: Any, **how: Any) -> AppendResult:
         count[0] += log.topic_partition.topic == "plain"
-        if log.topic_partition.topic == "plain" and count[0] % 20 == 0:
+        if log.topic_partition.topic == "plain" and count[0] % 5 == 0:
             end = log.log_end_offset
             return AppendResult(end, end, -1, log.log_start_offset, -1, False)
         return original(log, data, **how)
@@ -248,6 +250,23 @@ def cleaner_loses_a_key(patch: Patch) -> None:
     patch.setattr(swap, "_rename", rename)
 
 
+def swap_waits_for_its_own(patch: Patch) -> None:
+    """For its group's segments only: what superseded a record may not be durable yet."""
+    original = swap.try_swap
+
+    def try_swap(cleaning: Any, broker: Any, running: Any) -> Any:
+        group, plan = running.held, running.plan
+        own = [each for each in plan.segments if each.base_offset in group.source_bases]
+        running.plan = replace(plan, segments=tuple(own) or plan.segments)
+        try:
+            yield from original(cleaning, broker, running)
+        finally:
+            running.plan = plan
+
+    patch.setattr(swap, "try_swap", try_swap)
+    patch.setattr(agent, "try_swap", try_swap)
+
+
 def receipt_without_waiting_for_old_files(patch: Patch) -> None:
     def removed(erasure: Any, facts: Any, now_ms: int) -> Any:
         return Advance(changes.unlinked(erasure, now_ms=now_ms))
@@ -266,6 +285,25 @@ def receipt_without_a_second_pass(patch: Patch) -> None:
     patch.setattr(life, "_tombstoned", tombstoned)
     patch.setattr(life, "_stamped", stamped)
     patch.setattr(life, "_objection", lambda erasure, scan, facts: None)
+
+
+def scan_overlooks_what_it_finds(patch: Patch) -> None:
+    """And nobody waits for the files that were replaced."""
+    original = ScanReport.of_replica
+
+    def of_replica(report: ScanReport, *args: Any, **how: Any) -> Any:
+        found = original(report, *args, **how)
+        return replace(found, records=(), residue=0, residue_places=(), residue_files=())
+
+    def removed(erasure: Any, facts: Any, now_ms: int) -> Any:
+        return Advance(changes.unlinked(erasure, now_ms=now_ms))
+
+    patch.setattr(life, "_removed", removed)
+    patch.setattr(ScanReport, "of_replica", of_replica)
+
+
+def unlinks_are_not_synced(patch: Patch) -> None:
+    patch.setattr(UnlinkPlan, "_sync", lambda plan, directory: None)
 
 
 MUTANTS = [
@@ -287,6 +325,9 @@ MUTANTS = [
     Mutant("a swap takes out a segment too many", cleaner_loses_a_key),
     Mutant("a receipt does not wait for replaced files", receipt_without_waiting_for_old_files),
     Mutant("a receipt does not wait for the passes", receipt_without_a_second_pass),
+    Mutant("a scan overlooks what it finds", scan_overlooks_what_it_finds),
+    Mutant("unlinks are not synced before a receipt", unlinks_are_not_synced),
+    Mutant("a swap does not wait for what superseded its records", swap_waits_for_its_own),
 ]
 
 

@@ -32,7 +32,7 @@ def test_a_shrunk_script_fails_as_the_seed_did() -> None:
             violation = run(each).violation
             return violation is not None and violation.checker == found.checker
 
-        short = shrink(failing, fails, budget=12)
+        short = shrink(failing, fails, budget=8)
 
         assert len(short.faults) <= len(failing.faults)
         replayed = run(parse(short.text())).violation
