@@ -5,6 +5,10 @@ A checker has a name, which is what a failing script is shrunk by. `step` may lo
 was asked for has come to its end.
 """
 
+from contextlib import suppress
+from typing import NoReturn
+
+from ledgerstone.errors import CorruptRecord, KafkaError, StorageError
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
 from ledgerstone.sim.model import Found, NodeModel, read_records
@@ -23,7 +27,7 @@ class Checker:
 
     def look(self, model: NodeModel) -> None: ...
 
-    def fail(self, detail: str) -> None:
+    def fail(self, detail: str) -> NoReturn:
         raise Violation(type(self).__name__, detail)
 
 
@@ -132,7 +136,10 @@ class LogsHoldFacts(Checker):
             tp = partition.topic_partition
             if tp.topic not in ("plain", "compact"):
                 continue
-            found = read_records(partition.log)
+            try:
+                found = read_records(partition.log)
+            except (KafkaError, StorageError) as error:
+                self.fail(f"{tp} cannot be read: {error}")
             self._check_found(model, tp, found)
             if tp.topic == "plain":
                 self._check_plain(model, tp, found)
@@ -228,12 +235,13 @@ class ReceiptsAreTrue(Checker):
 
 
 def _keys_of(log: bytes) -> set[bytes]:
-    return {
-        bytes(record.key or b"")
-        for position, header in iter_headers(log)
-        if not header.is_control
-        for record in iter_records(log, position)
-    }
+    """Up to the first bytes that are no batch: what was not synced may be anything."""
+    keys: set[bytes] = set()
+    with suppress(CorruptRecord):
+        for position, header in iter_headers(log):
+            if not header.is_control:
+                keys.update(bytes(each.key or b"") for each in iter_records(log, position))
+    return keys
 
 
 def all_checkers(world: World) -> list[Checker]:

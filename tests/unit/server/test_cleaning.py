@@ -880,8 +880,12 @@ def test_a_value_stays_until_what_supersedes_it_is_durable() -> None:
     """Else power loss takes the new one, the pass has taken the old one, and the key is gone."""
     machine = InProcess(settings={"log.cleaner.backoff.ms": "1000"})
     client = machine.connect()
-    configs = {"cleanup_policy": "compact", "segment_bytes": "200"}
-    create_topic(client, **configs, min_cleanable_dirty_ratio="0.01")
+    create_topic(
+        client,
+        cleanup_policy="compact",
+        segment_bytes="200",
+        min_cleanable_dirty_ratio="0.01",
+    )
     for key in ("k", "a", "b", "c"):
         produced(client, batch((key, f"old {key}" * 20)))
     machine.advance(5_000)
