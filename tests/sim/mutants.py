@@ -180,8 +180,9 @@ def answered_before_the_append(patch: Patch) -> None:
     original, count = PartitionLog.append_as_leader, [0]
 
     def append(log: PartitionLog, data: Any, **how: Any) -> AppendResult:
-        count[0] += log.topic_partition.topic == "plain"
-        if log.topic_partition.topic == "plain" and count[0] % 5 == 0:
+        is_data = log.topic_partition.topic in ("plain", "compact")
+        count[0] += is_data
+        if is_data and count[0] % 5 == 0:
             end = log.log_end_offset
             return AppendResult(end, end, -1, log.log_start_offset, -1, False)
         return original(log, data, **how)
