@@ -1,4 +1,4 @@
-"""The simulator must be able to fail: every mutant is found. `make sim-mutants` has the figures."""
+"""The simulator must be able to fail: it finds every mutant. `make sim MUTANTS=1` has figures."""
 
 import pytest
 

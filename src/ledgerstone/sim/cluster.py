@@ -252,10 +252,10 @@ class Cluster:
     # -- checking -----------------------------------------------------------------------------
 
     def _step(self) -> None:
-        for node in self.nodes:
-            if node.broker is not None:
+        for model in self.models:
+            if model.node.broker is not None:
                 for checker in self.checkers:
-                    checker.step(node)
+                    checker.step(model)
 
     def _look_around(self) -> None:
         for model in self.models:

@@ -8,6 +8,7 @@ was asked for has come to its end.
 from contextlib import suppress
 from typing import NoReturn
 
+from ledgerstone.erasure.erasure import Stage
 from ledgerstone.errors import CorruptRecord, KafkaError, StorageError
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
@@ -23,7 +24,7 @@ BUSY_TICKS = 500
 class Checker:
     """Base: does nothing. `fail` names the checker."""
 
-    def step(self, node: Node) -> None: ...
+    def step(self, model: NodeModel) -> None: ...
 
     def look(self, model: NodeModel) -> None: ...
 
@@ -39,7 +40,8 @@ class LogBounds(Checker):
         self._last: dict[tuple[str, TopicPartition], tuple[int, int, int, int]] = {}
         self._epochs: dict[tuple[str, bytes, int], int] = {}
 
-    def step(self, node: Node) -> None:
+    def step(self, model: NodeModel) -> None:
+        node = model.node
         assert node.broker is not None
         for partition in node.broker.partitions:
             log = partition.log
@@ -72,7 +74,8 @@ class NoBusyLoop(Checker):
         # By node: the second that is counted, and how many ticks there were before it.
         self._counted: dict[str, tuple[int, int]] = {}
 
-    def step(self, node: Node) -> None:
+    def step(self, model: NodeModel) -> None:
+        node = model.node
         second = self._world.now_ms // 1000
         counted = self._counted.get(node.name)
         if counted is None or counted[0] != second:
@@ -213,6 +216,22 @@ class ReceiptsAreTrue(Checker):
 
     def __init__(self) -> None:
         self._seen_platter: dict[str, int] = {}
+        self._open: dict[str, int] = {}
+
+    def step(self, model: NodeModel) -> None:
+        """The moment a receipt is written down is the moment it must be true."""
+        broker = model.node.broker
+        if broker is None or not model.asked:
+            return
+        journal = broker.erasing.journal
+        count = len(journal.unfinished)
+        before, self._open[model.node.name] = self._open.get(model.node.name, 0), count
+        if count < before:
+            for erasure_id, key in model.asked.items():
+                found = journal.book.get(erasure_id)
+                if found is not None and found.stage is Stage.RECEIPTED:
+                    model.erased[erasure_id] = key
+            self.look(model)
 
     def look(self, model: NodeModel) -> None:
         if not model.erased:

@@ -74,6 +74,8 @@ class NodeModel:
     producer_ids: dict[tuple[int, int], str] = field(default_factory=dict)
     # Keys that somebody wants erased: no longer written, and not looked after as others are.
     doomed: dict[bytes, None] = field(default_factory=dict)
+    # Keys by the id of the erasure that was promised.
+    asked: dict[str, bytes] = field(default_factory=dict)
     # Keys of erasures whose receipt was seen, by erasure id.
     erased: dict[str, bytes] = field(default_factory=dict)
     # By power loss: how far each log was durable. None: the page cache survived.

@@ -141,7 +141,6 @@ class Eraser:
         self._keys = keys
         self._every_ms = every_ms
         self.open: dict[str, bytes] = {}
-        self.asked: dict[bytes, str] = {}
         if keys:
             world.after(every_ms, f"{name} acts", self._act)
 
@@ -174,7 +173,7 @@ class Eraser:
         if answer is not None and not self._dice.chance(10):
             (made,) = answer["erasures"]
             self._keys.remove(key)
-            self.open[made["id"]] = key
+            self.open[made["id"]] = self.model.asked[made["id"]] = key
             self.world.note(f"{self.name} erases {made['id']}")
 
     def _look(self, erasure_id: str) -> None:
