@@ -72,6 +72,8 @@ class NodeModel:
     # Topics by name: True once acknowledged, False once their deletion was.
     topics: dict[str, bool] = field(default_factory=dict)
     producer_ids: dict[tuple[int, int], str] = field(default_factory=dict)
+    # Records whose producer was forgotten while they were on their way: sent under a new id, too.
+    may_repeat: dict[int, None] = field(default_factory=dict)
     # Keys that somebody wants erased: no longer written, and not looked after as others are.
     doomed: dict[bytes, None] = field(default_factory=dict)
     # Keys by the id of the erasure that was promised.
@@ -102,6 +104,16 @@ class NodeModel:
             raise Violation(
                 "OffsetsAreStable", f"{tp} offset {offset} was record {known}, is {serial}"
             )
+
+    def keys_in_doubt(self, tp: TopicPartition) -> set[bytes]:
+        """Of records that were sent and not answered: one may be there, and a pass may have taken
+        it, and what it superseded, before anybody saw it."""
+        known = set(self.facts.get(tp, {}).values())
+        return {
+            each.key
+            for serial, each in enumerate(self.written)
+            if each.topic_partition == tp and serial not in known
+        }
 
     def commit_of(self, group: str, tp: TopicPartition) -> CommitModel:
         return self.commits.setdefault((group, tp), CommitModel())

@@ -206,13 +206,20 @@ class Producer:
             raise Violation("ProduceAccepted", f"{self.name} got {ErrorCode(code).name}")
 
     def _forgotten(self, batch: Batch, code: int) -> None:
-        """The broker does not know the batch before. Only lost power excuses that."""
-        if self.model.losses == self._losses:
+        """The broker does not know the batch before. Only lost power excuses that; or, as in Kafka,
+        a restart after a pass: of each producer's last batches a pass keeps one to know it by."""
+        is_compact = batch.topic_partition.topic == "compact"
+        is_thinned = is_compact and batch.attempts > 1 and self.model.node.boot > 1
+        if self.model.losses == self._losses and not is_thinned:
             name = ErrorCode(code).name
             raise Violation("ProducerStateStays", f"{self.name} got {name} for {batch.sequence}")
         self.world.mark("a producer was forgotten")
         self._losses = self.model.losses
         self._id = None
+        for queue in self.queues.values():
+            for each in queue:
+                if each.attempts and (each is not batch or is_thinned):
+                    self.model.may_repeat.update(dict.fromkeys(each.serials))
         self.wire.hang_up()
         self._rest()
 
