@@ -72,6 +72,8 @@ class NodeModel:
     # Topics by name: True once acknowledged, False once their deletion was.
     topics: dict[str, bool] = field(default_factory=dict)
     producer_ids: dict[tuple[int, int], str] = field(default_factory=dict)
+    # Records that power loss took, of which nothing is open any more.
+    lost: dict[int, None] = field(default_factory=dict)
     # Records whose producer was forgotten while they were on their way: sent under a new id, too.
     may_repeat: dict[int, None] = field(default_factory=dict)
     # Keys that somebody wants erased: no longer written, and not looked after as others are.
@@ -108,7 +110,7 @@ class NodeModel:
     def keys_in_doubt(self, tp: TopicPartition) -> set[bytes]:
         """Of records that were sent and not answered: one may be there, and a pass may have taken
         it, and what it superseded, before anybody saw it."""
-        known = set(self.facts.get(tp, {}).values())
+        known = {*self.facts.get(tp, {}).values(), *self.lost}
         return {
             each.key
             for serial, each in enumerate(self.written)
@@ -158,7 +160,7 @@ class NodeModel:
             if gone and self.is_durable:
                 raise Violation("AckedRecordsStay", f"{tp} ends at {end_offset}, lost {gone}")
             for offset in gone:
-                del facts[offset]
+                self.lost[facts.pop(offset)] = None
                 self.world.mark("power loss took an unsynced record")
         if not self.is_durable:
             self.losses += 1
