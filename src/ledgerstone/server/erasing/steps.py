@@ -305,20 +305,23 @@ def scan(erasing: "Erasing", broker: "Broker", ids: Sequence[str]) -> None:
         keys=KeyPrints.under(secrets.print_key, prints),
         bytes_per_second=broker.cleaning.settings.bytes_per_second,
     )
-    started_ms = broker.clock.now_ms()
+    # As stages do, a scan never begins before the stage it is taken in, even if the wall clock was
+    # set back since: otherwise it would not count, and the next one would not either.
+    now_ms = broker.clock.now_ms()
+    started = {each: max(now_ms, erasing.journal.get(each).stage_ms) for each in ids}
     for each in ids:
         erasing.in_flight[each] = "a scan of every file is under way"
     erasing.is_scanning = True
-    erasing.scans.start(plan, lambda result: _scanned(erasing, broker, ids, started_ms, result))
+    erasing.scans.start(plan, lambda result: _scanned(erasing, broker, started, result))
 
 
 def _scanned(
-    erasing: "Erasing", broker: "Broker", ids: Sequence[str], started_ms: int, result: ScanResult
+    erasing: "Erasing", broker: "Broker", started: Mapping[str, int], result: ScanResult
 ) -> None:
     erasing.is_scanning = False
     erasing.look_now()
     node_id, ended_ms = broker.config.node_id, broker.clock.now_ms()
-    for index, erasure_id in enumerate(ids):
+    for index, (erasure_id, started_ms) in enumerate(started.items()):
         erasing.in_flight.pop(erasure_id, None)
         erasure = erasing.journal.book.get(erasure_id)
         if erasure is None or erasure.is_over:
