@@ -25,12 +25,11 @@ from ledgerstone.server import metadata_log
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import choice, swap
 from ledgerstone.server.erasing.journal import ErasureJournal
-from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.groups.hosted_shard import HostedShard, InFlight
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.sim.cluster import run
 from ledgerstone.sim.scenario import draw, parse
-from ledgerstone.storage import log_shrink
-from ledgerstone.storage.deleted_files import UnlinkPlan
+from ledgerstone.storage import deleted_files, log_shrink
 from ledgerstone.storage.filenames import SWAP
 from ledgerstone.storage.log import AppendResult, PartitionLog
 from ledgerstone.storage.log_dir import LogDir
@@ -212,7 +211,10 @@ def high_watermark_beyond_the_end(patch: Patch) -> None:
 
 
 def commits_are_not_written(patch: Patch) -> None:
-    patch.setattr(Groups, "_append", lambda groups, broker, number, outcome: None)
+    def take(hosted: HostedShard, outcome: Any, now: Any, timeout_ms: int) -> None:
+        hosted._log.after_pending(InFlight(outcome, now.monotonic_ms + timeout_ms))
+
+    patch.setattr(HostedShard, "take", take)
 
 
 def producer_ids_are_not_written(patch: Patch) -> None:
@@ -311,7 +313,7 @@ def scan_overlooks_what_it_finds(patch: Patch) -> None:
 
 
 def unlinks_are_not_synced(patch: Patch) -> None:
-    patch.setattr(UnlinkPlan, "_sync", lambda plan, directory: None)
+    patch.setattr(deleted_files, "_sync", lambda fs, directory: None)
 
 
 MUTANTS = [

@@ -50,14 +50,18 @@ def unlink_all(fs: Filesystem, plan: UnlinkPlan) -> Unlinked:
     gone: list[str] = []
     for directory, those in removed.items():
         try:
-            # A directory that is gone itself is synced by whoever removed or renamed it.
-            with suppress(FileNotFoundError):
-                fs.fsync_dir(directory)
+            _sync(fs, directory)
         except OSError as error:
             refusals.append(error)
         else:
             gone += those
     return Unlinked(tuple(gone), refusals[0] if refusals else None)
+
+
+def _sync(fs: Filesystem, directory: str) -> None:
+    # A directory that is gone itself is synced by whoever removed or renamed it.
+    with suppress(FileNotFoundError):
+        fs.fsync_dir(directory)
 
 
 def _unlink(fs: Filesystem, path: str) -> None:
