@@ -13,6 +13,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.records.kernels.abi import LANE_WORDS, Kernel
+from ledgerstone.records.kernels.descriptors import HashCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import LoadReport, kernel, library_to_carry, load
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.records_facts import RecordsFacts
@@ -116,24 +118,24 @@ def inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts:
 
 def hash_key(key: bytes, seed: bytes) -> tuple[int, int]:
     """What `hash_keys` answers for one key, without numpy: (low word, high word)."""
-    starts, lengths = (ctypes.c_int64 * 1)(0), (ctypes.c_int32 * 1)(len(key))
-    low, high, report = (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)(), (ctypes.c_int64 * 1)()
-    lanes = (ctypes.c_uint64 * LANE_WORDS)()
-    kernel("hash_keys")(
-        key,
-        len(key),
-        b"",
-        len(key),
-        starts,
-        lengths,
-        1,
-        int.from_bytes(seed[:8], "little"),
-        int.from_bytes(seed[8:16], "little"),
-        low,
-        high,
-        lanes,
-        report,
+    low, high = (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)()
+    call = filled(
+        HashCall,
+        buffer=key,
+        split=len(key),
+        arena=b"",
+        end=len(key),
+        start=(ctypes.c_int64 * 1)(0),
+        length=(ctypes.c_int32 * 1)(len(key)),
+        count=1,
+        report=(ctypes.c_int64 * 1)(),
+        k0=int.from_bytes(seed[:8], "little"),
+        k1=int.from_bytes(seed[8:16], "little"),
+        low=low,
+        high=high,
+        lanes=(ctypes.c_uint64 * LANE_WORDS)(),
     )
+    kernel("hash_keys")(call)
     return low[0], high[0]
 
 

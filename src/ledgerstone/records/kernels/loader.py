@@ -33,7 +33,10 @@ _STDERR_TAIL: Final = 2000
 # The first processor's lines; the rest of the file says the same of the others.
 _CPUINFO_BYTES: Final = 8192
 # What a build depends on beside the sources of the kernels.
-_BUILDERS: Final = ("abi.py", "build.py", "codegen.py", "lowering.py", "targets.py")
+_BUILDERS: Final = (
+    *("abi.py", "build.py", "codegen.py", "descriptor_types.py", "descriptors.py"),
+    *("lowering.py", "targets.py"),
+)
 # Where a wheel has its libraries, beside this module.
 PACKAGED: Final = "compiled"
 
