@@ -26,6 +26,17 @@ def fold_call(**given: CheckedPointer | int) -> FoldCall:
     return FoldCall(**{**fields, **given})
 
 
+def _columns(room: int) -> dict[str, CheckedPointer]:
+    zeros = [0] * room
+    wide = ("offset", "key_start", "content_start", "number")
+    return {
+        **{name: int64s(zeros) for name in wide},
+        **{name: int32s(zeros) for name in ("key_length", "content_length")},
+        **{name: uint64s(zeros) for name in ("low", "high")},
+        "lanes": uint64s([0] * PIECE_LANE_WORDS),
+    }
+
+
 def fold_uncompiled(
     window: bytes,
     seed: bytes,
@@ -52,10 +63,7 @@ def fold_uncompiled(
         for each in (seed, content_seed)
         for at in (0, 8)
     )
-    offset, key_start, content_start, number = (int64s([0] * room) for _ in range(4))
-    key_length, content_length = (int32s([0] * room) for _ in range(2))
-    low, high = (uint64s([0] * room) for _ in range(2))
-    lanes = uint64s([0] * PIECE_LANE_WORDS)
+    columns = _columns(room)
     state, report = int64s([0] * folding.STATE_FIELDS), int64s([0] * folding.REPORT_FIELDS)
     state[folding.LAST_SEEN] = -1
     table, facts = uint64s([0] * 2), uint64s([])
@@ -84,15 +92,7 @@ def fold_uncompiled(
                 facts=facts,
                 limit=keys,
                 stride=stride,
-                offset=offset,
-                key_start=key_start,
-                content_start=content_start,
-                number=number,
-                key_length=key_length,
-                content_length=content_length,
-                low=low,
-                high=high,
-                lanes=lanes,
+                **columns,
                 room=room,
                 state=state,
                 report=report,

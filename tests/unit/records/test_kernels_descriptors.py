@@ -140,8 +140,8 @@ def test_pointer_is_set_by_a_buffer_and_never_by_an_address() -> None:
 
     with pytest.raises(TypeError, match="table: a buffer is wanted"):
         call.set(table=4096)
-    with pytest.raises(AttributeError, match="set by set"):
-        call.table = 4096
+    with pytest.raises(AttributeError):
+        call.table = 4096  # type: ignore[attr-defined]
 
 
 def test_buffer_of_other_items_than_the_kernel_reads_is_refused() -> None:
@@ -150,12 +150,12 @@ def test_buffer_of_other_items_than_the_kernel_reads_is_refused() -> None:
 
 
 def test_buffer_with_gaps_is_refused() -> None:
-    with pytest.raises((TypeError, BufferError)):
+    with pytest.raises(ValueError, match="not C-contiguous"):
         finding(low=np.zeros(4, np.uint64)[::2])
 
 
 def test_missing_and_unknown_fields_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"FindCall: .*'nonsense'"):
+    with pytest.raises(TypeError, match=r"FindCall: \['nonsense'\]"):
         finding(nonsense=1)
     with pytest.raises(TypeError, match=r"FindCall: .*'count'"):
         filled(FindCall, slots=1)

@@ -26,7 +26,7 @@ from ledgerstone.records.batch import (
 from ledgerstone.records.compression import Codecs
 from ledgerstone.records.kernels.filling import Filled
 from ledgerstone.records.kernels.hashing import UInt64s
-from ledgerstone.records.kernels.key_offsets import JudgementRules, slots_of
+from ledgerstone.records.kernels.key_offsets import JudgementRules
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.newest import NewestBits
 from ledgerstone.records.kernels.payloads import Payloads
@@ -119,7 +119,8 @@ def map_payloads(
     """None once all records from `min_offset` on are in, those of DISCARDed batches aside; else
     the batch of the first one with a key that found `limit` keys."""
     call = scratch.call
-    _set_window(call, payloads, actions, table, seed, newest)
+    _set_window(call, payloads, actions)
+    scratch.use_keys(table, seed, newest)
     call.set(
         min_offset=_NO_MINIMUM if min_offset is None else min_offset,
         limit=limit,
@@ -153,7 +154,8 @@ def clean_payloads(
     are no bits. The answer's data lies in `out`, or in memory of `scratch` if something had to
     be compressed again."""
     call = scratch.call
-    _set_window(call, payloads, actions, table, seed, newest)
+    _set_window(call, payloads, actions)
+    scratch.use_keys(table, seed, newest)
     outcomes = scratch.outcomes(payloads.batches.capacity)
     scratch.counts[: RANGES_AT + 1] = _NO_COUNTS
     scratch.use_rules(rules)
@@ -195,19 +197,11 @@ def room_for(payloads: Payloads, consumed: int, records: int) -> int:
     return consumed + payloads.arena_used + MAX_RECORD_GROWTH * records
 
 
-def _set_window(
-    call: Filled,
-    payloads: Payloads,
-    actions: Bytes,
-    table: UInt64s,
-    seed: tuple[int, int],
-    newest: NewestBits,
-) -> None:
+def _set_window(call: Filled, payloads: Payloads, actions: Bytes) -> None:
     """What both kernels ask for."""
     batches = payloads.batches
     if not payloads.end <= min(len(actions), len(batches)):
         raise ValueError(f"{payloads.end} of {len(batches)} batches, {len(actions)} actions")
-    k0, k1 = seed
     call.set(
         buffer=payloads.buffer,
         split=memoryview(payloads.buffer).nbytes,
@@ -217,13 +211,6 @@ def _set_window(
         batch_start=payloads.first,
         batch_end=payloads.end,
         actions=actions,
-        k0=k0,
-        k1=k1,
-        table=table,
-        slots=slots_of(table),
-        newest=newest.memory,
-        first_offset=newest.first_offset,
-        bits=len(newest),
     )
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from ledgerstone.records.kernels.abi import LANE_WORDS
 from ledgerstone.records.kernels.descriptors import CleaningCall
 from ledgerstone.records.kernels.filling import filled
-from ledgerstone.records.kernels.key_offsets import JudgementRules
+from ledgerstone.records.kernels.hashing import UInt64s
+from ledgerstone.records.kernels.key_offsets import JudgementRules, slots_of
+from ledgerstone.records.kernels.newest import NewestBits
 from ledgerstone.records.kernels.windows import Int64s
 from ledgerstone.types import Buffer
 
@@ -46,11 +48,13 @@ class Scratch:
     and an answer's columns and compressed bytes until the next.
     """
 
-    __slots__ = (*("_outcomes", "_rules", "call", "counts", "packed", "report", "room"),)
+    __slots__ = (*("_keys", "_outcomes", "_rules", "call", "counts", "packed", "report", "room"),)
 
     def __init__(self) -> None:
         self._outcomes: Int64s = np.empty((_OUTCOME_FIELDS, 0), np.int64)
         self._rules: JudgementRules | None = None
+        self._keys: tuple[UInt64s, tuple[int, int], NewestBits] | tuple[None, None, None]
+        self._keys = (None, None, None)
         self.counts: Int64s = np.empty(_COUNT_FIELDS, np.int64)
         self.report: Int64s = np.zeros(_REPORT_FIELDS, np.int64)
         self.packed = Pile()
@@ -80,6 +84,21 @@ class Scratch:
         if rules != self._rules:
             self._rules = rules
             self.call.set(rules=_Rules(*rules), horizon=rules.new_horizon_ms)
+
+    def use_keys(self, table: UInt64s, seed: tuple[int, int], newest: NewestBits) -> None:
+        """Where keys are looked up; for most windows it is where the last one's were."""
+        known = self._keys
+        if known[0] is not table or known[1] != seed or known[2] is not newest:
+            self._keys = table, seed, newest
+            self.call.set(
+                table=table,
+                slots=slots_of(table),
+                k0=seed[0],
+                k1=seed[1],
+                newest=newest.memory,
+                first_offset=newest.first_offset,
+                bits=len(newest),
+            )
 
 
 def _columns(room: int) -> "dict[str, Value]":
