@@ -205,7 +205,7 @@ def _set_window(call: Filled, payloads: Payloads, actions: Bytes) -> None:
     call.set(
         buffer=payloads.buffer,
         split=memoryview(payloads.buffer).nbytes,
-        arena=payloads.arena,
+        arena=payloads.arena if payloads.arena_used else b"",
         rows=batches.memory,
         capacity=batches.capacity,
         batch_start=payloads.first,

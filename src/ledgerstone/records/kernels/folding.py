@@ -128,7 +128,7 @@ def fold_payloads(
         FoldCall,
         buffer=payloads.buffer,
         split=split,
-        arena=payloads.arena,
+        arena=payloads.arena if payloads.arena_used else b"",
         end=split + payloads.arena_used,
         rows=batches.rows,
         capacity=len(batches),

@@ -43,6 +43,10 @@ _BUILDERS: Final = (
 PACKAGED: Final = "compiled"
 
 
+class PerThread(threading.local):
+    """The base of memory that a thread has for its own calls: kernels run without the GIL."""
+
+
 class LoadReport(NamedTuple):
     """What loading took. `path` is the file; None if no cache directory was usable."""
 
