@@ -397,7 +397,15 @@ class LogMachine(RuleBasedStateMachine):
         self.past = [one for one in self.past if read_header(one).last_offset < offset]
         if offset < first:
             self.past = []
-        self.ends_at(offset)
+            self.ends_at(offset)
+            return
+        # Where the data ends: a batch that holds the offset goes whole.
+        last = self.log.segments.active.base_offset
+        assert last <= offset
+        for one in self.batches:
+            if read_header(one).last_offset < offset:
+                last = max(last, read_header(one).next_offset)
+        self.ends_at(last)
 
     @precondition(lambda self: len(self.batches) > 4)
     @rule(offset=st.integers(0, 80))

@@ -200,3 +200,16 @@ def test_timestamps_of_what_was_cut_off_do_not_keep_the_segment_alive() -> None:
     truncate_to(log, 1)
 
     assert log.segments.active.largest_timestamp == T0
+
+
+def test_truncation_inside_a_batch_ends_the_log_where_a_restart_finds_its_end() -> None:
+    world = World()
+    log = world.open(SMALL)
+    append_ones(log, 2)
+    append(log, ("a", "1"), ("b", "2"), ("c", "3"))
+
+    truncate_to(log, 4)
+    log.flush()
+
+    assert log.log_end_offset == log.recovery_point == 2
+    assert killed(world).open(SMALL).log_end_offset == 2
