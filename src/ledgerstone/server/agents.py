@@ -1,7 +1,7 @@
 """All agents of a broker, and which of them hear of an effect's results. Grade D.
 
-Groups and erasing still take the broker in each call, behind adapters; these go when their agents
-are built with the narrow things that they need.
+Erasing still takes the broker in each call, behind an adapter; this goes when its agent is built
+with the narrow things that it needs.
 """
 
 from typing import TYPE_CHECKING
@@ -45,20 +45,6 @@ class _WithBroker:
         return []
 
 
-class GroupsAgent(_WithBroker):
-    @property
-    def next_deadline_ms(self) -> int | None:
-        return self._broker.groups.next_deadline_ms
-
-    def tick(self) -> list[Effect]:
-        self._broker.groups.tick(self._broker)
-        return []
-
-    def metadata_changed(self, delta: Delta) -> list[Effect]:
-        self._broker.groups.metadata_changed(self._broker, delta)
-        return []
-
-
 class ErasingAgent(_WithBroker):
     @property
     def next_deadline_ms(self) -> int | None:
@@ -92,7 +78,7 @@ class Agents:
     """In the order in which they tick, and one table for results."""
 
     def __init__(self, broker: "Broker") -> None:
-        groups, keeper = GroupsAgent(broker), broker.housekeeping
+        groups, keeper = broker.groups, broker.housekeeping
         erasing, cleaning = ErasingAgent(broker), broker.cleaning
         anatomy = broker.anatomy
         self.all: list[Agent] = [groups, keeper, erasing, cleaning, anatomy]

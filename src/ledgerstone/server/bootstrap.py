@@ -28,7 +28,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.agent import Erasing
-from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
@@ -105,7 +105,8 @@ def _compose(
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(link.image, metadata_log.topic_ids)
     slots = config.max_incremental_fetch_session_cache_slots
-    groups = Groups(config, world.dice)
+    # The link's image is the one that the broker has published.
+    shards = HostedShards(lambda: link.image)
     erasing = Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file"))
     agents = build_log_agents(
         config=config,
@@ -113,11 +114,10 @@ def _compose(
         dice=world.dice,
         log_dir=log_dir,
         partitions=partitions,
-        # The broker is there before any agent asks.
-        holds=TombstoneHolds(groups, lambda: groups.are_loaded(broker)),
+        holds=TombstoneHolds(shards, shards.are_loaded),
         searching=erasing.scans,
         image=link.image,
-        newest_image=lambda: broker.image,
+        newest_image=lambda: link.image,
     )
     broker = Broker(
         config=config,
@@ -131,7 +131,7 @@ def _compose(
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
-        groups=groups,
+        shards=shards,
         fetch_sessions=FetchSessions(world.dice, slots),
         erasing=erasing,
         disk=agents.disk,

@@ -31,6 +31,7 @@ from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.following import Following
 from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.metadata_log import MetadataLog
@@ -79,7 +80,7 @@ class Broker:
     controller_link: ControllerLink
     producer_ids: ProducerIds
     partitions: HostedPartitions
-    groups: Groups
+    shards: HostedShards
     fetch_sessions: FetchSessions
     disk: DiskWatch
     housekeeping: Housekeeping
@@ -90,6 +91,7 @@ class Broker:
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
+    groups: Groups = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
@@ -104,6 +106,20 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
+        self.groups = Groups(
+            config=self.config,
+            clock=self.clock,
+            dice=self.dice,
+            image=lambda: self.image,
+            partitions=self.partitions,
+            controller=self.controller_link,
+            shards=self.shards,
+            cleaning=self.cleaning,
+            disk=self.disk,
+            answers=self,
+            appends=self,
+            topics=self,
+        )
         self.agents = Agents(self)
         self.following = Following(self)
         self.controller_link.subscriber = self.following
@@ -425,6 +441,10 @@ class Broker:
         topic, counters = topic_partition.topic, self.counters
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
+
+    def host_topic(self, topic: str) -> None:
+        """Makes what is missing of a topic now, for callers that cannot wait."""
+        self.following.host_topic(topic)
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         self.disk.log_failed(topic_partition, error, self.clock.monotonic_ms())

@@ -48,7 +48,7 @@ class Following:
         for event in broker.partitions.take_events():
             broker.grew(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
-                broker.groups.leadership_changed(broker, event)
+                broker.groups.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
                 broker.erasing.leadership_changed(broker, event)
 
@@ -57,7 +57,7 @@ class Following:
         broker = self._broker
         broker.grew(topic_partition)
         if topic_partition.topic == CONSUMER_OFFSETS:
-            broker.groups.high_watermark_moved(broker, topic_partition.partition)
+            broker.groups.high_watermark_moved(topic_partition.partition)
         elif topic_partition.topic == ERASURES:
             broker.erasing.journal_committed(broker)
 

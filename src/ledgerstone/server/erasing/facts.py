@@ -106,7 +106,7 @@ class Look:
 
     def committed_on(self, topic: str) -> Committed:
         if topic not in self._committed:
-            self._committed[topic] = self.broker.groups.committed_on(topic)
+            self._committed[topic] = self.broker.shards.committed_on(topic)
         return self._committed[topic]
 
     def forget(self) -> None:

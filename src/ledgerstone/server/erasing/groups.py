@@ -51,7 +51,7 @@ class GroupWatch:
     ) -> GroupsSeen:
         """Of a topic that came back under its name nothing is said: those are other offsets."""
         broker = look.broker
-        if salt is None or not broker.groups.are_loaded(broker):
+        if salt is None or not broker.shards.are_loaded():
             return GroupsSeen(are_known=False)
         if not topic_exists or not erasure.tombstones:
             return GroupsSeen(are_known=True)
