@@ -27,7 +27,7 @@ from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.dispatch import HANDLED, dispatch
-from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
@@ -107,7 +107,7 @@ def _compose(
     slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
-    erasing = Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file"))
+    scans = Scans()
     agents = build_log_agents(
         config=config,
         clock=world.clock,
@@ -115,7 +115,7 @@ def _compose(
         log_dir=log_dir,
         partitions=partitions,
         holds=TombstoneHolds(shards, shards.are_loaded),
-        searching=erasing.scans,
+        searching=scans,
         image=link.image,
         newest_image=lambda: link.image,
     )
@@ -133,7 +133,7 @@ def _compose(
         partitions=partitions,
         shards=shards,
         fetch_sessions=FetchSessions(world.dice, slots),
-        erasing=erasing,
+        scans=scans,
         disk=agents.disk,
         housekeeping=agents.housekeeping,
         cleaning=agents.cleaning,
@@ -142,7 +142,7 @@ def _compose(
     )
     broker.cleaning.load()
     broker.following.leadership()
-    broker.erasing.load(broker)
+    broker.erasing.load()
     return broker
 
 

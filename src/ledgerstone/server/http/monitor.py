@@ -44,7 +44,7 @@ def readiness(broker: Broker) -> Page:
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
     failed += cleaning_view.complaints(broker.cleaning)
-    failed += erasing_view.complaints(broker)
+    failed += erasing_view.complaints(broker.erasing)
     failed += damage.complaints(broker)
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
@@ -83,7 +83,7 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
         *cleaning_view.samples(broker.cleaning, looked_at),
-        *erasing_view.samples(broker),
+        *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),
     ]
 
