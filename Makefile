@@ -8,7 +8,7 @@ JOBS ?= 2
 WARM := from ledgerstone.records.kernels import load; load(print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench bench-peers crash kafka-reads docs clean
+.PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,13 @@ crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on
 	    $(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "not slow" tests/unit/records \
 	    tests/unit/cleaner tests/unit/erasure tests/unit/state tests/unit/spark
 	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m slow
+
+# SCRIPT=file replays one scenario, FIRST=n starts at another seed. MUTANTS=1 shows that the simulator
+# can fail, and renews the table in its README.
+sim: setup ## simulate clusters under faults: SEEDS=200, or SCRIPT=file, or MUTANTS=1
+	@$(PY) -c '$(WARM)'
+	@$(PY) -m $(if $(MUTANTS),tests.sim.mutants --write,ledgerstone.sim --seeds $(or $(SEEDS),200) \
+	    --first $(or $(FIRST),0) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT)))
 
 kafka-reads: setup ## run Apache Kafka's tools, broker and Streams on what we write
 	@command -v java >/dev/null && command -v mvn >/dev/null || \

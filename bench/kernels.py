@@ -29,6 +29,8 @@ from ledgerstone.records.kernels import (
     scan,
     walk,
 )
+from ledgerstone.records.kernels.descriptors import WalkCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.record import iter_spans
 
@@ -112,13 +114,26 @@ def _beside_reference(
     of_reference = np.ascontiguousarray(rows[[13, 14, 11, 2, 6]])
     wide, narrow = np.empty((5, room), np.int64), np.empty((5, room), np.int32)
     report = (ctypes.c_int64 * 4)()
-    outputs = (wide.ctypes.data, narrow.ctypes.data, room)
-    ours = (window, len(window), b"", rows.ctypes.data, batches, batches, 0, *outputs, report)
+    call = filled(
+        WalkCall,
+        buffer=window,
+        split=len(window),
+        arena=b"",
+        rows=rows,
+        capacity=batches,
+        batch_end=batches,
+        min_offset=0,
+        wide=wide,
+        narrow=narrow,
+        room=room,
+        report=report,
+    )
     compiled = kernel("walk_batches")
+    outputs = (wide.ctypes.data, narrow.ctypes.data, room)
     theirs = (window, of_reference.ctypes.data, batches, *outputs)
     pairs = [
         (
-            room / _seconds(lambda: compiled(*ours), 3) / 1e6,
+            room / _seconds(lambda: compiled(call), 3) / 1e6,
             room / _seconds(lambda: reference(*theirs), 3) / 1e6,
         )
         for _ in range(3 * ROUNDS)

@@ -7,6 +7,15 @@ kernel's own.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ledgerstone.records.kernels.descriptors import (
+    CandidatesCall,
+    HeadersCall,
+    RewriteCall,
+    RollingCall,
+    SmallGatherCall,
+    ViewsCall,
+    WalkCall,
+)
 from ledgerstone.records.kernels.source import columns as columns_source
 from ledgerstone.records.kernels.source import low_bits as low_bits_source
 from ledgerstone.records.kernels.source import record as record_source
@@ -68,17 +77,19 @@ def walk_uncompiled(buffer: bytes, *, room: int | None = None) -> Walked | None:
     wide, narrow = int64s([0] * (5 * places)), int32s([0] * (5 * places))
     report = int64s([0] * 4)
     status = walk_source.walk_batches(
-        CheckedPointer(buffer),
-        len(buffer),
-        CheckedPointer(b""),
-        rows,
-        count,
-        count,
-        _NO_MINIMUM,
-        wide,
-        narrow,
-        places,
-        report,
+        WalkCall(
+            buffer=CheckedPointer(buffer),
+            split=len(buffer),
+            arena=CheckedPointer(b""),
+            rows=rows,
+            capacity=count,
+            batch_end=count,
+            min_offset=_NO_MINIMUM,
+            wide=wide,
+            narrow=narrow,
+            room=places,
+            report=report,
+        )
     )
     found = report.numbers
     return Walked(status, rows, count, wide, narrow, places, found[0], tuple(found))
@@ -106,22 +117,24 @@ def rewrite_uncompiled(
     out = CheckedPointer(bytes(bound))
     report = int64s([0, 0])
     status = rewrite_source.rewrite_batches(
-        CheckedPointer(buffer),
-        len(buffer),
-        CheckedPointer(b""),
-        walked.rows,
-        count,
-        count,
-        int64s(wide[places : 2 * places]),
-        int64s(record_end[:places]),
-        int32s(narrow[places : 2 * places]),
-        CheckedPointer(keep),
-        CheckedPointer(actions),
-        horizon,
-        out,
-        bound,
-        int64s([0] * (rewrite_source.OUTCOME_FIELDS * count)),
-        report,
+        RewriteCall(
+            buffer=CheckedPointer(buffer),
+            split=len(buffer),
+            arena=CheckedPointer(b""),
+            rows=walked.rows,
+            capacity=count,
+            batch_end=count,
+            timestamp=int64s(wide[places : 2 * places]),
+            record_end=int64s(record_end[:places]),
+            value_length=int32s(narrow[places : 2 * places]),
+            keep=CheckedPointer(keep),
+            actions=CheckedPointer(actions),
+            horizon=horizon,
+            out=out,
+            out_room=bound,
+            outcomes=int64s([0] * (rewrite_source.OUTCOME_FIELDS * count)),
+            report=report,
+        )
     )
     return status, bytes(out.numbers[: report.numbers[0]])
 
@@ -134,18 +147,20 @@ def gather_uncompiled(
     offsets, data = int32s([0] * (count + 1)), CheckedPointer(bytes(room))
     validity = CheckedPointer(bytes((count + 7) // 8))
     status = columns_source.gather_bytes(
-        CheckedPointer(buffer),
-        len(buffer),
-        CheckedPointer(arena),
-        len(buffer) + len(arena),
-        int64s(start),
-        int32s(length),
-        count,
-        offsets,
-        validity,
-        data,
-        room,
-        int64s([0]),
+        SmallGatherCall(
+            buffer=CheckedPointer(buffer),
+            split=len(buffer),
+            arena=CheckedPointer(arena),
+            end=len(buffer) + len(arena),
+            start=int64s(start),
+            length=int32s(length),
+            count=count,
+            offsets=offsets,
+            validity=validity,
+            data=data,
+            room=room,
+            report=int64s([0]),
+        )
     )
     return status, bytes(data.numbers), offsets.numbers, bytes(validity.numbers)
 
@@ -155,16 +170,18 @@ def views_uncompiled(
 ) -> int:
     count = len(start)
     return columns_source.make_views(
-        CheckedPointer(buffer),
-        len(buffer),
-        CheckedPointer(arena),
-        len(buffer) + len(arena),
-        int64s(start),
-        int32s(length),
-        count,
-        CheckedPointer(bytes(16 * count)),
-        CheckedPointer(bytes((count + 7) // 8)),
-        int64s([0]),
+        ViewsCall(
+            buffer=CheckedPointer(buffer),
+            split=len(buffer),
+            arena=CheckedPointer(arena),
+            end=len(buffer) + len(arena),
+            start=int64s(start),
+            length=int32s(length),
+            count=count,
+            views=CheckedPointer(bytes(16 * count)),
+            validity=CheckedPointer(bytes((count + 7) // 8)),
+            report=int64s([0]),
+        )
     )
 
 
@@ -178,21 +195,23 @@ def span_headers_uncompiled(
 ) -> int:
     count = len(start)
     return columns_source.span_headers(
-        CheckedPointer(buffer),
-        len(buffer),
-        CheckedPointer(b""),
-        len(buffer),
-        int64s(start),
-        int32s(length),
-        int32s(header_count),
-        count,
-        int32s([0] * (count + 1)),
-        int64s([0] * room),
-        int32s([0] * room),
-        int64s([0] * room),
-        int32s([0] * room),
-        room,
-        int64s([0]),
+        HeadersCall(
+            buffer=CheckedPointer(buffer),
+            split=len(buffer),
+            arena=CheckedPointer(b""),
+            end=len(buffer),
+            start=int64s(start),
+            length=int32s(length),
+            header_count=int32s(header_count),
+            count=count,
+            lists=int32s([0] * (count + 1)),
+            key_start=int64s([0] * room),
+            key_length=int32s([0] * room),
+            value_start=int64s([0] * room),
+            value_length=int32s([0] * room),
+            room=room,
+            report=int64s([0]),
+        )
     )
 
 
@@ -212,21 +231,23 @@ def candidates_uncompiled(
     places = max(block + length, 0) if scratch is None else scratch
     positions, report = int64s([0] * room), int64s([0])
     status = low_bits_source.list_candidates(
-        CheckedPointer(buffer),
-        start,
-        len(buffer) if end is None else end,
-        length,
-        int16s(i16(pow(base, 1 << level, 1 << 16)) for level in range(32)),
-        int16s([0] * places),
-        int16s([0] * places),
-        int16s([0] * places),
-        block,
-        places,
-        int16s(wanted),
-        len(wanted),
-        positions,
-        room,
-        report,
+        CandidatesCall(
+            buffer=CheckedPointer(buffer),
+            start=start,
+            end=len(buffer) if end is None else end,
+            length=length,
+            powers=int16s(i16(pow(base, 1 << level, 1 << 16)) for level in range(32)),
+            doubled=int16s([0] * places),
+            spare=int16s([0] * places),
+            sums=int16s([0] * places),
+            block=block,
+            scratch=places,
+            wanted=int16s(wanted),
+            wanted_count=len(wanted),
+            positions=positions,
+            room=room,
+            report=report,
+        )
     )
     return status, positions.numbers[: report.numbers[0]]
 
@@ -255,25 +276,27 @@ def find_rolling_uncompiled(
     positions, which = int64s([0] * places), int32s([0] * places)
     report = int64s([0] * 8)
     status = rolling_source.find_rolling(
-        CheckedPointer(buffer),
-        start,
-        stop,
-        length,
-        base,
-        int.from_bytes(seed[:8], "little"),
-        int.from_bytes(seed[8:], "little"),
-        known,
-        bits,
-        uint64s(prints),
-        uint64s(low for low, _ in words),
-        uint64s(high for _, high in words),
-        len(prints),
-        uint64s([0] * 256),
-        int64s([0] * (rolling_source.LANES * len(prints))),
-        positions,
-        which,
-        places,
-        report,
+        RollingCall(
+            buffer=CheckedPointer(buffer),
+            start=start,
+            end=stop,
+            length=length,
+            base=base,
+            k0=int.from_bytes(seed[:8], "little"),
+            k1=int.from_bytes(seed[8:], "little"),
+            known=known,
+            filter_bits=bits,
+            fingerprints=uint64s(prints),
+            low=uint64s(low for low, _ in words),
+            high=uint64s(high for _, high in words),
+            count=len(prints),
+            leaving=uint64s([0] * 256),
+            free_from=int64s([0] * (rolling_source.LANES * len(prints))),
+            positions=positions,
+            which=which,
+            room=places,
+            report=report,
+        )
     )
     found: list[tuple[int, int]] = []
     for first, count in zip(report.numbers[::2], report.numbers[1::2], strict=True):

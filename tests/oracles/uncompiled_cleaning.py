@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ledgerstone.records.kernels.abi import LANE_WORDS
+from ledgerstone.records.kernels.descriptors import CleaningCall
 from ledgerstone.records.kernels.source import (
     checking,
     cleaning,
@@ -33,11 +34,17 @@ class CleanedUncompiled(NamedTuple):
     bits_hold: bool
 
 
-def _columns(room: int) -> tuple[_P, _P, _P, _P, _P, _P, _P, _P, _P, _P]:
+def _columns(room: int) -> dict[str, _P]:
     zeros = [0] * room
-    wide = int64s(zeros), int64s(zeros), int64s(zeros), int64s(zeros)
-    narrow = int32s(zeros), int32s(zeros), int32s(zeros)
-    return *wide, *narrow, uint64s(zeros), uint64s(zeros), uint64s([0] * LANE_WORDS)
+    wide = ("offset", "timestamp", "record_end", "key_start")
+    narrow = ("key_length", "value_length", "batch_index")
+    return {
+        **{name: int64s(zeros) for name in wide},
+        **{name: int32s(zeros) for name in narrow},
+        "low": uint64s(zeros),
+        "high": uint64s(zeros),
+        "lanes": uint64s([0] * LANE_WORDS),
+    }
 
 
 def check_uncompiled(
@@ -61,21 +68,49 @@ def clean_uncompiled(
     if status != 0:
         return None
     columns, table = _columns(room), uint64s([0] * (SLOTS * key_offsets.SLOT_WORDS))
-    opening = (CheckedPointer(window), len(window), CheckedPointer(b""), rows, count)
     bits, state = uint64s([0] * (BITS // 64)), int64s([0, 0, 0, 0, -1, 0, 1, -1])
+
+    def call(bit_count: int, actions: _P, counts: _P, report: _P, out: _P) -> CleaningCall:
+        return CleaningCall(
+            buffer=CheckedPointer(window),
+            split=len(window),
+            arena=CheckedPointer(b""),
+            rows=rows,
+            capacity=count,
+            batch_start=0,
+            batch_end=count,
+            actions=actions,
+            min_offset=-(2**63),
+            k0=SEED[0],
+            k1=SEED[1],
+            table=table,
+            slots=SLOTS,
+            limit=limit,
+            newest=bits,
+            first_offset=0,
+            bits=bit_count,
+            **columns,
+            keep=CheckedPointer([0] * room),
+            room=room,
+            state=state,
+            rules=int64s(rules),
+            horizon=rules[3],
+            out=out,
+            out_room=len(out.numbers),
+            outcomes=int64s([0] * (rewrite.OUTCOME_FIELDS * count)),
+            counts=counts,
+            report=report,
+        )
+
+    nothing = CheckedPointer(b"")
     map_status = cleaning.map_batches(
-        *opening, count, CheckedPointer([0] * count), -(2**63), *SEED, table, SLOTS, limit, bits,
-        0, BITS, *columns, room, state, int64s([0] * 5),
-    )  # fmt: skip
+        call(BITS, CheckedPointer([0] * count), nothing, int64s([0] * 5), nothing)
+    )
 
     def clean(bit_count: int, actions: _P) -> tuple[int, bytes, list[int]]:
         out = CheckedPointer(bytes(len(window) + 10 * room * count))
-        keep, outcomes = CheckedPointer([0] * room), int64s([0] * (rewrite.OUTCOME_FIELDS * count))
         counts, report = int64s([0] * 7 + [INT64_MAX, INT64_MAX, -1] + [0] * 97), int64s([0] * 5)
-        status = cleaning.clean_batches(
-            *opening, 0, count, actions, *SEED, table, SLOTS, bits, 0, bit_count, int64s(rules),
-            rules[3], *columns, keep, room, out, len(out.numbers), outcomes, counts, report,
-        )  # fmt: skip
+        status = cleaning.clean_batches(call(bit_count, actions, counts, report, out))
         return status, bytes(out.numbers[: report.numbers[0]]), counts.numbers
 
     cleaned = clean(0, CheckedPointer([0] * count))

@@ -1,7 +1,8 @@
 """The folding kernel run as plain Python over exact-size checked pointers. An oracle for tests."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ledgerstone.records.kernels.descriptors import FoldCall, fields_of
 from ledgerstone.records.kernels.source import folding, key_facts
 from ledgerstone.records.kernels.source.contents import PIECE_LANE_WORDS
 from ledgerstone.records.kernels.source.walk import ATTRIBUTES, HEADER_SIZE, RECORD_COUNT, SIZE
@@ -14,6 +15,26 @@ class FoldedUncompiled(NamedTuple):
     facts: list[list[int]]  # a row for each key
     counts: list[int]
     last_seen: int
+
+
+def fold_call(**given: CheckedPointer | int) -> FoldCall:
+    """A descriptor for a part of the kernel that asks for the given fields only; the others are
+    zeros, and memory of no bytes."""
+    fields: dict[str, Any] = {
+        name: CheckedPointer(b"") if kind.endswith("*") else 0 for name, kind in fields_of(FoldCall)
+    }
+    return FoldCall(**{**fields, **given})
+
+
+def _columns(room: int) -> dict[str, CheckedPointer]:
+    zeros = [0] * room
+    wide = ("offset", "key_start", "content_start", "number")
+    return {
+        **{name: int64s(zeros) for name in wide},
+        **{name: int32s(zeros) for name in ("key_length", "content_length")},
+        **{name: uint64s(zeros) for name in ("low", "high")},
+        "lanes": uint64s([0] * PIECE_LANE_WORDS),
+    }
 
 
 def fold_uncompiled(
@@ -42,10 +63,7 @@ def fold_uncompiled(
         for each in (seed, content_seed)
         for at in (0, 8)
     )
-    offset, key_start, content_start, number = (int64s([0] * room) for _ in range(4))
-    key_length, content_length = (int32s([0] * room) for _ in range(2))
-    low, high = (uint64s([0] * room) for _ in range(2))
-    lanes = uint64s([0] * PIECE_LANE_WORDS)
+    columns = _columns(room)
     state, report = int64s([0] * folding.STATE_FIELDS), int64s([0] * folding.REPORT_FIELDS)
     state[folding.LAST_SEEN] = -1
     table, facts = uint64s([0] * 2), uint64s([])
@@ -53,11 +71,33 @@ def fold_uncompiled(
     while status == folding.KEYS_FULL:
         keys = len(facts.numbers) // stride
         status = folding.fold_batches(
-            CheckedPointer(window), len(window), CheckedPointer(b""), len(window), rows, count,
-            count, CheckedPointer([0] * count), checks_crc, start_offset, end_offset, k0, k1, c0,
-            c1, table, len(table.numbers), facts, keys, stride, offset, key_start, content_start,
-            number, key_length, content_length, low, high, lanes, room, state, report,
-        )  # fmt: skip
+            FoldCall(
+                buffer=CheckedPointer(window),
+                split=len(window),
+                arena=CheckedPointer(b""),
+                end=len(window),
+                rows=rows,
+                capacity=count,
+                batch_end=count,
+                skip=CheckedPointer([0] * count),
+                checks_crc=checks_crc,
+                start_offset=start_offset,
+                end_offset=end_offset,
+                k0=k0,
+                k1=k1,
+                c0=c0,
+                c1=c1,
+                table=table,
+                slots=len(table.numbers),
+                facts=facts,
+                limit=keys,
+                stride=stride,
+                **columns,
+                room=room,
+                state=state,
+                report=report,
+            )
+        )
         if status == folding.KEYS_FULL:
             facts = uint64s([*facts.numbers, *[0] * stride])
             larger = uint64s([0] * (len(table.numbers) + 1))

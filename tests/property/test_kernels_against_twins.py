@@ -22,6 +22,7 @@ from ledgerstone.records.kernels import (
     rewrite,
     walk,
 )
+from ledgerstone.records.kernels.descriptors import HashCall
 from ledgerstone.records.kernels.source import siphash as siphash_source
 from ledgerstone.records.record import iter_records, plain_inspect_records
 from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s, uint64s
@@ -155,19 +156,21 @@ def test_hash_source_stays_in_bounds(keys: list[bytes | None]) -> None:
     low, high = uint64s([0] * len(keys)), uint64s([0] * len(keys))
 
     status = siphash_source.hash_keys(
-        CheckedPointer(source),
-        len(source),
-        CheckedPointer(b""),
-        len(source),
-        int64s(starts),
-        int32s(lengths),
-        len(keys),
-        1,
-        2,
-        low,
-        high,
-        uint64s([0] * siphash_source.LANE_WORDS),
-        int64s([0]),
+        HashCall(
+            buffer=CheckedPointer(source),
+            split=len(source),
+            arena=CheckedPointer(b""),
+            end=len(source),
+            start=int64s(starts),
+            length=int32s(lengths),
+            count=len(keys),
+            k0=1,
+            k1=2,
+            low=low,
+            high=high,
+            lanes=uint64s([0] * siphash_source.LANE_WORDS),
+            report=int64s([0]),
+        )
     )
 
     seed = (1).to_bytes(8, "little") + (2).to_bytes(8, "little")

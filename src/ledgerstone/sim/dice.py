@@ -1,6 +1,10 @@
 """Chance that can be replayed. Contract: `ledgerstone.clock.Dice`."""
 
 import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class SeededDice:
@@ -20,3 +24,15 @@ class SeededDice:
 
     def random_bytes(self, count: int) -> bytes:
         return self._random.randbytes(count)
+
+    # -- shorthands for the simulator ---------------------------------------------------------
+
+    def between(self, low: int, high: int) -> int:
+        """Both ends included."""
+        return low + self.below(high - low + 1)
+
+    def chance(self, percent: int) -> bool:
+        return self.below(100) < percent
+
+    def pick(self, choices: Sequence[T]) -> T:
+        return choices[self.below(len(choices))]

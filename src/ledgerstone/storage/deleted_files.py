@@ -9,10 +9,11 @@ be unlinked too early, or forgotten and never unlinked.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ledgerstone.fs import Filesystem, join
+from ledgerstone.fs import Filesystem, join, parent_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +27,18 @@ class UnlinkPlan:
 
 
 class Unlinked(NamedTuple):
-    """What went, and the first refusal of the disk."""
+    """What is gone for good, power loss included, and the first refusal of the disk."""
 
     gone: tuple[str, ...]
     failure: OSError | None = None
 
 
 def unlink_all(fs: Filesystem, plan: UnlinkPlan) -> Unlinked:
-    """A path that the disk refuses to remove does not keep the others."""
-    gone: list[str] = []
+    """A path that the disk refuses to remove does not keep the others.
+
+    A receipt may say that what is gone is gone: it must not come back with the power."""
     refusals: list[OSError] = []
+    removed: dict[str, list[str]] = {}
     for paths, remove in ((plan.files, _unlink), (plan.directories, _remove_dir)):
         for path in paths:
             try:
@@ -43,22 +46,37 @@ def unlink_all(fs: Filesystem, plan: UnlinkPlan) -> Unlinked:
             except OSError as error:
                 refusals.append(error)
             else:
-                gone.append(path)
+                removed.setdefault(parent_of(path), []).append(path)
+    gone: list[str] = []
+    for directory, those in removed.items():
+        try:
+            _sync(fs, directory)
+        except OSError as error:
+            refusals.append(error)
+        else:
+            gone += those
     return Unlinked(tuple(gone), refusals[0] if refusals else None)
+
+
+def _sync(fs: Filesystem, directory: str) -> None:
+    # A directory that is gone itself is synced by whoever removed or renamed it.
+    with suppress(FileNotFoundError):
+        fs.fsync_dir(directory)
 
 
 def _unlink(fs: Filesystem, path: str) -> None:
     try:
         fs.unlink(path)
     except FileNotFoundError:
-        # Its directory was renamed meanwhile, as its topic is deleted: it goes with that.
+        # Its directory was renamed because the topic was deleted; it goes with the directory.
         return
 
 
 def _remove_dir(fs: Filesystem, directory: str) -> None:
-    for name in fs.list_dir(directory):
-        fs.unlink(join(directory, name))
-    fs.remove_dir(directory)
+    with suppress(FileNotFoundError):
+        for name in fs.list_dir(directory):
+            fs.unlink(join(directory, name))
+        fs.remove_dir(directory)
 
 
 class DeletedFiles:

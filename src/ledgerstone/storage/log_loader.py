@@ -211,6 +211,9 @@ def _unlink_deleted(fs: Filesystem, directory: str, names: Sequence[ParsedName])
         ],
     )
     _unlink(fs, directory, gone)
+    if gone:
+        # Whatever is set aside is gone for good once the log is open: receipts rely on it.
+        fs.fsync_dir(directory)
     return bool(gone)
 
 

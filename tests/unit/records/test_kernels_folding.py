@@ -13,6 +13,7 @@ from ledgerstone.records.batch import write_crc
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import Hashes, scan
 from ledgerstone.records.kernels import folding as glue
+from ledgerstone.records.kernels.descriptors import FindCall
 from ledgerstone.records.kernels.folding import (
     FACTS_WITH_CONTENT,
     FoldColumns,
@@ -28,7 +29,7 @@ from ledgerstone.records.kernels.source import contents, folding, key_facts
 from ledgerstone.types import INT64_MAX, Buffer
 from tests.oracles.checked_pointer import CheckedPointer, int32s, int64s, uint64s
 from tests.oracles.plain_siphash import siphash128
-from tests.oracles.uncompiled_folding import fold_uncompiled
+from tests.oracles.uncompiled_folding import fold_call, fold_uncompiled
 from tests.unit.records import vectors
 
 SEED, CONTENT_SEED = bytes(range(16)), bytes(range(16, 32))
@@ -241,12 +242,35 @@ def test_keys_of_one_tag_are_told_apart_by_their_facts(keys: list[int], slots: i
     column = int64s([0] * len(keys))
 
     status = folding.settle_rows(
-        table, slots, facts, len(keys), 3, int64s(range(len(keys))), int32s([1] * len(keys)), low,
-        high, column, state,
-    )  # fmt: skip
+        fold_call(
+            table=table,
+            slots=slots,
+            facts=facts,
+            limit=len(keys),
+            stride=3,
+            offset=int64s(range(len(keys))),
+            content_length=int32s([1] * len(keys)),
+            low=low,
+            high=high,
+            number=column,
+            state=state,
+        )
+    )
     larger = uint64s([0] * (slots + 3))
     moved = key_facts.move_keys(table, slots, larger, slots + 3)
-    key_facts.find_keys(larger, slots + 3, facts, len(keys), 3, low, high, len(keys), column)
+    key_facts.find_keys(
+        FindCall(
+            table=larger,
+            slots=slots + 3,
+            facts=facts,
+            size=len(keys),
+            stride=3,
+            low=low,
+            high=high,
+            count=len(keys),
+            number=column,
+        )
+    )
 
     assert (status, moved) == (0, 0)
     assert column.numbers == list(range(len(keys)))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.records.kernels import Hashes, new_table
+from ledgerstone.records.kernels.descriptors import NumberCall
 from ledgerstone.records.kernels.numbering import number_keys
 from ledgerstone.records.kernels.source import numbering as source
 from tests.oracles.checked_pointer import int32s, int64s, uint64s
@@ -20,7 +21,18 @@ def numbered(keys: Sequence[int], *, slots: int, limit: int) -> tuple[list[int],
     lengths = int32s([-1 if key < 0 else 1 for key in keys])
     words = uint64s([max(key, 0) for key in keys])
     source.number_keys(
-        uint64s([0] * (3 * slots)), slots, limit, words, words, lengths, 0, len(keys), number, state
+        NumberCall(
+            table=uint64s([0] * (3 * slots)),
+            slots=slots,
+            limit=limit,
+            low=words,
+            high=words,
+            key_length=lengths,
+            start=0,
+            count=len(keys),
+            number=number,
+            state=state,
+        )
     )
     return number.numbers, state.numbers[0], state.numbers[1]
 

@@ -8,6 +8,7 @@ from ledgerstone.records.kernels.targets import (
     X86_64_V2,
     X86_64_V3,
     Target,
+    arm_flags,
     cpu_flags,
     target_of,
 )
@@ -37,5 +38,9 @@ def test_flags_are_those_of_the_first_processor() -> None:
     text = "processor\t: 0\nmodel name\t: x\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t: no\n"
 
     assert cpu_flags(text) == {"fpu", "avx2"}
-    assert cpu_flags("processor\t: 0\nFeatures\t: fp crc32\n") == {"fp", "crc32"}
     assert cpu_flags("") == frozenset()
+
+
+def test_arm_processor_says_by_a_bit_whether_it_has_the_crc_instruction() -> None:
+    assert target_of("aarch64", lambda: arm_flags(1 << 7 | 0b11)) is AARCH64
+    assert target_of("aarch64", lambda: arm_flags(0b11)) is ANY

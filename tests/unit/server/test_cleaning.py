@@ -28,7 +28,15 @@ from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
-from tests.unit.server.asks import TOPIC, create_topic, delete_topic, fetch, fetched, produced
+from tests.unit.server.asks import (
+    TOPIC,
+    create_topic,
+    delete_topic,
+    fetch,
+    fetched,
+    produced,
+    read_all,
+)
 
 TP = TopicPartition(TOPIC, 0)
 CHECKPOINT = "/data/cleaner-offset-checkpoint"
@@ -868,3 +876,27 @@ def test_crash_at_any_operation_of_two_passes_never_brings_a_deleted_key_back(
         assert checkpoint(machine).get("events-0", 0) in (0, 3)
         compact_twice(machine)
         assert on_disk(machine) == [("b", "1")], crash_at
+
+
+def test_a_value_stays_until_what_supersedes_it_is_durable() -> None:
+    """Else power loss takes the new one, the pass has taken the old one, and the key is gone."""
+    machine = InProcess(settings={"log.cleaner.backoff.ms": "1000"})
+    client = machine.connect()
+    create_topic(
+        client,
+        cleanup_policy="compact",
+        segment_bytes="200",
+        min_cleanable_dirty_ratio="0.01",
+    )
+    for key in ("k", "a", "b", "c"):
+        produced(client, batch((key, f"old {key}" * 20)))
+    machine.advance(5_000)
+    machine.held_flushes = []
+    for key in ("k", "d", "e"):
+        produced(client, batch((key, "new" * 20)))
+    machine.advance(20_000)
+    assert machine.held_flushes, "nothing is synced from here on"
+
+    machine.lose_power("none")
+
+    assert "old k" * 20 in read_all(machine.connect())

@@ -25,6 +25,7 @@ from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import open_log_dir
 from ledgerstone.types import TopicPartition
 from tests.kit.logs import T0, batch
+from tests.kit.roles import led_by
 
 TP = TopicPartition("table", 0)
 
@@ -60,7 +61,7 @@ class Alone:
         log_dir = open_log_dir(self.fs, self.clock, self.dice, "/data")
         log = log_dir.create(TP, LogConfig(cleanup_policy=("compact",)))
         self.partition = Partition(log=log, topic_id=bytes(16), node_id=1)
-        self.partition.assume(leader_id=1, leader_epoch=0, isr=(1,))
+        self.partition.assume(led_by(1, 0, (1,)))
         disk = DiskWatch()
         self.flushes = Flushes()
         self.cleaning = Cleaning(
@@ -68,8 +69,8 @@ class Alone:
             log_dir=log_dir,
             partitions=OneLog(self.partition),
             holds=TombstoneHolds(NoGroups(), lambda: True),
-            settings=CleanerSettings(),
-            read_settings=CleanerSettings,
+            settings=CleanerSettings.from_values({}),
+            read_settings=lambda: CleanerSettings.from_values({}),
             files=CleaningFiles.open(self.fs, log_dir.path),
             disk=disk,
             flushes=self.flushes,

@@ -427,3 +427,40 @@ def test_tombstone_is_not_removed_before_its_swap_is_synced() -> None:
     # Else the replaced files seem younger than the removal, and the scan finds the key in them.
     assert (stage, ended) == (Stage.STAMPED, Stage.RECEIPTED)
     assert len(machine.scans_done) == scans_before + 1
+
+
+def test_a_scan_counts_though_the_wall_clock_was_set_back_before_it_began() -> None:
+    """It was repeated without a pause until the clock had caught up with the stage before it."""
+    machine, erasure_id = started(Stage.UNLINKED)
+    held, machine.held_scans = machine.held_scans, None
+    assert held is not None
+    machine.clock.set_wall_ms(machine.clock.now_ms() - 10 * DAY_MS)
+    machine.broker.clock_moved()
+    machine.finish_scan(held[0], ScanFailed("the worker died", worker_died=True))
+    scans_before = len(machine.scans_done)
+
+    for _ in range(40):
+        machine.clock.advance(seconds=2)
+        machine.settle()
+
+    assert machine.erasure(erasure_id).stage is Stage.RECEIPTED
+    assert len(machine.scans_done) == scans_before + 1
+
+
+def test_nobody_looks_all_the_time_while_files_are_being_unlinked() -> None:
+    """Their time has come, but to unlink them takes a while: that is no reason to spin."""
+    machine, _ = started(Stage.REMOVED)
+    machine.held_unlinks = []
+    machine.advance(120_000)
+    assert machine.held_unlinks, "the files are due"
+    ticks = 0
+    until_ms = machine.clock.monotonic_ms() + 1_000
+
+    while machine.broker.next_deadline_ms < until_ms:
+        machine.clock.advance(
+            ms=max(0, machine.broker.next_deadline_ms - machine.clock.monotonic_ms())
+        )
+        machine.tick()
+        ticks += 1
+
+    assert ticks < 50

@@ -13,7 +13,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.records.kernels.abi import LANE_WORDS, Kernel
-from ledgerstone.records.kernels.loader import LoadReport, kernel, library_to_carry, load
+from ledgerstone.records.kernels.descriptors import HashCall
+from ledgerstone.records.kernels.filling import filled
+from ledgerstone.records.kernels.loader import LoadReport, PerThread, kernel, library_to_carry, load
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.records_facts import RecordsFacts
 from ledgerstone.types import Buffer
@@ -114,27 +116,44 @@ def inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts:
     return RecordsFacts._make((status, *numbers[:7], numbers[7] == 1, *numbers[8:]))
 
 
+class _OneKey(PerThread):
+    """A descriptor for one key and the memory it names, for each thread that hashes single keys."""
+
+    def __init__(self) -> None:
+        self.length = (ctypes.c_int32 * 1)()
+        self.low, self.high = (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)()
+        self.call = filled(
+            HashCall,
+            buffer=b"",
+            split=0,
+            arena=b"",
+            end=0,
+            start=(ctypes.c_int64 * 1)(0),
+            length=self.length,
+            count=1,
+            report=(ctypes.c_int64 * 1)(),
+            k0=0,
+            k1=0,
+            low=self.low,
+            high=self.high,
+            lanes=(ctypes.c_uint64 * LANE_WORDS)(),
+        )
+
+
+_one_key: Final = _OneKey()
+
+
 def hash_key(key: bytes, seed: bytes) -> tuple[int, int]:
     """What `hash_keys` answers for one key, without numpy: (low word, high word)."""
-    starts, lengths = (ctypes.c_int64 * 1)(0), (ctypes.c_int32 * 1)(len(key))
-    low, high, report = (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)(), (ctypes.c_int64 * 1)()
-    lanes = (ctypes.c_uint64 * LANE_WORDS)()
-    kernel("hash_keys")(
-        key,
-        len(key),
-        b"",
-        len(key),
-        starts,
-        lengths,
-        1,
-        int.from_bytes(seed[:8], "little"),
-        int.from_bytes(seed[8:16], "little"),
-        low,
-        high,
-        lanes,
-        report,
-    )
-    return low[0], high[0]
+    mine, size = _one_key, len(key)
+    call = mine.call
+    mine.length[0] = size
+    k0, k1 = int.from_bytes(seed[:8], "little"), int.from_bytes(seed[8:16], "little")
+    call.set(buffer=key, split=size, end=size, k0=k0, k1=k1)
+    kernel("hash_keys")(call)
+    # A key may be one that is to be erased: nothing here holds on to it.
+    call.set(buffer=b"", k0=0, k1=0)
+    return mine.low[0], mine.high[0]
 
 
 def __getattr__(name: str) -> object:

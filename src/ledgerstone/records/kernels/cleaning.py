@@ -24,10 +24,10 @@ from ledgerstone.records.batch import (
     write_crc,
 )
 from ledgerstone.records.compression import Codecs
+from ledgerstone.records.kernels.filling import Filled
 from ledgerstone.records.kernels.hashing import UInt64s
-from ledgerstone.records.kernels.key_offsets import JudgementRules, slots_of
+from ledgerstone.records.kernels.key_offsets import JudgementRules
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import Place
 from ledgerstone.records.kernels.newest import NewestBits
 from ledgerstone.records.kernels.payloads import Payloads
 from ledgerstone.records.kernels.rewriting import MAX_RECORD_GROWTH, Outcome
@@ -36,7 +36,6 @@ from ledgerstone.records.kernels.scratch import (
     RANGE_FIELDS,
     RANGES_AT,
     Pile,
-    PinnedWindow,
     Scratch,
 )
 from ledgerstone.records.kernels.windows import Bytes, Int64s, raise_malformed
@@ -119,28 +118,15 @@ def map_payloads(
 ) -> int | None:
     """None once all records from `min_offset` on are in, those of DISCARDed batches aside; else
     the batch of the first one with a key that found `limit` keys."""
-    buffer, split, arena, rows, capacity, action_flags, slots = _window(
-        payloads, actions, scratch.pinned, table
+    call = scratch.call
+    _set_window(call, payloads, actions)
+    scratch.use_keys(table, seed, newest)
+    call.set(
+        min_offset=_NO_MINIMUM if min_offset is None else min_offset,
+        limit=limit,
+        state=state.numbers,
     )
-    status = kernel("map_batches")(
-        buffer,
-        split,
-        arena,
-        rows,
-        capacity,
-        payloads.end,
-        action_flags,
-        _NO_MINIMUM if min_offset is None else min_offset,
-        *seed,
-        slots,
-        slots_of(table),
-        limit,
-        *newest.arguments,
-        *scratch.columns,
-        scratch.room,
-        state.numbers,
-        scratch.report_at,
-    )
+    status = kernel("map_batches")(call)
     if status == 0:
         return None
     report: list[int] = scratch.report.tolist()
@@ -167,35 +153,14 @@ def clean_payloads(
     """What is left of the batches, by `rules` and `actions`; the table is asked only where there
     are no bits. The answer's data lies in `out`, or in memory of `scratch` if something had to
     be compressed again."""
-    buffer, split, arena, rows, capacity, action_flags, slots = _window(
-        payloads, actions, scratch.pinned, table
-    )
-    outcomes = scratch.outcomes(capacity)
+    call = scratch.call
+    _set_window(call, payloads, actions)
+    scratch.use_keys(table, seed, newest)
+    outcomes = scratch.outcomes(payloads.batches.capacity)
     scratch.counts[: RANGES_AT + 1] = _NO_COUNTS
-    status = kernel("clean_batches")(
-        buffer,
-        split,
-        arena,
-        rows,
-        capacity,
-        payloads.first,
-        payloads.end,
-        action_flags,
-        *seed,
-        slots,
-        slots_of(table),
-        *newest.arguments,
-        scratch.rules(rules),
-        rules.new_horizon_ms,
-        *scratch.columns,
-        scratch.keep,
-        scratch.room,
-        scratch.pinned.out.at(out),
-        len(out),
-        scratch.pinned.outcomes.at(outcomes),
-        scratch.counts_at,
-        scratch.report_at,
-    )
+    scratch.use_rules(rules)
+    call.set(out=out, out_room=len(out), outcomes=outcomes)
+    status = kernel("clean_batches")(call)
     report = scratch.report.tolist()
     if status != 0:
         _raise_fault(payloads, status, report)
@@ -232,21 +197,20 @@ def room_for(payloads: Payloads, consumed: int, records: int) -> int:
     return consumed + payloads.arena_used + MAX_RECORD_GROWTH * records
 
 
-def _window(
-    payloads: Payloads, actions: Bytes, pinned: PinnedWindow, table: UInt64s
-) -> tuple[Place, int, Place, Place, int, Place, Place]:
-    """What both kernels begin with."""
+def _set_window(call: Filled, payloads: Payloads, actions: Bytes) -> None:
+    """What both kernels ask for."""
     batches = payloads.batches
     if not payloads.end <= min(len(actions), len(batches)):
         raise ValueError(f"{payloads.end} of {len(batches)} batches, {len(actions)} actions")
-    return (
-        pinned.buffer.at(payloads.buffer),
-        memoryview(payloads.buffer).nbytes,
-        pinned.arena.at(payloads.arena) if payloads.arena_used else b"",
-        pinned.rows.at(batches.memory),
-        batches.capacity,
-        pinned.actions.at(actions),
-        pinned.table.at(table),
+    call.set(
+        buffer=payloads.buffer,
+        split=memoryview(payloads.buffer).nbytes,
+        arena=payloads.arena if payloads.arena_used else b"",
+        rows=batches.memory,
+        capacity=batches.capacity,
+        batch_start=payloads.first,
+        batch_end=payloads.end,
+        actions=actions,
     )
 
 

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from ledgerstone.errors import CorruptRecord, InvariantViolation
 from ledgerstone.records.batch import ATTRIBUTES_AT
+from ledgerstone.records.kernels.descriptors import FindCall, FoldCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.hashing import SEED_SIZE, UInt64s
 from ledgerstone.records.kernels.key_offsets import MAX_SLOTS, Hashes
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import Address, borrow
+from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.payloads import Payloads
-from ledgerstone.records.kernels.windows import Batches, Bytes, Int64s, raise_malformed
+from ledgerstone.records.kernels.windows import Batches, Bytes, Int32s, Int64s, raise_malformed
 from ledgerstone.types import Buffer
 
 # Words of a key's facts, without and with its content.
@@ -31,7 +33,6 @@ FACTS_WITH_CONTENT: Final = 5
 
 # Records at a time: their columns, and what the kernel asks for meanwhile, stay in the first cache.
 _ROOM: Final = 256
-_WIDE, _NARROW, _WORDS = 4, 2, 2
 _LANE_WORDS: Final = 11 * 64
 _STATE_FIELDS: Final = 13
 _REPORT_FIELDS: Final = 4
@@ -44,14 +45,23 @@ _FIRST_INVARIANT: Final = 100
 class FoldColumns:
     """Memory that kernel calls share; a call that found the keys full leaves rows in it."""
 
-    __slots__ = ("_columns", "addresses")
+    __slots__ = ("fields",)
 
     def __init__(self) -> None:
-        wide, narrow = np.empty((_WIDE, _ROOM), np.int64), np.empty((_NARROW, _ROOM), np.int32)
-        words, lanes = np.empty((_WORDS, _ROOM), np.uint64), np.zeros(_LANE_WORDS, np.uint64)
-        self._columns = (wide, narrow, words, lanes)
-        rows = (*wide, *narrow, *words, lanes)
-        self.addresses: tuple[int, ...] = tuple(row.ctypes.data for row in rows)
+        wide, narrow = np.empty((4, _ROOM), np.int64), np.empty((2, _ROOM), np.int32)
+        words, lanes = np.empty((2, _ROOM), np.uint64), np.zeros(_LANE_WORDS, np.uint64)
+        # By their names in a `FoldCall`.
+        self.fields: dict[str, Int64s | Int32s | UInt64s] = {
+            "offset": wide[0],
+            "key_start": wide[1],
+            "content_start": wide[2],
+            "number": wide[3],
+            "key_length": narrow[0],
+            "content_length": narrow[1],
+            "low": words[0],
+            "high": words[1],
+            "lanes": lanes,
+        }
 
 
 class FoldState:
@@ -111,35 +121,37 @@ def fold_payloads(
     _check_keys(slots, facts, max(limit, state.keys))
     if len(skip) != len(batches) or not payloads.end <= len(batches) or batches.consumed > split:
         raise ValueError(f"{len(skip)} flags, {payloads.end} of {len(batches)} batches")
-    buffers: tuple[Buffer, ...] = (payloads.buffer, payloads.arena.data, batches.rows.data)
-    window, pins = _borrow(*buffers, skip.data, slots.data, facts.data)
-    buffer, arena, rows, flags, table, known = window
+    k0, k1 = _words(plan.key_seed)
+    c0, c1 = _words(plan.content_seed)
     report = (ctypes.c_int64 * _REPORT_FIELDS)()
-    status = kernel("fold_batches")(
-        buffer,
-        split,
-        arena,
-        split + payloads.arena_used,
-        rows,
-        len(batches),
-        payloads.end,
-        flags,
-        plan.checks_crc,
-        plan.start_offset,
-        plan.end_offset,
-        *_words(plan.key_seed),
-        *_words(plan.content_seed),
-        table,
-        len(slots),
-        known,
-        limit,
-        facts.shape[1],
-        *columns.addresses,
-        _ROOM,
-        state.numbers,
-        report,
+    call = filled(
+        FoldCall,
+        buffer=payloads.buffer,
+        split=split,
+        arena=payloads.arena if payloads.arena_used else b"",
+        end=split + payloads.arena_used,
+        rows=batches.rows,
+        capacity=len(batches),
+        batch_end=payloads.end,
+        skip=skip,
+        checks_crc=plan.checks_crc,
+        start_offset=plan.start_offset,
+        end_offset=plan.end_offset,
+        k0=k0,
+        k1=k1,
+        c0=c0,
+        c1=c1,
+        table=slots,
+        slots=len(slots),
+        facts=facts,
+        stride=facts.shape[1],
+        limit=limit,
+        **columns.fields,
+        room=_ROOM,
+        state=state.numbers,
+        report=report,
     )
-    del pins
+    status = kernel("fold_batches")(call)
     *fault, crcs_checked = report
     if plan.checks_crc and not crcs_checked:
         check_crcs(payloads.buffer, batches, skip)
@@ -155,11 +167,19 @@ def find_keys(slots: UInt64s, facts: NDArray[np.uint64], size: int, hashes: Hash
     found = np.empty(len(low), np.int64)
     if len(high) != len(low):
         raise ValueError(f"{len(low)} and {len(high)} words")
-    (table, known, *words), pins = _borrow(slots.data, facts.data, low.data, high.data, found.data)
-    kernel("find_keys")(
-        table, len(slots), known, size, facts.shape[1], *words[:2], len(low), words[2]
+    call = filled(
+        FindCall,
+        table=slots,
+        slots=len(slots),
+        low=low,
+        high=high,
+        count=len(low),
+        number=found,
+        facts=facts,
+        size=size,
+        stride=facts.shape[1],
     )
-    del pins
+    kernel("find_keys")(call)
     return found
 
 
@@ -168,9 +188,9 @@ def moved_to_more_slots(slots: UInt64s, count: int) -> UInt64s:
     if not len(slots) <= count <= MAX_SLOTS:
         raise ValueError(f"{len(slots)} slots to {count}, at most {MAX_SLOTS}")
     larger = np.zeros(count, np.uint64)
-    (table, target), pins = _borrow(slots.data, larger.data)
+    (table, table_pin), (target, target_pin) = borrow(slots.data), borrow(larger.data)
     status = kernel("move_keys")(table, len(slots), target, count)
-    del pins
+    del table_pin, target_pin
     if status != 0:
         raise InvariantViolation(f"{len(slots)} slots do not go into {count}: {status}")
     return larger
@@ -199,11 +219,6 @@ def _words(seed: bytes) -> tuple[int, int]:
     if len(seed) != SEED_SIZE:
         raise ValueError(f"a seed has {SEED_SIZE} bytes, not {len(seed)}")
     return int.from_bytes(seed[:8], "little"), int.from_bytes(seed[8:], "little")
-
-
-def _borrow(*buffers: Buffer) -> tuple[tuple[Address, ...], object]:
-    addresses, pins = zip(*(borrow(buffer) for buffer in buffers), strict=True)
-    return addresses, pins
 
 
 def _refuse(batches: Batches, status: int, batch: int, record: int, detail: int) -> NoReturn:

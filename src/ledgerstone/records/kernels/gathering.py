@@ -5,16 +5,23 @@ against the window, so a wrong one is an InvariantViolation and never a wild rea
 """
 
 import ctypes
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ledgerstone.errors import InvariantViolation
+from ledgerstone.records.kernels.descriptors import (
+    HeadersCall,
+    LargeGatherCall,
+    SmallGatherCall,
+    SpansCall,
+    ViewsCall,
+)
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.windows import Bytes, Columns, Int32s, Int64s
-from ledgerstone.types import INT32_MAX, Buffer
+from ledgerstone.types import INT32_MAX
 
 
 class Gathered(NamedTuple):
@@ -59,8 +66,9 @@ def gather(columns: Columns, start: Int64s, length: Int32s) -> Gathered:
     validity = np.zeros((count + 7) // 8, np.uint8)
     data = np.empty(total, np.uint8)
     symbol = "gather_large_bytes" if large else "gather_bytes"
-    outputs = (offsets.data, validity.data, data.data)
-    _call_over_spans(symbol, columns, start, length, outputs, total)
+    declaration = LargeGatherCall if large else SmallGatherCall
+    outputs = {"offsets": offsets, "validity": validity, "data": data}
+    _call_over_spans(symbol, declaration, columns, start, length, **outputs, room=total)
     return Gathered(offsets, data, validity, null_count)
 
 
@@ -71,7 +79,9 @@ def make_views(columns: Columns, start: Int64s, length: Int32s) -> Views:
     count = len(start)
     views = np.zeros(16 * count, np.uint8)
     validity = np.zeros((count + 7) // 8, np.uint8)
-    _call_over_spans("make_views", columns, start, length, (views.data, validity.data))
+    _call_over_spans(
+        "make_views", ViewsCall, columns, start, length, views=views, validity=validity
+    )
     return Views(views, validity, int(np.count_nonzero(length < 0)))
 
 
@@ -89,52 +99,41 @@ def span_headers(
         value_start=np.empty(total, np.int64),
         value_length=np.empty(total, np.int32),
     )
-    sources: list[Buffer] = [columns.buffer, columns.arena]
-    sources += [array.data for array in (headers_start, headers_length, header_count, *spans)]
-    addresses, pins = zip(*(borrow(source) for source in sources), strict=True)
-    report = (ctypes.c_int64 * 1)()
-    status = kernel("span_headers")(
-        addresses[0],
-        columns.split,
-        addresses[1],
-        columns.end,
-        *addresses[2:5],
-        rows,
-        *addresses[5:],
-        total,
-        report,
+    _call_over_spans(
+        "span_headers",
+        HeadersCall,
+        columns,
+        headers_start,
+        headers_length,
+        header_count=header_count,
+        **spans._asdict(),
+        room=total,
     )
-    del pins
-    if status != 0:
-        raise InvariantViolation(f"headers of row {report[0]}: status {status}")
     return spans
 
 
 def _call_over_spans(
     symbol: str,
+    declaration: type[SpansCall],
     columns: Columns,
     start: Int64s,
     length: Int32s,
-    outputs: Sequence[Buffer],
-    *sizes: int,
+    **outputs: Bytes | Int32s | Int64s | int,
 ) -> None:
-    """Calls a kernel of the shape (window, spans, outputs, sizes, report)."""
-    sources = (columns.buffer, columns.arena, start.data, length.data, *outputs)
-    addresses, pins = zip(*(borrow(source) for source in sources), strict=True)
     report = (ctypes.c_int64 * 1)()
-    status = kernel(symbol)(
-        addresses[0],
-        columns.split,
-        addresses[1],
-        columns.end,
-        addresses[2],
-        addresses[3],
-        len(start),
-        *addresses[4:],
-        *sizes,
-        report,
+    call = filled(
+        declaration,
+        buffer=columns.buffer,
+        split=columns.split,
+        arena=columns.arena,
+        end=columns.end,
+        start=start,
+        length=length,
+        count=len(start),
+        report=report,
+        **outputs,
     )
-    del pins
+    status = kernel(symbol)(call)
     if status != 0:
         index = report[0]
         raise InvariantViolation(

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.records.kernels.abi import LANE_WORDS
+from ledgerstone.records.kernels.descriptors import HashCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.windows import Int32s, Int64s
 from ledgerstone.types import Buffer
 
@@ -34,27 +35,25 @@ def hash_keys(
     lengths = np.ascontiguousarray(key_length, np.int32)
     low = np.empty(count, np.uint64)
     high = np.empty(count, np.uint64)
-    lanes = np.zeros(LANE_WORDS, np.uint64)
-    sources = (source, arena, starts.data, lengths.data, low.data, high.data, lanes.data)
-    addresses, pins = zip(*(borrow(buffer) for buffer in sources), strict=True)
     split = memoryview(source).nbytes
     report = (ctypes.c_int64 * 1)()
-    status = kernel("hash_keys")(
-        addresses[0],
-        split,
-        addresses[1],
-        split + memoryview(arena).nbytes,
-        addresses[2],
-        addresses[3],
-        count,
-        int.from_bytes(seed[:8], "little"),
-        int.from_bytes(seed[8:], "little"),
-        addresses[4],
-        addresses[5],
-        addresses[6],
-        report,
+    call = filled(
+        HashCall,
+        buffer=source,
+        split=split,
+        arena=arena,
+        end=split + memoryview(arena).nbytes,
+        start=starts,
+        length=lengths,
+        count=count,
+        report=report,
+        k0=int.from_bytes(seed[:8], "little"),
+        k1=int.from_bytes(seed[8:], "little"),
+        low=low,
+        high=high,
+        lanes=np.zeros(LANE_WORDS, np.uint64),
     )
-    del pins
+    status = kernel("hash_keys")(call)
     if status != 0:
         index = report[0]
         raise InvariantViolation(

@@ -9,6 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from ledgerstone.records.kernels.descriptors import IndexCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.windows import Int64s
 from ledgerstone.types import NO_TIMESTAMP
@@ -24,7 +26,7 @@ class IndexEntries:
     """The entries of one new segment; they wait in memory, which their room bounds."""
 
     __slots__ = (
-        *("_base_offset", "_entries", "_entries_at", "_interval_bytes", "_room", "_state"),
+        *("_base_offset", "_call", "_entries", "_room", "_state"),
         *("offset_entries", "time_entries"),
     )
 
@@ -32,8 +34,6 @@ class IndexEntries:
         self, base_offset: int, *, interval_bytes: int, offset_room: int, time_room: int
     ) -> None:
         self._base_offset = base_offset
-        self._interval_bytes = interval_bytes
-        self._reserve(_FIRST_ROOM)
         self.offset_entries = bytearray()
         self.time_entries = bytearray()
         # Position, position of the last entry's batch, newest timestamp and its offset, the last
@@ -41,23 +41,32 @@ class IndexEntries:
         self._state = (ctypes.c_int64 * _STATE_FIELDS)(
             0, 0, NO_TIMESTAMP, base_offset, NO_TIMESTAMP, 0, offset_room, time_room, 0, 0
         )
+        nothing = np.empty(0, np.int64)
+        self._call = filled(
+            IndexCall,
+            size=nothing,
+            last_offset=nothing,
+            max_timestamp=nothing,
+            count=0,
+            base_offset=base_offset,
+            interval_bytes=interval_bytes,
+            state=self._state,
+            offset_entries=b"",
+            time_entries=b"",
+        )
+        self._reserve(_FIRST_ROOM)
 
     def add(self, size: Int64s, last_offset: Int64s, max_timestamp: Int64s) -> None:
         """Batches that lie behind those before, one after the other; one of no bytes is none."""
         count = len(size)
         if count > self._room:
             self._reserve(count)
-        columns = [
+        sizes, offsets, timestamps = (
             np.ascontiguousarray(column, np.int64) for column in (size, last_offset, max_timestamp)
-        ]
-        kernel("index_batches")(
-            *(column.ctypes.data for column in columns),
-            count,
-            self._base_offset,
-            self._interval_bytes,
-            self._state,
-            *self._entries_at,
         )
+        call = self._call
+        call.set(size=sizes, last_offset=offsets, max_timestamp=timestamps, count=count)
+        kernel("index_batches")(call)
         offset_count, time_count = self._state[8:]
         offset_entries, time_entries = self._entries
         self.offset_entries += offset_entries[: offset_count * OFFSET_ENTRY_BYTES]
@@ -69,7 +78,7 @@ class IndexEntries:
         arrays = [np.empty(count * entry_bytes, np.uint8) for entry_bytes in kinds]
         self._room = count
         self._entries = tuple(array.data for array in arrays)
-        self._entries_at = tuple(ctypes.c_void_p(array.ctypes.data) for array in arrays)
+        self._call.set(offset_entries=arrays[0], time_entries=arrays[1])
 
     def add_newest(self) -> None:
         """The entry a finished segment ends with, unless its timestamp has one."""

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.errors import KernelBuildFailed
-from ledgerstone.records.kernels.abi import KERNELS, SYMBOL_PREFIX, Kernel, KernelSpec
+from ledgerstone.records.kernels.abi import (
+    KERNELS,
+    SYMBOL_PREFIX,
+    Argument,
+    Kernel,
+    KernelSpec,
+)
+from ledgerstone.records.kernels.filling import struct_of
 
 
 class Linked(NamedTuple):
@@ -54,5 +61,11 @@ _C_TYPES: Final = {"u64": ctypes.c_uint64, "i64": ctypes.c_int64}
 
 
 def _prototype(spec: KernelSpec) -> Any:  # noqa: ANN401 - ctypes makes the class
-    kinds = [_C_TYPES.get(argument, ctypes.c_void_p) for argument in spec.arguments]
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *(_c_type(each) for each in spec.arguments))
+
+
+def _c_type(argument: Argument) -> Any:  # noqa: ANN401
+    """For a descriptor a pointer to its own struct: no other is taken."""
+    if isinstance(argument, str):
+        return _C_TYPES.get(argument, ctypes.c_void_p)
+    return ctypes.POINTER(struct_of(argument))

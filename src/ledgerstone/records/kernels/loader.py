@@ -5,6 +5,7 @@ checkout has them compiled once, in a child process (see build.py), and keeps th
 cache. ctypes calls them and drops the GIL.
 """
 
+import ctypes
 import hashlib
 import importlib.metadata
 import importlib.resources
@@ -25,17 +26,25 @@ from ledgerstone.errors import KernelBuildFailed
 from ledgerstone.records.kernels import cache
 from ledgerstone.records.kernels.abi import Kernel
 from ledgerstone.records.kernels.library import Linked, link_object, open_library
-from ledgerstone.records.kernels.targets import Target, cpu_flags, target_of
+from ledgerstone.records.kernels.targets import Target, arm_flags, cpu_flags, target_of
 
 _LOG: Final = logging.getLogger(__name__)
 _BUILD_TIMEOUT_SECONDS: Final = 600
 _STDERR_TAIL: Final = 2000
 # The first processor's lines; the rest of the file says the same of the others.
 _CPUINFO_BYTES: Final = 8192
+_AT_HWCAP: Final = 16
 # What a build depends on beside the sources of the kernels.
-_BUILDERS: Final = ("abi.py", "build.py", "codegen.py", "lowering.py", "targets.py")
+_BUILDERS: Final = (
+    *("abi.py", "build.py", "codegen.py", "descriptor_types.py", "descriptors.py"),
+    *("lowering.py", "targets.py"),
+)
 # Where a wheel has its libraries, beside this module.
 PACKAGED: Final = "compiled"
+
+
+class PerThread(threading.local):
+    """The base of memory that a thread has for its own calls: kernels run without the GIL."""
 
 
 class LoadReport(NamedTuple):
@@ -129,6 +138,11 @@ def this_target() -> Target:
 
 
 def _flags() -> frozenset[str]:
+    if platform.machine() in ("aarch64", "arm64"):
+        # Not by /proc/cpuinfo: a sandbox may hide it, and emulators show the host's.
+        getauxval = ctypes.CDLL(None).getauxval
+        getauxval.argtypes, getauxval.restype = (ctypes.c_ulong,), ctypes.c_ulong
+        return arm_flags(getauxval(_AT_HWCAP))
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             return cpu_flags(file.read(_CPUINFO_BYTES))

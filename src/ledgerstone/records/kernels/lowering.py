@@ -1,13 +1,14 @@
 """From the kernels' sources to LLVM code that knows no processor. Shell: a child process's.
 
-Only this module imports numba, and it is used as a translator alone: it infers types and writes
-plain code; `codegen.py` optimizes all of it at once. See README.md.
+Only this module and `descriptor_types.py` import numba, and it is used as a translator alone: it
+infers types and writes plain code; `codegen.py` optimizes all of it at once. See README.md.
 """
 
 import importlib
 import inspect
 import multiprocessing
 from collections.abc import Callable
+from itertools import chain, repeat
 from types import ModuleType
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from ledgerstone.records.kernels.abi import (
     SYMBOL_PREFIX,
     KernelSpec,
 )
+from ledgerstone.records.kernels.descriptor_types import NUMBA_TYPES, DescriptorType, as_declared
 from ledgerstone.records.kernels.targets import CRC_BYTE, CRC_WORD, HAS_CRC
 
 # As Any: numba's own annotations cover only part of what is used here.
@@ -29,16 +31,6 @@ numba: Any = importlib.import_module("numba")
 cgutils: Any = importlib.import_module("numba.core.cgutils")
 dispatching: Any = importlib.import_module("numba.core.dispatcher")
 extending: Any = importlib.import_module("numba.extending")
-
-_NUMBA_TYPES: Final = {
-    "i64": numba.types.int64,
-    "u64": numba.types.uint64,
-    "u8*": numba.types.CPointer(numba.types.uint8),
-    "i16*": numba.types.CPointer(numba.types.int16),
-    "i32*": numba.types.CPointer(numba.types.int32),
-    "i64*": numba.types.CPointer(numba.types.int64),
-    "u64*": numba.types.CPointer(numba.types.uint64),
-}
 
 # Kernels of these modules are translated in one process, all others in a second: halves of the
 # work that share few helpers. Which process does what must not depend on the machine, as numba
@@ -156,11 +148,14 @@ def _compile_helpers(modules: dict[str, ModuleType]) -> None:
 
 def _kernel_module(spec: KernelSpec, function: Callable[..., int]) -> llvm.ModuleRef:
     """The kernel's LLVM module, and a plain C entry point before numba's calling convention."""
-    arguments = [_NUMBA_TYPES[argument] for argument in spec.arguments]
+    arguments = [
+        NUMBA_TYPES[each] if isinstance(each, str) else DescriptorType(each)
+        for each in spec.arguments
+    ]
     dispatcher = numba.njit(numba.types.int64(*arguments), **_JIT_OPTIONS)(function)
     signature = dispatcher.signatures[0]
     inner = dispatcher.overloads[signature].fndesc.llvm_func_name
-    kinds = ["ptr" if argument.endswith("*") else "i64" for argument in spec.arguments]
+    kinds = ["i64" if argument in ("i64", "u64") else "ptr" for argument in spec.arguments]
     names = [f"{kind} %a{index}" for index, kind in enumerate(kinds)]
     entry = f"""
 define i64 @{SYMBOL_PREFIX}{spec.symbol}({", ".join(names)}) {{
@@ -210,15 +205,14 @@ def lowered() -> bytes:
 
 def _forget_literals() -> None:
     """Has numba translate a helper once for its types. It would do so for each constant anew; LLVM
-    knows them anyway where it inlines."""
+    knows them anyway where it inlines. Of descriptors a helper gets the class it declares."""
     ask = dispatching._DispatcherBase.get_call_template
 
     def ask_for_types(self: Any, args: Any, kws: Any) -> Any:  # noqa: ANN401
         plain = numba.types.unliteral
-        return ask(
-            self,
-            tuple(plain(each) for each in args),
-            {name: plain(each) for name, each in kws.items()},
-        )
+        # numba's own functions declare nothing.
+        declared = chain(inspect.get_annotations(self.py_func).values(), repeat(None))
+        given = (as_declared(plain(each), next(declared)) for each in args)
+        return ask(self, tuple(given), {name: plain(each) for name, each in kws.items()})
 
     dispatching._DispatcherBase.get_call_template = ask_for_types

@@ -4,13 +4,12 @@ A bit for each offset, set and cleared by `map_payloads` while it fills the tabl
 as long as records have keys and come by rising offsets (`PutState.bits_hold`).
 """
 
-import ctypes
 from typing import Final
 
 import numpy as np
 
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import Place, borrow
+from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.windows import Batches, Bytes
 
 # 16 MiB. Offsets with more room than that between them are mostly gaps.
@@ -20,20 +19,19 @@ MAX_BITS: Final = 1 << 27
 class NewestBits:
     """For the offsets from `first_offset` to `end_offset`; none at all if they are too many."""
 
-    __slots__ = ("_memory", "arguments")
+    __slots__ = ("_bits", "first_offset", "memory")
 
     def __init__(self, first_offset: int, end_offset: int) -> None:
         bits = end_offset - first_offset
         if not 0 < bits <= MAX_BITS:
             bits = 0
         # Zeros that nobody has touched cost nothing.
-        self._memory = np.zeros(bits // 64 + 1, np.uint64)
-        place: Place = ctypes.c_void_p(self._memory.ctypes.data)
-        # As kernels take them: where the bits lie, the first one's offset, how many there are.
-        self.arguments: Final = (place, first_offset, bits)
+        self.memory: Final = np.zeros(bits // 64 + 1, np.uint64)
+        self.first_offset: Final = first_offset
+        self._bits = bits
 
     def __len__(self) -> int:
-        return self.arguments[2]
+        return self._bits
 
 
 def discard_superseded(
@@ -43,14 +41,17 @@ def discard_superseded(
     many records these have."""
     if len(actions) < len(batches):
         raise ValueError(f"{len(actions)} actions for {len(batches)} batches")
-    addresses, pins = zip(*(borrow(each.data) for each in (batches.memory, actions)), strict=True)
+    buffers = (batches.memory, newest.memory, actions)
+    (rows, bits, flags), pins = zip(*(borrow(each.data) for each in buffers), strict=True)
     records: int = kernel("discard_superseded")(
-        addresses[0],
+        rows,
         batches.capacity,
         len(batches),
-        *newest.arguments,
+        bits,
+        newest.first_offset,
+        len(newest),
         latest_offset,
-        addresses[1],
+        flags,
     )
     del pins
     return records

@@ -8,10 +8,11 @@ import ctypes
 from typing import Final, NamedTuple
 
 from ledgerstone.errors import InvariantViolation
+from ledgerstone.records.kernels.descriptors import NumberCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.hashing import UInt64s
 from ledgerstone.records.kernels.key_offsets import Hashes, slots_of
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.windows import Int32s, Int64s
 
 _FULL: Final = 1
@@ -37,17 +38,21 @@ def number_keys(
     count = len(numbers)
     if not len(hashes.low) == len(hashes.high) == len(key_length) == count:
         raise ValueError(f"{len(hashes.low)} hashes, {len(key_length)} lengths, {count} numbers")
-    arrays = (table, hashes.low, hashes.high, key_length, numbers)
-    if not all(array.flags.c_contiguous for array in arrays):
-        raise ValueError("a column with gaps")
-    (slots, low, high, length, number), pins = zip(
-        *(borrow(array.data) for array in arrays), strict=True
-    )
     state = (ctypes.c_int64 * 2)(size, 0)
-    status = kernel("number_keys")(
-        slots, slots_of(table), limit, low, high, length, start, count, number, state
+    call = filled(
+        NumberCall,
+        table=table,
+        slots=slots_of(table),
+        low=hashes.low,
+        high=hashes.high,
+        count=count,
+        number=numbers,
+        key_length=key_length,
+        start=start,
+        limit=limit,
+        state=state,
     )
-    del pins
+    status = kernel("number_keys")(call)
     if status not in (0, _FULL):
         raise InvariantViolation(f"{state[0]} keys leave no slot of {slots_of(table)}: {status}")
     return NumberReport(state[0], state[1])

@@ -15,8 +15,9 @@ from ledgerstone.errors import InvariantViolation, RecordListTooLarge
 from ledgerstone.records.batch import CODEC_MASK, HEADER_SIZE, read_header, write_crc
 from ledgerstone.records.builder import seal_batch
 from ledgerstone.records.compression import compress
+from ledgerstone.records.kernels.descriptors import RewriteCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.windows import Bytes, Columns, Int64s
 from ledgerstone.types import Buffer
 
@@ -123,26 +124,27 @@ def _run_kernel(
     outcomes: Int64s,
 ) -> int:
     batches = columns.batches
-    arrays = (columns.timestamp, record_end, columns.value_length, keep, actions, out, outcomes)
-    sources: list[Buffer] = [columns.buffer, columns.arena, batches.rows.data]
-    sources += [np.ascontiguousarray(array).data for array in arrays]
-    addresses, pins = zip(*(borrow(source) for source in sources), strict=True)
     report = (ctypes.c_int64 * 2)()
-    status = kernel("rewrite_batches")(
-        addresses[0],
-        columns.split,
-        addresses[1],
-        addresses[2],
-        len(batches),
-        len(batches),
-        *addresses[3:8],
-        horizon,
-        addresses[8],
-        len(out),
-        addresses[9],
-        report,
+    call = filled(
+        RewriteCall,
+        buffer=columns.buffer,
+        split=columns.split,
+        arena=columns.arena,
+        rows=batches.rows,
+        capacity=len(batches),
+        batch_end=len(batches),
+        timestamp=np.ascontiguousarray(columns.timestamp),
+        record_end=np.ascontiguousarray(record_end),
+        value_length=np.ascontiguousarray(columns.value_length),
+        keep=np.ascontiguousarray(keep),
+        actions=np.ascontiguousarray(actions),
+        horizon=horizon,
+        out=out,
+        out_room=len(out),
+        outcomes=outcomes,
+        report=report,
     )
-    del pins
+    status = kernel("rewrite_batches")(call)
     if status == _BATCH_TOO_LARGE:
         offset = batches.base_offset[report[1]]
         raise RecordListTooLarge(f"batch at offset {offset}: rewritten it passes 2 GiB")

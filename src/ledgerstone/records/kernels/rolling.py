@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ledgerstone.errors import InvariantViolation
+from ledgerstone.records.kernels.descriptors import CandidatesCall, RollingCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.hashing import SEED_SIZE, UInt64s, hash_keys
 from ledgerstone.records.kernels.loader import kernel
-from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.kernels.source.rolling import LANES, SEVERAL, TAGS
 from ledgerstone.records.kernels.windows import Bytes, Int32s, Int64s
 from ledgerstone.types import Buffer
@@ -100,25 +101,26 @@ class RollingSearch:
         doubled, spare, sums = (np.empty(scratch, np.int16) for _ in range(3))
         wanted = np.unique(self._fingerprints.astype(np.uint16)).view(np.int16)
         positions = np.empty(_MAX_CANDIDATES, np.int64)
-        arrays = (self._powers, doubled, spare, sums, wanted, positions)
-        sources = (buffer, *(array.data for array in arrays))
-        addresses, pins = zip(*(borrow(source) for source in sources), strict=True)
         report = (ctypes.c_int64 * 1)()
-        status = kernel("list_candidates")(
-            addresses[0],
-            start,
-            end,
-            self.length,
-            *addresses[1:5],
-            _BLOCK,
-            scratch,
-            addresses[5],
-            len(wanted),
-            addresses[6],
-            len(positions),
-            report,
+        call = filled(
+            CandidatesCall,
+            buffer=buffer,
+            start=start,
+            end=end,
+            length=self.length,
+            positions=positions,
+            room=len(positions),
+            report=report,
+            powers=self._powers,
+            doubled=doubled,
+            spare=spare,
+            sums=sums,
+            scratch=scratch,
+            block=_BLOCK,
+            wanted=wanted,
+            wanted_count=len(wanted),
         )
-        del pins
+        status = kernel("list_candidates")(call)
         if status != 0:
             return True
         found = positions[: report[0]]
@@ -135,26 +137,30 @@ class RollingSearch:
         report: "ctypes.Array[ctypes.c_int64]",
     ) -> None:
         count = len(self._fingerprints)
-        leaving, free_from = np.empty(256, np.uint64), np.empty(LANES * count, np.int64)
-        arrays = (self._filter, self._fingerprints, self._low, self._high, leaving, free_from)
-        sources = (buffer, *(array.data for array in (*arrays, positions, which)))
-        addresses, pins = zip(*(borrow(source) for source in sources), strict=True)
-        status = kernel("find_rolling")(
-            addresses[0],
-            start,
-            end,
-            self.length,
-            self._base,
-            *self._words,
-            addresses[1],
-            self._filter_bits,
-            *addresses[2:5],
-            count,
-            *addresses[5:9],
-            len(positions),
-            report,
+        k0, k1 = self._words
+        call = filled(
+            RollingCall,
+            buffer=buffer,
+            start=start,
+            end=end,
+            length=self.length,
+            positions=positions,
+            room=len(positions),
+            report=report,
+            base=self._base,
+            k0=k0,
+            k1=k1,
+            known=self._filter,
+            filter_bits=self._filter_bits,
+            fingerprints=self._fingerprints,
+            low=self._low,
+            high=self._high,
+            count=count,
+            leaving=np.empty(256, np.uint64),
+            free_from=np.empty(LANES * count, np.int64),
+            which=which,
         )
-        del pins
+        status = kernel("find_rolling")(call)
         if status != 0:
             raise InvariantViolation(
                 f"{self.length} bytes in [{start}, {end}) have no {len(positions)} places"

@@ -87,6 +87,8 @@ TARGETS: Final = {each.name: each for each in (X86_64_V2, X86_64_V3, AARCH64, AN
 _V2_FLAGS: Final = ("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3")
 _V3_FLAGS: Final = (*_V2_FLAGS, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
 
+_HWCAP_CRC32: Final = 1 << 7
+
 
 def target_of(machine: str, flags: Callable[[], Collection[str]]) -> Target:
     """The best one for a machine of this kind; `flags` are asked for where they decide."""
@@ -101,10 +103,15 @@ def target_of(machine: str, flags: Callable[[], Collection[str]]) -> Target:
     return ANY
 
 
+def arm_flags(hwcap: int) -> frozenset[str]:
+    """What Linux tells an ARM process about its processor, AT_HWCAP, by the names of cpuinfo."""
+    return frozenset({"crc32"} if hwcap & _HWCAP_CRC32 else ())
+
+
 def cpu_flags(cpuinfo: str) -> frozenset[str]:
-    """Of the first processor in the text of /proc/cpuinfo: `flags` on x86, `Features` on ARM."""
+    """Of the first processor in the text of an x86's /proc/cpuinfo."""
     for line in cpuinfo.splitlines():
         name, _, words = line.partition(":")
-        if name.strip() in ("flags", "Features"):
+        if name.strip() == "flags":
             return frozenset(words.split())
     return frozenset()

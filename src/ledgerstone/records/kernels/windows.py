@@ -23,6 +23,8 @@ from ledgerstone.records.batch import (
     read_header,
 )
 from ledgerstone.records.compression import DEFAULT_DECOMPRESSION_LIMIT, Codecs
+from ledgerstone.records.kernels.descriptors import WalkCall
+from ledgerstone.records.kernels.filling import filled
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.memory import borrow
 from ledgerstone.records.record import MalformedRecord, RecordFault
@@ -265,23 +267,22 @@ def _walk_batches(
     split = memoryview(buffer).nbytes
     wide = np.empty((5, room), np.int64)
     narrow = np.empty((5, room), np.int32)
-    sources = (buffer, arena, batches.rows.data, wide.data, narrow.data)
-    addresses, pins = zip(*(borrow(source) for source in sources), strict=True)
     report = _Report()
-    status = kernel("walk_batches")(
-        addresses[0],
-        split,
-        addresses[1],
-        addresses[2],
-        len(batches),
-        len(batches),
-        _NO_MINIMUM if min_offset is None else min_offset,
-        addresses[3],
-        addresses[4],
-        room,
-        report,
+    call = filled(
+        WalkCall,
+        buffer=buffer,
+        split=split,
+        arena=arena,
+        rows=batches.rows,
+        capacity=len(batches),
+        batch_end=len(batches),
+        min_offset=_NO_MINIMUM if min_offset is None else min_offset,
+        wide=wide,
+        narrow=narrow,
+        room=room,
+        report=report,
     )
-    del pins
+    status = kernel("walk_batches")(call)
     if status != 0:
         raise_malformed(batches, status, report[1], report[2], report[3])
     count = report[0]

@@ -3,8 +3,8 @@
 A group passes through four steps, and only the third is done on the broker's own thread:
 
 1. the worker syncs the new files and their names, then reports the group
-2. the sources are flushed, if they were not yet: a cleaned segment may end early, and nothing may
-   call that a loss
+2. all that the pass has read is flushed, if it was not yet: the group lacks records because of
+   later ones, which must not be lost to a power failure after it took their place
 3. the files are renamed and memory follows (`storage.segment_swap` has the order)
 4. the directory is synced; only then may the old files go, and only then does the worker go on, so
    that values are gone for good before the tombstone that deletes them can be
@@ -36,7 +36,8 @@ class Swaps:
     disk: DiskTrouble
 
     def attempt(self, running: RunningPass) -> Iterator[Effect]:
-        """Swaps the held group once its sources are durable; asks for a flush until they are."""
+        """Swaps the held group once everything that the pass has read is durable; asks for a flush
+        until it is."""
         work, group, partition = self.work, running.held, self.work.partition_of(running)
         assert group is not None
         if partition is None or not self._plan_holds(partition, running, group):
@@ -47,11 +48,11 @@ class Swaps:
             yield self._proceed(running.number, go_on=False)
             return
         log, tp = partition.log, running.topic_partition
-        following = log.segments.after(group.source_bases[-1])
-        assert following is not None
-        if log.recovery_point < following.base_offset:
+        # Not the end of this group: a later segment may hold what superseded its records.
+        read_up_to = running.plan.segments[-1].end_offset
+        if log.recovery_point < read_up_to:
             if not self.flushes.is_under_way(tp):
-                flush = self.flushes.start(partition, following.base_offset)
+                flush = self.flushes.start(partition, read_up_to)
                 assert flush is not None
                 yield flush
             return

@@ -286,18 +286,21 @@ def scan(work: ErasingWork, ids: Sequence[str]) -> None:
         keys=KeyPrints.under(secrets.print_key, prints),
         bytes_per_second=work.cleaning.settings.bytes_per_second,
     )
-    started_ms = work.clock.now_ms()
+    # As stages do, a scan never begins before the stage it is taken in, even if the wall clock was
+    # set back since: otherwise it would not count, and the next one would not either.
+    now_ms = work.clock.now_ms()
+    started = {each: max(now_ms, work.journal.get(each).stage_ms) for each in ids}
     for each in ids:
         work.in_flight[each] = "a scan of every file is under way"
     work.is_scanning = True
-    work.scans.start(plan, lambda result: _scanned(work, ids, started_ms, result))
+    work.scans.start(plan, lambda result: _scanned(work, started, result))
 
 
-def _scanned(work: ErasingWork, ids: Sequence[str], started_ms: int, result: ScanResult) -> None:
+def _scanned(work: ErasingWork, started: Mapping[str, int], result: ScanResult) -> None:
     work.is_scanning = False
     work.look_now()
     node_id, ended_ms = work.config.node_id, work.clock.now_ms()
-    for index, erasure_id in enumerate(ids):
+    for index, (erasure_id, started_ms) in enumerate(started.items()):
         work.in_flight.pop(erasure_id, None)
         erasure = work.journal.book.get(erasure_id)
         if erasure is None or erasure.is_over:

@@ -21,6 +21,8 @@ from ledgerstone.server.erasing.work import DISK_REFUSED, ErasingWork
 _LOG: Final = logging.getLogger(__name__)
 # Where nothing tells us that something has changed, as when a transaction ends.
 LOOK_MS: Final = 5_000
+# Where what is waited for should have happened by now.
+_LATE_LOOK_MS: Final = 200
 # Looking must not take more than this share of the time, however many erasures there are.
 _LOOK_SHARE: Final = 50
 # Erasures looked at in one go, and how long a turn may take before everybody else gets theirs.
@@ -136,5 +138,8 @@ class Sweeps:
             return
         rest_ms = max(LOOK_MS, took_ms * _LOOK_SHARE)
         if made.next_ms is not None:
-            rest_ms = min(rest_ms, max(made.next_ms - self.work.clock.now_ms(), 1))
+            wait_ms = made.next_ms - self.work.clock.now_ms()
+            # In the past: its time has come and it is under way, as an unlinking is. Its end is
+            # reported, so there is no need to look all the time.
+            rest_ms = min(rest_ms, wait_ms if wait_ms > 0 else _LATE_LOOK_MS)
         self.work.due_ms = self.work.clock.monotonic_ms() + rest_ms

@@ -5,6 +5,7 @@ them, then all their keys are hashed and their slots asked for, then all are put
 waiting for one slot overlaps with waiting for the next.
 """
 
+from ledgerstone.records.kernels.descriptors import CleaningCall
 from ledgerstone.records.kernels.source.crc import crc32c
 from ledgerstone.records.kernels.source.key_offsets import (
     BAD_OFFSET,
@@ -30,7 +31,7 @@ from ledgerstone.records.kernels.source.rewrite import (
     rewrite_batch,
     write_signed,
 )
-from ledgerstone.records.kernels.source.words import Pointer, has_crc_instruction, i64
+from ledgerstone.records.kernels.source.words import has_crc_instruction, i64
 
 TABLE_FULL = 120
 
@@ -53,159 +54,56 @@ WRITTEN = 0
 SEALED = 4
 
 
-def map_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_end: int,
-    actions: Pointer,
-    min_offset: int,
-    k0: int,
-    k1: int,
-    table: Pointer,
-    slots: int,
-    limit: int,
-    newest: Pointer,
-    first_offset: int,
-    bits: int,
-    offset: Pointer,
-    timestamp: Pointer,
-    record_end: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_length: Pointer,
-    batch_index: Pointer,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    room: int,
-    state: Pointer,
-    report: Pointer,
-) -> int:
+def map_batches(call: CleaningCall) -> int:
     """Puts the records of all batches up to `batch_end` that are not DISCARDed, in order.
 
     Stops with TABLE_FULL before the first one with a key that finds `limit` keys; the same call
-    with the same columns then goes on with it. report: with a fault batch, record, position.
-    """
+    with the same columns then goes on with it."""
+    state = call.state
     while True:
-        count = state[ROWS]
-        status = put_rows(
-            table, slots, limit, newest, first_offset, bits, offset, key_length, rows, capacity,
-            batch_index, low, high, count, state, report,
-        )  # fmt: skip
+        status = put_rows(call, state[ROWS])
         if status != 0:
             return status
-        if state[NEXT_BATCH] >= batch_end:
+        if state[NEXT_BATCH] >= call.batch_end:
             return 0
-        fault, next_batch, count = read_batches(
-            buffer, split, arena, rows, capacity, state[NEXT_BATCH], batch_end, actions, min_offset,
-            offset, timestamp, record_end, key_start, key_length, value_length, batch_index, room,
-            report,
-        )  # fmt: skip
+        fault, next_batch, count = read_batches(call, state[NEXT_BATCH], call.min_offset)
         if fault != 0:
             return fault
         state[NEXT_BATCH] = next_batch
         state[ROWS] = count
         state[NEXT_ROW] = 0
-        hash_rows(
-            buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table,
-            slots,
-        )  # fmt: skip
+        hash_rows(call, count)
 
 
-def clean_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_start: int,
-    batch_end: int,
-    actions: Pointer,
-    k0: int,
-    k1: int,
-    table: Pointer,
-    slots: int,
-    newest: Pointer,
-    first_offset: int,
-    bits: int,
-    rules: Pointer,
-    horizon: int,
-    offset: Pointer,
-    timestamp: Pointer,
-    record_end: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_length: Pointer,
-    batch_index: Pointer,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    keep: Pointer,
-    room: int,
-    out: Pointer,
-    out_room: int,
-    outcomes: Pointer,
-    counts: Pointer,
-    report: Pointer,
-) -> int:
+def clean_batches(call: CleaningCall) -> int:
     """Judges the records of the batches from `batch_start` to `batch_end`, writes what is left.
 
     By `bits`, where there are any, else by the table. Rewritten payloads that were compressed come
-    in the open, without a CRC. `counts` are those of `judge_record`. report: bytes written, whether
-    CRCs were; with a fault batch, record, position."""
-    at, first = 0, batch_start
-    while first < batch_end:
-        fault, after, count = read_batches(
-            buffer, split, arena, rows, capacity, first, batch_end, actions, -(2**63),
-            offset, timestamp, record_end, key_start, key_length, value_length, batch_index, room,
-            report,
-        )  # fmt: skip
+    in the open, without a CRC. `counts` are those of `judge_record`. report: also whether CRCs were
+    written."""
+    at, first = 0, call.batch_start
+    while first < call.batch_end:
+        fault, after, count = read_batches(call, first, -(2**63))
         if fault != 0:
             return fault
-        if bits > 0:
-            find_older(newest, first_offset, bits, offset, keep, count)
+        if call.bits > 0:
+            find_older(call, count)
         else:
-            find_superseded(
-                buffer, split, arena, key_start, key_length, offset, count, k0, k1, low, high,
-                lanes, table, slots, keep,
-            )  # fmt: skip
-        judge_rows(
-            key_length, value_length, offset, rows, capacity, batch_index, rules, counts, keep,
-            count,
-        )  # fmt: skip
-        fault, at = write_batches(
-            buffer, split, arena, rows, capacity, first, after, actions, timestamp, record_end,
-            value_length, keep, horizon, out, at, out_room, outcomes, report,
-        )  # fmt: skip
+            find_superseded(call, count)
+        judge_rows(call, count)
+        fault, at = write_batches(call, first, after, at)
         if fault != 0:
             return fault
         first = after
-    report[WRITTEN], report[SEALED] = at, has_crc_instruction()
+    call.report[WRITTEN], call.report[SEALED] = at, has_crc_instruction()
     return 0
 
 
-def put_rows(
-    table: Pointer,
-    slots: int,
-    limit: int,
-    newest: Pointer,
-    first_offset: int,
-    bits: int,
-    offset: Pointer,
-    key_length: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_index: Pointer,
-    low: Pointer,
-    high: Pointer,
-    count: int,
-    state: Pointer,
-    report: Pointer,
-) -> int:
+def put_rows(call: CleaningCall, count: int) -> int:
     """Puts the rows that are not in yet; leaves in `state` how far it came."""
+    table, slots, low, high = call.table, call.slots, call.low, call.high
+    offset, key_length, batch_index = call.offset, call.key_length, call.batch_index
+    state, report = call.state, call.report
     size = state[KEYS]
     bits_hold = state[BITS_HOLD]
     previous = state[PREVIOUS_OFFSET]
@@ -214,7 +112,7 @@ def put_rows(
     row = state[NEXT_ROW]
     while row < count:
         if i64(key_length[row]) >= 0:
-            if size >= limit:
+            if size >= call.limit:
                 status = TABLE_FULL
                 break
             if offset[row] < 0:
@@ -228,8 +126,8 @@ def put_rows(
                 size += 1
             if bits_hold != 0:
                 bits_hold = note_newest(
-                    newest, first_offset, bits, offset[row], before - 1, previous, rows, capacity,
-                    i64(batch_index[row]),
+                    call.newest, call.first_offset, call.bits, offset[row], before - 1, previous,
+                    call.rows, call.capacity, i64(batch_index[row]),
                 )  # fmt: skip
             previous = offset[row]
             put = row
@@ -250,52 +148,30 @@ def put_rows(
     return status
 
 
-def find_older(
-    newest: Pointer, first_offset: int, bits: int, offset: Pointer, superseded: Pointer, count: int
-) -> None:
+def find_older(call: CleaningCall, count: int) -> None:
+    """Fills `keep` with 1 for each row that is superseded, by the bits."""
+    newest, first_offset, bits = call.newest, call.first_offset, call.bits
+    offset, superseded = call.offset, call.keep
     for row in range(count):
         superseded[row] = 1 - is_newest(newest, bits, offset[row] - first_offset)
 
 
-def find_superseded(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    offset: Pointer,
-    count: int,
-    k0: int,
-    k1: int,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    table: Pointer,
-    slots: int,
-    superseded: Pointer,
-) -> None:
-    hash_rows(
-        buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes, table, slots
-    )
+def find_superseded(call: CleaningCall, count: int) -> None:
+    """Fills `keep` with 1 for each row that is superseded, by the table."""
+    table, slots, low, high = call.table, call.slots, call.low, call.high
+    offset, key_length, superseded = call.offset, call.key_length, call.keep
+    hash_rows(call, count)
     for row in range(count):
         superseded[row] = 0
         if i64(key_length[row]) >= 0:
             superseded[row] = is_superseded(table, slots, low[row], high[row], offset[row])
 
 
-def judge_rows(
-    key_length: Pointer,
-    value_length: Pointer,
-    offset: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_index: Pointer,
-    rules: Pointer,
-    counts: Pointer,
-    keep: Pointer,
-    count: int,
-) -> None:
+def judge_rows(call: CleaningCall, count: int) -> None:
     """Which rows stay; `keep` comes with those that are superseded."""
+    key_length, value_length, offset = call.key_length, call.value_length, call.offset
+    rows, capacity, batch_index = call.rows, call.capacity, call.batch_index
+    rules, counts, keep = call.rules, call.counts, call.keep
     for row in range(count):
         keep[row] = judge_record(
             i64(keep[row]), i64(key_length[row]), i64(value_length[row]), offset[row], rows,
@@ -303,44 +179,24 @@ def judge_rows(
         )  # fmt: skip
 
 
-def write_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_start: int,
-    batch_end: int,
-    actions: Pointer,
-    timestamp: Pointer,
-    record_end: Pointer,
-    value_length: Pointer,
-    keep: Pointer,
-    horizon: int,
-    out: Pointer,
-    at: int,
-    out_room: int,
-    outcomes: Pointer,
-    report: Pointer,
-) -> tuple[int, int]:
+def write_batches(call: CleaningCall, batch_start: int, batch_end: int, at: int) -> tuple[int, int]:
     """(fault, end of what is written): what is left of batches whose records are judged."""
+    capacity, outcomes = call.capacity, call.outcomes
     for batch in range(batch_start, batch_end):
-        fault, next_at = rewrite_batch(
-            buffer, split, arena, rows, capacity, batch, timestamp, record_end, value_length,
-            keep, i64(actions[batch]), horizon, out, at, out_room, outcomes,
-        )  # fmt: skip
+        fault, next_at = rewrite_batch(call, batch, at)
         if fault != 0:
-            report[FAULTY_BATCH] = batch
+            call.report[FAULTY_BATCH] = batch
             return fault, at
         outcomes[OUT_POSITION * capacity + batch] = at
         outcomes[OUT_SIZE * capacity + batch] = next_at - at
-        seal(out, at, next_at, outcomes, capacity, batch)
+        seal(call, batch, at, next_at)
         at = next_at
     return 0, at
 
 
-def seal(out: Pointer, at: int, end: int, outcomes: Pointer, capacity: int, batch: int) -> None:
+def seal(call: CleaningCall, batch: int, at: int, end: int) -> None:
     """A CRC for a batch that was changed, if it is not yet to be compressed."""
+    capacity, outcomes, out = call.capacity, call.outcomes, call.out
     outcome = outcomes[OUTCOME * capacity + batch]
     if has_crc_instruction() == 0 or outcome < REWRITTEN:
         return

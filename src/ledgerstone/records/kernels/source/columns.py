@@ -4,6 +4,12 @@ Arrow's own words: offsets delimit the values in one run of data bytes, validity
 the least significant bit first, a view is sixteen bytes that hold or name the value.
 """
 
+from ledgerstone.records.kernels.descriptors import (
+    HeadersCall,
+    LargeGatherCall,
+    SmallGatherCall,
+    ViewsCall,
+)
 from ledgerstone.records.kernels.source.record import read_bytes_length
 from ledgerstone.records.kernels.source.siphash import BAD_SPAN, span_is_inside
 from ledgerstone.records.kernels.source.words import Pointer, copy_bytes, i64
@@ -28,31 +34,20 @@ def measure_bytes(length: Pointer, count: int, report: Pointer) -> int:
     return 0
 
 
-def gather_bytes(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    end: int,
-    start: Pointer,
-    length: Pointer,
-    count: int,
-    offsets: Pointer,
-    validity: Pointer,
-    data: Pointer,
-    room: int,
-    report: Pointer,
-) -> int:
-    """Copies `count` spans one after the other; `validity` comes zeroed. report: a bad index."""
-    at = 0
+def gather_bytes(call: SmallGatherCall | LargeGatherCall) -> int:
+    """Copies the spans one after the other."""
+    start, length, split, end = call.start, call.length, call.split, call.end
+    buffer, arena, validity, data = call.buffer, call.arena, call.validity, call.data
+    at, offsets = 0, call.offsets
     offsets[0] = 0
-    for index in range(count):
+    for index in range(call.count):
         size = i64(length[index])
         if size >= 0:
             position = start[index]
-            report[0] = index
+            call.report[0] = index
             if not span_is_inside(position, size, split, end):
                 return BAD_SPAN
-            if size > room - at:
+            if size > call.room - at:
                 return NO_ROOM
             validity[index >> 3] = i64(validity[index >> 3]) | (1 << (index & 7))
             if position >= split:
@@ -64,26 +59,17 @@ def gather_bytes(
     return 0
 
 
-def make_views(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    end: int,
-    start: Pointer,
-    length: Pointer,
-    count: int,
-    views: Pointer,
-    validity: Pointer,
-    report: Pointer,
-) -> int:
-    """Views into data buffer 0 (the window) and 1 (the arena); both tables come zeroed."""
-    for index in range(count):
+def make_views(call: ViewsCall) -> int:
+    """Views into data buffer 0 (the window) and 1 (the arena)."""
+    start, length, split, end = call.start, call.length, call.split, call.end
+    buffer, arena, validity, views = call.buffer, call.arena, call.validity, call.views
+    for index in range(call.count):
         size = i64(length[index])
         if size < 0:
             continue
         position = start[index]
         if not span_is_inside(position, size, split, end):
-            report[0] = index
+            call.report[0] = index
             return BAD_SPAN
         validity[index >> 3] = i64(validity[index >> 3]) | (1 << (index & 7))
         source = buffer
@@ -111,40 +97,28 @@ def write_word(target: Pointer, at: int, value: int) -> None:
     target[at + 3] = (value >> 24) & 0xFF
 
 
-def span_headers(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    end: int,
-    headers_start: Pointer,
-    headers_length: Pointer,
-    header_count: Pointer,
-    count: int,
-    lists: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_start: Pointer,
-    value_length: Pointer,
-    room: int,
-    report: Pointer,
-) -> int:
+def span_headers(call: HeadersCall) -> int:
     """Spans of every header's key and value, and where each record's list of them begins."""
+    headers_start, headers_length, split = call.start, call.length, call.split
+    key_start, key_length = call.key_start, call.key_length
+    value_start, value_length = call.value_start, call.value_length
+    lists, report = call.lists, call.report
     written = 0
     lists[0] = 0
-    for index in range(count):
+    for index in range(call.count):
         report[0] = index
         start = headers_start[index]
-        if not span_is_inside(start, i64(headers_length[index]), split, end):
+        if not span_is_inside(start, i64(headers_length[index]), split, call.end):
             return BAD_SPAN
-        source = buffer
+        source = call.buffer
         shift = 0
         if start >= split:
-            source = arena
+            source = call.arena
             shift = split
         position = start - shift
         stop = position + i64(headers_length[index])
-        for _ in range(i64(header_count[index])):
-            if written >= room:
+        for _ in range(i64(call.header_count[index])):
+            if written >= call.room:
                 return NO_ROOM
             fault, size, position = read_bytes_length(source, position, stop)
             if fault != 0 or size < 0:

@@ -7,6 +7,7 @@ the contents of those that still are get hashed. A mark is the offset of the key
 spans lie in the window; the glue has seen to that.
 """
 
+from ledgerstone.records.kernels.descriptors import FoldCall
 from ledgerstone.records.kernels.source.contents import hash_pieces, hash_spread, length_size
 from ledgerstone.records.kernels.source.crc import crc32c
 from ledgerstone.records.kernels.source.key_facts import (
@@ -81,122 +82,63 @@ CRCS_CHECKED = 3  # which only the instruction does
 REPORT_FIELDS = 4
 
 
-def fold_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    end: int,
-    rows: Pointer,
-    capacity: int,
-    batch_end: int,
-    skip: Pointer,
-    checks_crc: int,
-    start_offset: int,
-    end_offset: int,
-    k0: int,
-    k1: int,
-    c0: int,
-    c1: int,
-    table: Pointer,
-    slots: int,
-    facts: Pointer,
-    limit: int,
-    stride: int,
-    offset: Pointer,
-    key_start: Pointer,
-    content_start: Pointer,
-    number: Pointer,
-    key_length: Pointer,
-    content_length: Pointer,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    room: int,
-    state: Pointer,
-    report: Pointer,
-) -> int:
+def fold_batches(call: FoldCall) -> int:
     """Folds the records in [start_offset, end_offset) of all batches up to `batch_end` that are not
     to be skipped.
 
     Stops with KEYS_FULL before the first new key that finds `limit` keys; the same call with the
-    same columns then goes on with it. report: with a fault batch, record, and what was found.
-    """
-    report[CRCS_CHECKED] = has_crc_instruction()
+    same columns then goes on with it."""
+    state = call.state
+    call.report[CRCS_CHECKED] = has_crc_instruction()
     while True:
-        source, source_end = buffer, split
+        source, source_end = call.buffer, call.split
         if state[IN_ARENA] != 0:
-            source, source_end = arena, end - split
-        status = settle_rows(
-            table, slots, facts, limit, stride, offset, content_length, low, high, number, state
-        )
+            source, source_end = call.arena, call.end - call.split
+        status = settle_rows(call)
         if status != 0:
             return status
-        if stride > CONTENT_HIGH:
-            hash_latest(
-                source, source_end, facts, stride, offset, content_start, content_length, number,
-                c0, c1, low, high, lanes, state[ROWS],
-            )  # fmt: skip
+        if call.stride > CONTENT_HIGH:
+            hash_latest(call, source, source_end, state[ROWS])
         state[ROWS] = 0
-        if state[NEXT_BATCH] >= batch_end:
+        if state[NEXT_BATCH] >= call.batch_end:
             return 0
-        status = read_rows(
-            buffer, split, arena, rows, capacity, batch_end, skip, checks_crc, start_offset,
-            end_offset, offset, key_start, content_start, key_length, content_length, room, state,
-            report,
-        )  # fmt: skip
+        status = read_rows(call)
         if status != 0:
             return status
-        source = arena if state[IN_ARENA] != 0 else buffer
-        hash_pieces(source, key_start, key_length, state[ROWS], k0, k1, low, high, lanes)
+        source = call.arena if state[IN_ARENA] != 0 else call.buffer
+        hash_pieces(
+            source, call.key_start, call.key_length, state[ROWS], call.k0, call.k1, call.low,
+            call.high, call.lanes,
+        )  # fmt: skip
 
 
-def read_rows(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_end: int,
-    skip: Pointer,
-    checks_crc: int,
-    start_offset: int,
-    end_offset: int,
-    offset: Pointer,
-    key_start: Pointer,
-    content_start: Pointer,
-    key_length: Pointer,
-    content_length: Pointer,
-    room: int,
-    state: Pointer,
-    report: Pointer,
-) -> int:
+def read_rows(call: FoldCall) -> int:
     """Fills the columns with records that have a key, up to a batch from the other source."""
+    rows, capacity, batch_end = call.rows, call.capacity, call.batch_end
+    state, report = call.state, call.report
     count = 0
     fault = 0
     batch = state[NEXT_BATCH]
-    while batch < batch_end and count < room:
+    while batch < batch_end and count < call.room:
         report[FAULTY_BATCH] = batch
-        if i64(skip[batch]) != 0:
+        if i64(call.skip[batch]) != 0:
             batch += 1
             continue
-        in_arena = 1 if rows[PAYLOAD_START * capacity + batch] >= split else 0
+        in_arena = 1 if rows[PAYLOAD_START * capacity + batch] >= call.split else 0
         if count > 0 and in_arena != state[IN_ARENA]:
             break
         state[IN_ARENA] = in_arena
-        if state[NEXT_RECORD] == 0 and checks_crc != 0 and has_crc_instruction() != 0:
+        if state[NEXT_RECORD] == 0 and call.checks_crc != 0 and has_crc_instruction() != 0:
             position = rows[POSITION * capacity + batch]
             batch_stop = position + rows[SIZE * capacity + batch]
-            found = i64(crc32c(buffer, position + ATTRIBUTES_AT, batch_stop))
+            found = i64(crc32c(call.buffer, position + ATTRIBUTES_AT, batch_stop))
             if found != rows[CRC * capacity + batch]:
                 report[FAULT_DETAIL] = found
                 return BAD_CRC
-        source, shift = buffer, 0
+        source, shift = call.buffer, 0
         if in_arena != 0:
-            source, shift = arena, split
-        fault, count = read_some(
-            source, shift, rows, capacity, batch, start_offset, end_offset, offset, key_start,
-            content_start, key_length, content_length, count, room, state, report,
-        )  # fmt: skip
+            source, shift = call.arena, call.split
+        fault, count = read_some(call, source, shift, batch, count)
         if fault != 0:
             return fault
         if state[NEXT_RECORD] == 0:
@@ -208,24 +150,14 @@ def read_rows(
 
 
 def read_some(
-    source: Pointer,
-    shift: int,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    start_offset: int,
-    end_offset: int,
-    offset: Pointer,
-    key_start: Pointer,
-    content_start: Pointer,
-    key_length: Pointer,
-    content_length: Pointer,
-    count: int,
-    room: int,
-    state: Pointer,
-    report: Pointer,
+    call: FoldCall, source: Pointer, shift: int, batch: int, count: int
 ) -> tuple[int, int]:
     """(fault, rows in the columns): one batch from its next record on, as far as there is room."""
+    rows, capacity, room = call.rows, call.capacity, call.room
+    start_offset, end_offset = call.start_offset, call.end_offset
+    offset, key_start, key_length = call.offset, call.key_start, call.key_length
+    content_start, content_length = call.content_start, call.content_length
+    state, report = call.state, call.report
     base_offset = rows[BASE_OFFSET * capacity + batch]
     last_offset = rows[LAST_OFFSET * capacity + batch]
     record_count = rows[RECORD_COUNT * capacity + batch]
@@ -289,20 +221,11 @@ def content_size(body: int, key_size: int, value_at: int, value_size: int) -> in
     return size
 
 
-def settle_rows(
-    table: Pointer,
-    slots: int,
-    facts: Pointer,
-    limit: int,
-    stride: int,
-    offset: Pointer,
-    content_length: Pointer,
-    low: Pointer,
-    high: Pointer,
-    number: Pointer,
-    state: Pointer,
-) -> int:
+def settle_rows(call: FoldCall) -> int:
     """Lets each row be its key's latest, in order, and counts what that turns."""
+    table, slots, low, high = call.table, call.slots, call.low, call.high
+    facts, stride, number, state = call.facts, call.stride, call.number, call.state
+    offset, content_length = call.offset, call.content_length
     size = state[KEYS]
     for index in range(state[NEXT_ROW], state[ROWS]):
         prefetch(table, first_slot(slots, low[index]))
@@ -316,7 +239,7 @@ def settle_rows(
             return NO_ROOM
         which = number_in(table[slot])
         if which < 0:
-            if size >= limit:
+            if size >= call.limit:
                 state[NEXT_ROW] = index
                 return KEYS_FULL
             which = size
@@ -344,26 +267,14 @@ def settle_rows(
     return 0
 
 
-def hash_latest(
-    source: Pointer,
-    source_end: int,
-    facts: Pointer,
-    stride: int,
-    offset: Pointer,
-    content_start: Pointer,
-    content_length: Pointer,
-    number: Pointer,
-    c0: int,
-    c1: int,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    count: int,
-) -> None:
+def hash_latest(call: FoldCall, source: Pointer, source_end: int, count: int) -> None:
     """Hashes key and value, with their lengths, of each row that is its key's latest and live.
 
     They lie side by side in a record, so they are hashed where they are.
     """
+    facts, stride, offset, number = call.facts, call.stride, call.offset, call.number
+    content_start, content_length = call.content_start, call.content_length
+    c0, c1, low, high = call.c0, call.c1, call.low, call.high
     kept = 0
     for index in range(count):
         at = number[index] * stride
@@ -378,7 +289,7 @@ def hash_latest(
         content_length[kept] = content_length[index]
         number[kept] = number[index]
         kept += 1
-    hash_pieces(source, content_start, content_length, kept, c0, c1, low, high, lanes)
+    hash_pieces(source, content_start, content_length, kept, c0, c1, low, high, call.lanes)
     for index in range(kept):
         at = number[index] * stride
         facts[at + CONTENT_LOW] = low[index]

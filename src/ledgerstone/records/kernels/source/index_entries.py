@@ -4,8 +4,8 @@ The rule is in storage/README.md. An entry of the offset index is eight bytes, o
 twelve, both big-endian.
 """
 
+from ledgerstone.records.kernels.descriptors import IndexCall
 from ledgerstone.records.kernels.source.rewrite import write_signed
-from ledgerstone.records.kernels.source.words import Pointer
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
@@ -24,23 +24,16 @@ TIME_ENTRIES = 9
 STATE_FIELDS = 10
 
 
-def index_batches(
-    size: Pointer,
-    last_offset: Pointer,
-    max_timestamp: Pointer,
-    count: int,
-    base_offset: int,
-    interval_bytes: int,
-    state: Pointer,
-    offset_entries: Pointer,
-    time_entries: Pointer,
-) -> int:
+def index_batches(call: IndexCall) -> int:
     """Entries for batches that lie one after the other; one of no bytes is none.
 
     Each kind of entry has room for one a batch. An index without room ends both, for good."""
+    size, last_offset, max_timestamp = call.size, call.last_offset, call.max_timestamp
+    base_offset, interval_bytes, state = call.base_offset, call.interval_bytes, call.state
+    offset_entries, time_entries = call.offset_entries, call.time_entries
     state[OFFSET_ENTRIES] = 0
     state[TIME_ENTRIES] = 0
-    for batch in range(count):
+    for batch in range(call.count):
         if size[batch] <= 0:
             continue
         if max_timestamp[batch] > state[NEWEST_TIMESTAMP]:

@@ -5,6 +5,7 @@ memory full of zeros is an empty table. `stride` words are known of each key, it
 are chosen by the half that they hold: a table grows without a look at the facts, and in order.
 """
 
+from ledgerstone.records.kernels.descriptors import FindCall
 from ledgerstone.records.kernels.source.key_offsets import first_slot
 from ledgerstone.records.kernels.source.words import Pointer, i64, prefetch, u64
 
@@ -99,18 +100,10 @@ def move_keys(table: Pointer, slots: int, larger: Pointer, larger_slots: int) ->
     return 0
 
 
-def find_keys(
-    table: Pointer,
-    slots: int,
-    facts: Pointer,
-    size: int,
-    stride: int,
-    low: Pointer,
-    high: Pointer,
-    count: int,
-    found: Pointer,
-) -> int:
+def find_keys(call: FindCall) -> int:
     """The number of each key, -1 for one that is not in the table."""
+    table, slots, low, high = call.table, call.slots, call.low, call.high
+    facts, size, stride, count = call.facts, call.size, call.stride, call.count
     for index in range(min(AHEAD, count)):
         prefetch(table, first_slot(slots, low[index]))
     for index in range(count):
@@ -120,5 +113,5 @@ def find_keys(
             ask_for_facts(table, slots, facts, size, stride, low[index + AHEAD // 2])
         slot = first_slot(slots, low[index])
         slot = slot_of_key(table, slots, slot, facts, size, stride, low[index], high[index])
-        found[index] = -1 if slot < 0 else number_in(table[slot])
+        call.number[index] = -1 if slot < 0 else number_in(table[slot])
     return 0

@@ -6,23 +6,17 @@ before it, so LLVM makes vectors of them, and 16 bits put sixteen into one. The 
 of `rolling`, modulo 2^16.
 """
 
+from ledgerstone.records.kernels.descriptors import CandidatesCall
 from ledgerstone.records.kernels.source.words import Pointer, i16, i64
 
 TOO_MANY = 1
 BAD_ROOM = 2
 
 
-def sum_windows(
-    buffer: Pointer,
-    start: int,
-    count: int,
-    length: int,
-    powers: Pointer,
-    doubled: Pointer,
-    spare: Pointer,
-    sums: Pointer,
-) -> None:
+def sum_windows(call: CandidatesCall, start: int, count: int) -> None:
     """Into `sums` the windows of `length` bytes at `count` positions from `start` on."""
+    buffer, length, powers = call.buffer, call.length, call.powers
+    doubled, spare, sums = call.doubled, call.spare, call.sums
     for at in range(count + length - 1):
         doubled[at] = i16(i64(buffer[start + at]) + 1)
     done = 0
@@ -54,43 +48,27 @@ def holds(sums: Pointer, count: int, wanted: int) -> bool:
     return i64(found) != 0
 
 
-def list_candidates(
-    buffer: Pointer,
-    start: int,
-    end: int,
-    length: int,
-    powers: Pointer,
-    doubled: Pointer,
-    spare: Pointer,
-    sums: Pointer,
-    block: int,
-    scratch: int,
-    wanted: Pointer,
-    wanted_count: int,
-    positions: Pointer,
-    room: int,
-    report: Pointer,
-) -> int:
+def list_candidates(call: CandidatesCall) -> int:
     """Every position in [start, end - length] whose window has the low bits of a wanted one.
 
-    powers: base to 1, 2, 4, 8 and so on, 32 of them; doubled, spare, sums: `scratch` places each.
-    report: how many positions were written; TOO_MANY where they found no room.
-    """
+    report: how many positions were written; TOO_MANY where they found no room."""
+    end, length, scratch, block = call.end, call.length, call.scratch, call.block
+    sums, positions, report = call.sums, call.positions, call.report
     report[0] = 0
-    if start < 0 or length < 1 or block < 1 or length > scratch or block > scratch - length:
+    if call.start < 0 or length < 1 or block < 1 or length > scratch or block > scratch - length:
         return BAD_ROOM
     written = 0
-    first = start
+    first = call.start
     while first <= end - length:
         count = min(block, end - length + 1 - first)
-        sum_windows(buffer, first, count, length, powers, doubled, spare, sums)
-        for index in range(wanted_count):
-            low = wanted[index]
+        sum_windows(call, first, count)
+        for index in range(call.wanted_count):
+            low = call.wanted[index]
             if not holds(sums, count, low):
                 continue
             for at in range(count):
                 if sums[at] == low:
-                    if written >= room:
+                    if written >= call.room:
                         return TOO_MANY
                     positions[written] = first + at
                     written += 1

@@ -4,6 +4,7 @@ Columns have `room` places; the glue has seen to it that no batch declares more 
 They stay in the processor's cache, and all slots are asked for before the first is needed.
 """
 
+from ledgerstone.records.kernels.descriptors import CleaningCall
 from ledgerstone.records.kernels.source.key_offsets import OFFSET_WORD, SLOT_WORDS, first_slot
 from ledgerstone.records.kernels.source.record import (
     TRAILING_BYTES,
@@ -32,50 +33,29 @@ FAULTY_RECORD = 2
 FAULTY_POSITION = 3
 
 
-def read_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    batch_end: int,
-    actions: Pointer,
-    min_offset: int,
-    offset: Pointer,
-    timestamp: Pointer,
-    record_end: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_length: Pointer,
-    batch_index: Pointer,
-    room: int,
-    report: Pointer,
-) -> tuple[int, int, int]:
+def read_batches(call: CleaningCall, batch: int, min_offset: int) -> tuple[int, int, int]:
     """(fault, first batch that was not read, rows): as many batches as the columns have room for.
 
     DISCARDed batches are passed over. Spans are virtual positions."""
+    rows, capacity, report = call.rows, call.capacity, call.report
     count = 0
-    while batch < batch_end:
+    while batch < call.batch_end:
         declared = rows[RECORD_COUNT * capacity + batch]
-        if declared > room - count:
+        if declared > call.room - count:
             if count == 0:
                 report[FAULTY_BATCH] = batch
                 return TOO_MANY_RECORDS, batch, 0
             break
         rows[RECORD_START * capacity + batch] = count
-        if (i64(actions[batch]) & DISCARD) != 0:
+        if (i64(call.actions[batch]) & DISCARD) != 0:
             batch += 1
             continue
-        source = buffer
+        source = call.buffer
         shift = 0
-        if rows[PAYLOAD_START * capacity + batch] >= split:
-            source = arena
-            shift = split
-        fault, count = read_batch(
-            source, shift, rows, capacity, batch, min_offset, offset, timestamp, record_end,
-            key_start, key_length, value_length, batch_index, count, report,
-        )  # fmt: skip
+        if rows[PAYLOAD_START * capacity + batch] >= call.split:
+            source = call.arena
+            shift = call.split
+        fault, count = read_batch(call, source, shift, batch, min_offset, count)
         if fault != 0:
             report[FAULTY_BATCH] = batch
             return fault, batch, count
@@ -84,23 +64,13 @@ def read_batches(
 
 
 def read_batch(
-    source: Pointer,
-    shift: int,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    min_offset: int,
-    offset: Pointer,
-    timestamp: Pointer,
-    record_end: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    value_length: Pointer,
-    batch_index: Pointer,
-    row: int,
-    report: Pointer,
+    call: CleaningCall, source: Pointer, shift: int, batch: int, min_offset: int, row: int
 ) -> tuple[int, int]:
     """(fault, rows in all); the caller has seen that all the declared records have a place."""
+    rows, capacity, report = call.rows, call.capacity, call.report
+    offset, timestamp, record_end = call.offset, call.timestamp, call.record_end
+    key_start, key_length = call.key_start, call.key_length
+    value_length, batch_index = call.value_length, call.batch_index
     base_offset = rows[BASE_OFFSET * capacity + batch]
     base_timestamp = rows[BASE_TIMESTAMP * capacity + batch]
     max_timestamp = rows[MAX_TIMESTAMP * capacity + batch]
@@ -143,23 +113,13 @@ def read_batch(
     return fault, row
 
 
-def hash_rows(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    key_start: Pointer,
-    key_length: Pointer,
-    count: int,
-    k0: int,
-    k1: int,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    table: Pointer,
-    slots: int,
-) -> None:
+def hash_rows(call: CleaningCall, count: int) -> None:
     """Hashes the keys of spans that were just read, and asks for their slots."""
-    hash_spans(buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes)
+    key_length, low, slots, table = call.key_length, call.low, call.slots, call.table
+    hash_spans(
+        call.buffer, call.split, call.arena, call.key_start, key_length, count, call.k0, call.k1,
+        low, call.high, call.lanes,
+    )  # fmt: skip
     for row in range(count):
         if i64(key_length[row]) >= 0:
             prefetch(table, first_slot(slots, low[row]) * SLOT_WORDS + OFFSET_WORD)

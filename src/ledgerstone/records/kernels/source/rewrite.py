@@ -4,6 +4,7 @@ What each kind of batch becomes is the table "What `rewrite` writes" in ../READM
 have been walked: their timestamps and ends are columns, so a run of kept records is one copy.
 """
 
+from ledgerstone.records.kernels.descriptors import RewriteCall
 from ledgerstone.records.kernels.source.kept import (
     BATCH_TOO_LARGE,
     INT32_MAX,
@@ -53,48 +54,12 @@ DELETE_HORIZON_FLAG = 0x40
 KNOWN_ATTRIBUTES = 0x7F
 
 
-def rewrite_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_count: int,
-    timestamp: Pointer,
-    record_end: Pointer,
-    value_length: Pointer,
-    keep: Pointer,
-    actions: Pointer,
-    horizon: int,
-    out: Pointer,
-    room: int,
-    outcomes: Pointer,
-    report: Pointer,
-) -> int:
-    """Writes what is left of each batch to `out`, compressed payloads in the open.
-
-    `horizon` below 0: none to set. report: bytes written; with a fault also the batch.
-    """
+def rewrite_batches(call: RewriteCall) -> int:
+    """Writes what is left of each batch to `out`, compressed payloads in the open."""
+    capacity, outcomes, report = call.capacity, call.outcomes, call.report
     at = 0
-    for batch in range(batch_count):
-        fault, after = rewrite_batch(
-            buffer,
-            split,
-            arena,
-            rows,
-            capacity,
-            batch,
-            timestamp,
-            record_end,
-            value_length,
-            keep,
-            i64(actions[batch]),
-            horizon,
-            out,
-            at,
-            room,
-            outcomes,
-        )
+    for batch in range(call.batch_end):
+        fault, after = rewrite_batch(call, batch, at)
         if fault != 0:
             report[0] = at
             report[1] = batch
@@ -106,25 +71,10 @@ def rewrite_batches(
     return 0
 
 
-def rewrite_batch(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    timestamp: Pointer,
-    record_end: Pointer,
-    value_length: Pointer,
-    keep: Pointer,
-    action: int,
-    horizon: int,
-    out: Pointer,
-    at: int,
-    room: int,
-    outcomes: Pointer,
-) -> tuple[int, int]:
+def rewrite_batch(call: RewriteCall, batch: int, at: int) -> tuple[int, int]:
     """(fault, position after what is left of the batch)."""
+    rows, capacity, outcomes, horizon = call.rows, call.capacity, call.outcomes, call.horizon
+    action = i64(call.actions[batch])
     position = rows[POSITION * capacity + batch]
     size = rows[SIZE * capacity + batch]
     attributes = rows[ATTRIBUTES * capacity + batch]
@@ -135,17 +85,17 @@ def rewrite_batch(
     if action & DISCARD:
         count = 0
     kept, tombstones, first_timestamp, max_timestamp = summarize_kept(
-        keep, timestamp, value_length, first, count
+        call.keep, call.timestamp, call.value_length, first, count
     )
     outcomes[KEPT_COUNT * capacity + batch] = kept
     if kept == 0:
-        return write_empty(buffer, rows, capacity, batch, action, out, at, room, outcomes)
+        return write_empty(call, batch, action, at)
     stamping = horizon >= 0 and (tombstones > 0 or (action & STAMP) != 0)
     stamping = stamping and (attributes & DELETE_HORIZON_FLAG) == 0
     if kept == count and not stamping:
-        if size > room - at:
+        if size > call.out_room - at:
             return NO_ROOM, at
-        copy_bytes(out, at, buffer, position, size)
+        copy_bytes(call.out, at, call.buffer, position, size)
         write_outcome(outcomes, capacity, batch, UNCHANGED, attributes, old_base, old_max)
         return 0, at + size
 
@@ -155,23 +105,9 @@ def rewrite_batch(
         attributes, old_base, old_max, first_timestamp, max_timestamp, new_horizon
     )
     write_outcome(outcomes, capacity, batch, REWRITTEN, attributes, new_base, new_max)
-    fault, after = write_kept(
-        buffer,
-        split,
-        arena,
-        rows,
-        capacity,
-        batch,
-        timestamp,
-        record_end,
-        keep,
-        new_base,
-        out,
-        at,
-        room,
-    )
+    fault, after = write_kept(call, batch, new_base, at)
     if fault == 0:
-        write_header(out, at, buffer, position, after - at, attributes, new_base, new_max, kept)
+        write_header(call, at, position, after - at, attributes, new_base, new_max, kept)
     return fault, after
 
 
@@ -193,22 +129,9 @@ def rebuilt_timestamps(
     return attributes, first_timestamp, max_timestamp
 
 
-def write_kept(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    timestamp: Pointer,
-    record_end: Pointer,
-    keep: Pointer,
-    new_base: int,
-    out: Pointer,
-    at: int,
-    room: int,
-) -> tuple[int, int]:
+def write_kept(call: RewriteCall, batch: int, new_base: int, at: int) -> tuple[int, int]:
     """(fault, position after the kept records), which begin a header's length behind `at`."""
+    rows, capacity, out, room = call.rows, call.capacity, call.out, call.out_room
     start = rows[PAYLOAD_START * capacity + batch]
     end = rows[PAYLOAD_END * capacity + batch]
     first = rows[RECORD_START * capacity + batch]
@@ -217,59 +140,39 @@ def write_kept(
     if room - at < HEADER_SIZE:
         return NO_ROOM, at
     body = at + HEADER_SIZE
-    source = buffer
+    source = call.buffer
     shift = 0
-    if start >= split:
-        source = arena
-        shift = split
+    if start >= call.split:
+        source = call.arena
+        shift = call.split
     # Under LogAppendTime the deltas on disk mean nothing, so they are never taken over.
     if new_base == rows[BASE_TIMESTAMP * capacity + batch] and not append_time:
         fault, after = copy_kept(
-            source, shift, start, end, keep, record_end, first, count, out, body, room
+            source, shift, start, end, call.keep, call.record_end, first, count, out, body, room
         )
     else:
         fault, after = reencode_kept(
-            source,
-            shift,
-            start,
-            end,
-            keep,
-            record_end,
-            timestamp,
-            new_base,
-            first,
-            count,
-            out,
-            body,
-            room,
-        )
+            source, shift, start, end, call.keep, call.record_end, call.timestamp, new_base, first,
+            count, out, body, room,
+        )  # fmt: skip
     if fault == 0 and after - at - LOG_OVERHEAD > INT32_MAX:
         fault = BATCH_TOO_LARGE
     return fault, after
 
 
-def write_empty(
-    buffer: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    action: int,
-    out: Pointer,
-    at: int,
-    room: int,
-    outcomes: Pointer,
-) -> tuple[int, int]:
+def write_empty(call: RewriteCall, batch: int, action: int, at: int) -> tuple[int, int]:
     """A header alone where the batch must stay visible, else nothing."""
+    rows, capacity, outcomes = call.rows, call.capacity, call.outcomes
     attributes = rows[ATTRIBUTES * capacity + batch]
     max_timestamp = rows[MAX_TIMESTAMP * capacity + batch]
     if action & RETAIN_EMPTY == 0:
         write_outcome(outcomes, capacity, batch, DROPPED, attributes, -1, max_timestamp)
         return 0, at
-    if room - at < HEADER_SIZE:
+    if call.out_room - at < HEADER_SIZE:
         return NO_ROOM, at
     attributes &= KNOWN_ATTRIBUTES & ~(CODEC_MASK | DELETE_HORIZON_FLAG)
     position = rows[POSITION * capacity + batch]
-    write_header(out, at, buffer, position, HEADER_SIZE, attributes, -1, max_timestamp, 0)
+    write_header(call, at, position, HEADER_SIZE, attributes, -1, max_timestamp, 0)
     write_outcome(outcomes, capacity, batch, EMPTIED, attributes, -1, max_timestamp)
     return 0, at + HEADER_SIZE
 
@@ -281,9 +184,8 @@ def write_signed(target: Pointer, position: int, value: int, size: int) -> None:
 
 
 def write_header(
-    out: Pointer,
+    call: RewriteCall,
     at: int,
-    buffer: Pointer,
     position: int,
     size: int,
     attributes: int,
@@ -292,7 +194,8 @@ def write_header(
     record_count: int,
 ) -> None:
     """The old header with what a rewrite changes; the CRC is left for the glue to seal."""
-    copy_bytes(out, at, buffer, position, HEADER_SIZE)
+    out = call.out
+    copy_bytes(out, at, call.buffer, position, HEADER_SIZE)
     write_signed(out, at + 8, size - LOG_OVERHEAD, 4)
     write_signed(out, at + 17, 0, 4)
     write_signed(out, at + 21, attributes, 2)

@@ -5,6 +5,7 @@ the window decides. Rolling is one chain of multiplications, each of which waits
 so four lanes roll side by side, each over its own quarter of the positions.
 """
 
+from ledgerstone.records.kernels.descriptors import RollingCall
 from ledgerstone.records.kernels.source.siphash import siphash128
 from ledgerstone.records.kernels.source.words import Pointer, i64, u64
 
@@ -79,122 +80,66 @@ def pick(lane: int, first: int, second: int, third: int, fourth: int) -> int:
     return fourth
 
 
-def begin_lanes(size: int, start: int, count: int, free_from: Pointer, report: Pointer) -> None:
+def begin_lanes(call: RollingCall, size: int) -> None:
+    report, free_from = call.report, call.free_from
     for lane in range(LANES):
         report[2 * lane] = lane * size
         report[2 * lane + 1] = 0
-    for at in range(LANES * count):
-        free_from[at] = start
+    for at in range(LANES * call.count):
+        free_from[at] = call.start
 
 
-def look(
-    value: int,
-    flag: int,
-    position: int,
-    buffer: Pointer,
-    length: int,
-    k0: int,
-    k1: int,
-    fingerprints: Pointer,
-    low: Pointer,
-    high: Pointer,
-    count: int,
-    lane: int,
-    free_from: Pointer,
-    positions: Pointer,
-    which: Pointer,
-    report: Pointer,
-) -> None:
+def look(call: RollingCall, value: int, flag: int, position: int, lane: int) -> None:
     """Writes the window at `position` down if it is one of the strings."""
     if flag == 0 or (flag != SEVERAL and flag != tag_of(value)):
         return
+    fingerprints, count, report = call.fingerprints, call.count, call.report
+    free_from, length = call.free_from, call.length
     index = first_at_least(fingerprints, count, value)
     # Whoever chooses keys can make two of one fingerprint, even without knowing the base.
     while index < count and fingerprints[index] == value:
         if position >= free_from[lane * count + index]:
-            found_low, found_high = siphash128(buffer, position, length, k0, k1)
-            if found_low == low[index] and found_high == high[index]:
+            found_low, found_high = siphash128(call.buffer, position, length, call.k0, call.k1)
+            if found_low == call.low[index] and found_high == call.high[index]:
                 place = report[2 * lane] + report[2 * lane + 1]
-                positions[place] = position
-                which[place] = index
+                call.positions[place] = position
+                call.which[place] = index
                 report[2 * lane + 1] += 1
                 free_from[lane * count + index] = position + length
                 return
         index += 1
 
 
-def look_at_rest(
-    value: int,
-    first: int,
-    buffer: Pointer,
-    end: int,
-    length: int,
-    base: int,
-    k0: int,
-    k1: int,
-    known: Pointer,
-    filter_bits: int,
-    fingerprints: Pointer,
-    low: Pointer,
-    high: Pointer,
-    count: int,
-    leaving: Pointer,
-    free_from: Pointer,
-    positions: Pointer,
-    which: Pointer,
-    report: Pointer,
-) -> None:
+def look_at_rest(call: RollingCall, value: int, first: int) -> None:
     """The one to four windows from `first` on; they count as the last lane's."""
+    buffer, end, length, leaving = call.buffer, call.end, call.length, call.leaving
     for position in range(first, end - length + 1):
-        flag = i64(known[i64(value >> u64(64 - filter_bits))])
-        # fmt: off
-        look(value, flag, position, buffer, length, k0, k1, fingerprints, low, high, count,
-             LANES - 1, free_from, positions, which, report)
-        # fmt: on
+        flag = i64(call.known[i64(value >> u64(64 - call.filter_bits))])
+        look(call, value, flag, position, LANES - 1)
         if position + length < end:
-            value = rolled(value, base, leaving[buffer[position]], buffer[position + length])
+            value = rolled(value, call.base, leaving[buffer[position]], buffer[position + length])
 
 
-def find_rolling(
-    buffer: Pointer,
-    start: int,
-    end: int,
-    length: int,
-    base: int,
-    k0: int,
-    k1: int,
-    known: Pointer,
-    filter_bits: int,
-    fingerprints: Pointer,
-    low: Pointer,
-    high: Pointer,
-    count: int,
-    leaving: Pointer,
-    free_from: Pointer,
-    positions: Pointer,
-    which: Pointer,
-    room: int,
-    report: Pointer,
-) -> int:
+def find_rolling(call: RollingCall) -> int:
     """Every window of `length` bytes in [start, end) that is one of the `count` strings.
 
-    known: 2^filter_bits flags; fingerprints: sorted, each with its SipHash words; leaving and
-    free_from: scratch for 256 and for LANES * count numbers. Of windows that overlap and are the
-    same string only the first of a lane counts: a run of one byte would otherwise be found, and
-    hashed, at every position. positions and which have `room` places, one for each window; a lane
-    writes from its own first window on. report: for each lane the first of its places, and how
-    many it filled.
+    Of windows that overlap and are the same string only the first of a lane counts: a run of one
+    byte would otherwise be found, and hashed, at every position. `positions` and `which` have a
+    place for each window; a lane writes from its own first window on. report: for each lane the
+    first of its places, and how many it filled.
     """
-    windows = end - start - length + 1
+    buffer, start, length, base = call.buffer, call.start, call.length, call.base
+    known, leaving = call.known, call.leaving
+    windows = call.end - start - length + 1
     # One window less, so that each lane may roll once more than it looks.
     size = max((windows - 1) // LANES, 0)
-    begin_lanes(size, start, count, free_from, report)
+    begin_lanes(call, size)
     if windows < 1:
         return 0
-    if start < 0 or length < 1 or windows > room or filter_bits < 1 or filter_bits > 24:
+    if start < 0 or length < 1 or windows > call.room or not 1 <= call.filter_bits <= 24:
         return BAD_WINDOW
     fill_leaving(leaving, base, length)
-    shift = u64(64 - filter_bits)
+    shift = u64(64 - call.filter_bits)
     first1 = start + size
     first2 = first1 + size
     first3 = first2 + size
@@ -211,17 +156,10 @@ def find_rolling(
             for lane in range(LANES):
                 value = pick(lane, hash0, hash1, hash2, hash3)
                 flag = pick(lane, flag0, flag1, flag2, flag3)
-                position = start + lane * size + at
-                # fmt: off
-                look(value, flag, position, buffer, length, k0, k1, fingerprints, low, high, count,
-                     lane, free_from, positions, which, report)
-                # fmt: on
+                look(call, value, flag, start + lane * size + at, lane)
         hash0 = rolled(hash0, base, leaving[buffer[start + at]], buffer[start + at + length])
         hash1 = rolled(hash1, base, leaving[buffer[first1 + at]], buffer[first1 + at + length])
         hash2 = rolled(hash2, base, leaving[buffer[first2 + at]], buffer[first2 + at + length])
         hash3 = rolled(hash3, base, leaving[buffer[first3 + at]], buffer[first3 + at + length])
-    look_at_rest(
-        hash3, first3 + size, buffer, end, length, base, k0, k1, known, filter_bits, fingerprints,
-        low, high, count, leaving, free_from, positions, which, report,
-    )  # fmt: skip
+    look_at_rest(call, hash3, first3 + size)
     return 0

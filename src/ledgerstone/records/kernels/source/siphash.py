@@ -8,6 +8,7 @@ by side: their states are columns of `lanes`, and a loop over a column is one th
 into vector instructions where the processor has them.
 """
 
+from ledgerstone.records.kernels.descriptors import HashCall
 from ledgerstone.records.kernels.source.words import Pointer, i64, u64
 
 BAD_SPAN = 1
@@ -235,31 +236,21 @@ def finish_lanes(lanes: Pointer, count: int) -> None:
         )
 
 
-def hash_keys(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    end: int,
-    key_start: Pointer,
-    key_length: Pointer,
-    count: int,
-    k0: int,
-    k1: int,
-    low: Pointer,
-    high: Pointer,
-    lanes: Pointer,
-    report: Pointer,
-) -> int:
-    """Hashes of `count` keys; a null key hashes to (0, 0). report: the index of a bad span."""
-    for index in range(count):
-        length = i64(key_length[index])
-        if length < 0:
+def hash_keys(call: HashCall) -> int:
+    """Hashes of `count` keys; a null key hashes to (0, 0)."""
+    start, length, low, high = call.start, call.length, call.low, call.high
+    for index in range(call.count):
+        size = i64(length[index])
+        if size < 0:
             low[index] = u64(0)
             high[index] = u64(0)
-        elif not span_is_inside(key_start[index], length, split, end):
-            report[0] = index
+        elif not span_is_inside(start[index], size, call.split, call.end):
+            call.report[0] = index
             return BAD_SPAN
-    hash_spans(buffer, split, arena, key_start, key_length, count, k0, k1, low, high, lanes)
+    hash_spans(
+        call.buffer, call.split, call.arena, start, length, call.count, call.k0, call.k1, low, high,
+        call.lanes,
+    )  # fmt: skip
     return 0
 
 

@@ -4,6 +4,7 @@ Positions are virtual: below `split` they lie in the buffer, from `split` on in 
 decompressed payloads. A payload never lies in both.
 """
 
+from ledgerstone.records.kernels.descriptors import WalkCall
 from ledgerstone.records.kernels.source.record import (
     TRAILING_BYTES,
     read_record_body,
@@ -106,41 +107,22 @@ def write_row(
     rows[RECORD_START * capacity + batch] = 0
 
 
-def walk_batches(
-    buffer: Pointer,
-    split: int,
-    arena: Pointer,
-    rows: Pointer,
-    capacity: int,
-    batch_count: int,
-    min_offset: int,
-    wide: Pointer,
-    narrow: Pointer,
-    room: int,
-    report: Pointer,
-) -> int:
+def walk_batches(call: WalkCall) -> int:
     """Columns for every record at or past `min_offset`; payload spans were checked by the glue.
 
-    wide: offset, timestamp, key, value and header start; narrow: key, value and headers length,
-    header count, batch; each column has `room` places. A batch whose PAYLOAD_END is below its
-    PAYLOAD_START is passed over. report: records written; with a fault also batch, record,
-    position.
-    """
+    A batch whose PAYLOAD_END is below its PAYLOAD_START is passed over."""
+    rows, capacity, report = call.rows, call.capacity, call.report
     written = 0
-    for batch in range(batch_count):
+    for batch in range(call.batch_end):
         rows[RECORD_START * capacity + batch] = written
         start = rows[PAYLOAD_START * capacity + batch]
         end = rows[PAYLOAD_END * capacity + batch]
         if end < start:
             continue
-        if start >= split:
-            fault, written = walk_batch(
-                arena, split, rows, capacity, batch, min_offset, wide, narrow, written, room, report
-            )
+        if start >= call.split:
+            fault, written = walk_batch(call, call.arena, call.split, batch, written)
         else:
-            fault, written = walk_batch(
-                buffer, 0, rows, capacity, batch, min_offset, wide, narrow, written, room, report
-            )
+            fault, written = walk_batch(call, call.buffer, 0, batch, written)
         report[0] = written
         if fault != 0:
             report[1] = batch
@@ -150,19 +132,11 @@ def walk_batches(
 
 
 def walk_batch(
-    source: Pointer,
-    shift: int,
-    rows: Pointer,
-    capacity: int,
-    batch: int,
-    min_offset: int,
-    wide: Pointer,
-    narrow: Pointer,
-    written: int,
-    room: int,
-    report: Pointer,
+    call: WalkCall, source: Pointer, shift: int, batch: int, written: int
 ) -> tuple[int, int]:
     """(fault, records written in all); virtual positions are those in `source` plus `shift`."""
+    rows, capacity, min_offset = call.rows, call.capacity, call.min_offset
+    wide, narrow, room, report = call.wide, call.narrow, call.room, call.report
     base_offset = rows[BASE_OFFSET * capacity + batch]
     base_timestamp = rows[BASE_TIMESTAMP * capacity + batch]
     max_timestamp = rows[MAX_TIMESTAMP * capacity + batch]

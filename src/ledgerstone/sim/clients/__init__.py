@@ -1,0 +1,1 @@
+"""Clients of simulated brokers: each knows what it was promised."""
