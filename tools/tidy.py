@@ -22,7 +22,6 @@ LARGEST_SHOWN: Final = 5
 # The ratchet: import rings, each by one of its modules, and how many modules it may have at most.
 # Numbers only go down, and no ring is added.
 RINGS: Final[Mapping[str, int]] = {
-    "ledgerstone.server.broker": 9,
     "ledgerstone.testing.broker": 6,
 }
 GENERATED: Final = ("requirements/",)

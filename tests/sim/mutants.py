@@ -22,7 +22,6 @@ from ledgerstone.erasure.scan_plan import ScanReport
 from ledgerstone.erasure.steps import Advance
 from ledgerstone.errors import LogStorageError
 from ledgerstone.server import metadata_log
-from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import choice, swap
 from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.groups.hosted_shard import HostedShard, InFlight
@@ -114,10 +113,10 @@ def recovery_point_runs_ahead(patch: Patch) -> None:
 def journal_of_erasures_is_not_synced(patch: Patch) -> None:
     original = ErasureJournal._append
 
-    def append(journal: ErasureJournal, broker: Broker, records: Any) -> None:
+    def append(journal: ErasureJournal, records: Any) -> None:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(PartitionLog, "flush", lambda log, up_to=None: None)
-            original(journal, broker, records)
+            original(journal, records)
 
     patch.setattr(ErasureJournal, "_append", append)
 

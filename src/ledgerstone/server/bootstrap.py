@@ -27,8 +27,8 @@ from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.dispatch import HANDLED, dispatch
-from ledgerstone.server.erasing.agent import Erasing
-from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.erasing.scans import Scans
+from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
@@ -105,19 +105,19 @@ def _compose(
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(link.image, metadata_log.topic_ids)
     slots = config.max_incremental_fetch_session_cache_slots
-    groups = Groups(config, world.dice)
-    erasing = Erasing(keys_file=config.raw.get("ledgerstone.erasure.keys.file"))
+    # The link's image is the one that the broker has published.
+    shards = HostedShards(lambda: link.image)
+    scans = Scans()
     agents = build_log_agents(
         config=config,
         clock=world.clock,
         dice=world.dice,
         log_dir=log_dir,
         partitions=partitions,
-        # The broker is there before any agent asks.
-        holds=TombstoneHolds(groups, lambda: groups.are_loaded(broker)),
-        searching=erasing.scans,
+        holds=TombstoneHolds(shards, shards.are_loaded),
+        searching=scans,
         image=link.image,
-        newest_image=lambda: broker.image,
+        newest_image=lambda: link.image,
     )
     broker = Broker(
         config=config,
@@ -131,9 +131,9 @@ def _compose(
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
-        groups=groups,
+        shards=shards,
         fetch_sessions=FetchSessions(world.dice, slots),
-        erasing=erasing,
+        scans=scans,
         disk=agents.disk,
         housekeeping=agents.housekeeping,
         cleaning=agents.cleaning,
@@ -142,7 +142,7 @@ def _compose(
     )
     broker.cleaning.load()
     broker.following.leadership()
-    broker.erasing.load(broker)
+    broker.erasing.load()
     return broker
 
 

@@ -29,8 +29,10 @@ from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
 from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.following import Following
 from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.metadata_log import MetadataLog
@@ -41,6 +43,7 @@ from ledgerstone.server.purgatory import Ended, Purgatory
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
+from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import Throttle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.storage.log_dir import LogDir
@@ -79,17 +82,19 @@ class Broker:
     controller_link: ControllerLink
     producer_ids: ProducerIds
     partitions: HostedPartitions
-    groups: Groups
+    shards: HostedShards
+    scans: Scans
     fetch_sessions: FetchSessions
     disk: DiskWatch
     housekeeping: Housekeeping
     cleaning: Cleaning
     near_tombstones: NearTombstoneWatch
     anatomy: AnatomyBook
-    erasing: Erasing = field(default_factory=Erasing)
     counters: Counters = field(default_factory=Counters)
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
+    groups: Groups = field(init=False)
+    erasing: Erasing = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
@@ -104,8 +109,39 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.agents = Agents(self)
-        self.following = Following(self)
+        self.groups, self.erasing = build_state_agents(
+            config=self.config,
+            clock=self.clock,
+            dice=self.dice,
+            log_dir=self.log_dir,
+            image=lambda: self.image,
+            partitions=self.partitions,
+            controller=self.controller_link,
+            shards=self.shards,
+            scans=self.scans,
+            cleaning=self.cleaning,
+            disk=self.disk,
+            unlinking=self.housekeeping,
+            turn=self,
+        )
+        self.agents = Agents(
+            groups=self.groups,
+            housekeeping=self.housekeeping,
+            erasing=self.erasing,
+            cleaning=self.cleaning,
+            anatomy=self.anatomy,
+        )
+        self.following = Following(
+            turn=self,
+            partitions=self.partitions,
+            disk=self.disk,
+            counters=self.counters,
+            near_tombstones=self.near_tombstones,
+            cleaning=self.cleaning,
+            groups=self.groups,
+            erasing=self.erasing,
+            agents=self.agents,
+        )
         self.controller_link.subscriber = self.following
 
     # -- what the runtime calls ---------------------------------------------------------------
@@ -425,6 +461,10 @@ class Broker:
         topic, counters = topic_partition.topic, self.counters
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
+
+    def host_topic(self, topic: str) -> None:
+        """Makes what is missing of a topic now, for callers that cannot wait."""
+        self.following.host_topic(topic)
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         self.disk.log_failed(topic_partition, error, self.clock.monotonic_ms())

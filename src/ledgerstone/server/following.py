@@ -5,70 +5,98 @@ who act on leadership; then those who act on topics and settings. Whatever fails
 the metadata is committed by then.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
 
+from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.replay import Applied
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.server.agents import Agents
+from ledgerstone.server.cleaning.work import CleaningWork
+from ledgerstone.server.effects import Effect
+from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.metadata_log import METADATA_PARTITION
+from ledgerstone.server.metrics import Counters
+from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.types import TopicPartition
 
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
+
+class Turn(Protocol):
+    """The broker, as far as news of the metadata reach it."""
+
+    image: MetadataImage
+
+    def grew(self, topic_partition: TopicPartition) -> None:
+        """Retries requests parked on the partition before the turn ends."""
+        ...
+
+    def act(self, effects: Iterable[Effect]) -> None: ...
+
+    def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
     """The broker's subscription to the metadata."""
 
-    __slots__ = ("_broker",)
-
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    turn: Turn
+    partitions: HostedPartitions
+    disk: DiskWatch
+    counters: Counters
+    near_tombstones: NearTombstoneWatch
+    cleaning: CleaningWork
+    groups: Groups
+    erasing: Erasing
+    agents: Agents
 
     def metadata_refused(self, error: Exception) -> None:
-        self._broker.log_failed(self._broker.metadata_log.log.topic_partition, error)
+        self.turn.log_failed(METADATA_PARTITION, error)
 
     def metadata_committed(self, applied: Applied) -> None:
         """Records are durable, and now true: image, hosted partitions, what waited for them."""
-        broker = self._broker
-        broker.disk.accepted(str(broker.metadata_log.log.topic_partition))
-        broker.image, delta = applied
-        broker.partitions.apply(delta, broker.image)
+        turn = self.turn
+        self.disk.accepted(str(METADATA_PARTITION))
+        turn.image, delta = applied
+        self.partitions.apply(delta, turn.image)
         for topic in delta.topics_deleted:
-            broker.near_tombstones.forget(topic.name)
-            broker.counters.forget(topic.name)
+            self.near_tombstones.forget(topic.name)
+            self.counters.forget(topic.name)
             for number in topic.partitions:
-                broker.grew(TopicPartition(topic.name, number))
+                turn.grew(TopicPartition(topic.name, number))
         self.leadership()
-        for agent in broker.agents.all:
-            broker.act(agent.metadata_changed(delta))
+        for agent in self.agents.all:
+            turn.act(agent.metadata_changed(delta))
 
     def leadership(self) -> None:
         """Leaderships were gained or lost: parked requests are tried again, whose answer may be
         NOT_LEADER_OR_FOLLOWER now; group shards and the journal of erasures load or resign."""
-        broker = self._broker
-        for event in broker.partitions.take_events():
-            broker.grew(event.topic_partition)
+        for event in self.partitions.take_events():
+            self.turn.grew(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
-                broker.groups.leadership_changed(broker, event)
+                self.groups.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
-                broker.erasing.leadership_changed(broker, event)
+                self.erasing.leadership_changed(event)
 
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched: requests and decisions that waited for it may be answered."""
-        broker = self._broker
-        broker.grew(topic_partition)
+        self.turn.grew(topic_partition)
         if topic_partition.topic == CONSUMER_OFFSETS:
-            broker.groups.high_watermark_moved(broker, topic_partition.partition)
+            self.groups.high_watermark_moved(topic_partition.partition)
         elif topic_partition.topic == ERASURES:
-            broker.erasing.journal_committed(broker)
+            self.erasing.journal_committed()
 
     def work_off(self) -> None:
         """One slice of partitions that are still to be made or removed."""
-        for partition in self._broker.partitions.work_off():
-            self._broker.cleaning.hosted(partition)
+        for partition in self.partitions.work_off():
+            self.cleaning.hosted(partition)
         self.leadership()
 
     def host_topic(self, topic: str) -> None:
         """Makes what is missing of a topic now, for callers that cannot wait."""
-        for partition in self._broker.partitions.work_off_topic(topic):
-            self._broker.cleaning.hosted(partition)
+        for partition in self.partitions.work_off_topic(topic):
+            self.cleaning.hosted(partition)
         self.leadership()

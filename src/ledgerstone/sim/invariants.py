@@ -122,9 +122,9 @@ class CommitsStay(Checker):
         broker = model.node.broker
         assert broker is not None
         for (group, tp), commit in model.commits.items():
-            found = broker.groups.committed_on(tp.topic).get(group, {}).get(tp.partition)
+            found = broker.shards.committed_on(tp.topic).get(group, {}).get(tp.partition)
             offset = -1 if found is None else found.offset
-            if broker.groups.are_loaded(broker) and not commit.allows(offset):
+            if broker.shards.are_loaded() and not commit.allows(offset):
                 self.fail(
                     f"{group} {tp}: committed {commit.acked}, tried {commit.attempts}, "
                     f"found {offset}"

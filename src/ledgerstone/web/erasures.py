@@ -56,7 +56,7 @@ def erasures_fragment(broker: Broker, argument: str) -> Rendered:
 def _facts(broker: Broker) -> dict[str, object]:
     every = list(broker.erasing.journal.book)
     newest = every[-SHOWN:][::-1]
-    rows = [erasure_json(broker, each) for each in newest]
+    rows = [erasure_json(broker.erasing, each) for each in newest]
     return {
         "rows": [{**row, "alarm": alarm_of(row)} for row in rows],
         "hidden": len(every) - len(newest),
@@ -71,9 +71,9 @@ def alarming(broker: Broker) -> list[dict[str, Any]]:
         erasure, outlook = erasing.journal.get(erasure_id), erasing.outlooks.get(erasure_id)
         expected = outlook.forecast if outlook else None
         is_calm = expected is not None and not expected.will_miss and expected.expected_done_ms
-        if is_calm and erasure.stage not in _SCANNED and not is_overdue(broker, erasure):
+        if is_calm and erasure.stage not in _SCANNED and not is_overdue(broker.erasing, erasure):
             continue
-        row = erasure_json(broker, erasure)
+        row = erasure_json(broker.erasing, erasure)
         alarm = alarm_of(row)
         if alarm is not None:
             found.append({**row, "alarm": alarm})
@@ -92,7 +92,7 @@ def erasure_fragment(broker: Broker, argument: str) -> Rendered:
 
 
 def _one(broker: Broker, erasure: Erasure) -> dict[str, Any]:
-    shown = erasure_json(broker, erasure)
+    shown = erasure_json(broker.erasing, erasure)
     return {
         "erasure": shown,
         "course": course_of_erasure(shown),

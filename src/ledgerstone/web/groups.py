@@ -69,7 +69,7 @@ def _facts(broker: Broker) -> dict[str, object]:
 
 
 def _groups(broker: Broker) -> Iterator[tuple[GroupTable, ClassicGroup]]:
-    for table in broker.groups.tables():
+    for table in broker.groups.shards.tables():
         yield from ((table, group) for group in table.groups.values())
 
 

@@ -36,7 +36,9 @@ def _facts(broker: Broker) -> dict[str, object]:
         "partitions": sum(not is_internal(each.topic_partition.topic) for each in hosted),
         "size_bytes": sum(each.log.size_bytes for each in hosted),
         "segments": sum(len(each.log.segments) for each in hosted),
-        "groups": {state.value: n for state, n in broker.groups.count_by_state().items() if n},
+        "groups": {
+            state.value: n for state, n in broker.groups.shards.count_by_state().items() if n
+        },
         "cleaning": [str(each.topic_partition) for each in cleaning.running.values()],
         "passes": cleaning.totals.passes,
         "failed_passes": cleaning.totals.failed_passes,

@@ -248,7 +248,7 @@ def test_damaged_offsets_partition_leaves_the_other_groups_their_coordinator() -
     groups = [f"group {number}" for number in range(8)]
     for group in groups:
         assert commit_offset(client, group, 3) == ErrorCode.NONE
-    lost = [each for each in groups if machine.broker.groups.number_for(machine.broker, each) == 0]
+    lost = [each for each in groups if machine.broker.groups.number_for(each) == 0]
     assert 0 < len(lost) < len(groups)
     machine.stop()
     path = f"{DATA}/__consumer_offsets-0/00000000000000000000.log"

@@ -461,12 +461,13 @@ def test_key_that_is_nowhere_gets_a_signed_statement() -> None:
 def test_receipt_of_a_broker_on_a_virtual_clock_says_so_for_ever() -> None:
     machine = machine_with(partitions=1)
     machine.put(0, (KEY, b"1"))
-    machine.broker.clock, real = MovableClock(machine.clock), machine.broker.clock
+    erasing = machine.broker.erasing
+    erasing.clock, real = MovableClock(machine.clock), erasing.clock
 
     erasure_id = machine.erase()
     machine.settle()
     # The rest of its life goes by real time, and it is known all the same.
-    machine.broker.clock = real
+    erasing.clock = real
     machine.run(erasure_id, days=2)
 
     assert receipt_of(machine, erasure_id)["clock"] == "virtual"
@@ -611,7 +612,7 @@ def test_erasure_that_cannot_end_can_be_abandoned_and_gets_no_receipt(stage: Sta
     assert found["note"].endswith("by me: asked for twice")
     assert machine.page("GET", f"erasures/{erasure_id}/receipt").status == 409
     assert machine.erasure(erasure_id).sealed_key is None
-    assert not any(erasure_id in line for line in complaints(machine.broker))
+    assert not any(erasure_id in line for line in complaints(machine.broker.erasing))
     machine.stop()
     machine.start()
     assert machine.erasure(erasure_id).stage is Stage.ABANDONED
@@ -636,7 +637,7 @@ def test_scan_of_an_older_broker_is_made_again_before_it_is_signed() -> None:
     machine.run(erasure_id, until=Stage.VERIFIED)
     known = machine.erasure(erasure_id)
     older = replace(known, scans=tuple(replace(each, counts=None) for each in known.scans))
-    machine.broker.erasing.keep(machine.broker, [older])
+    machine.broker.erasing.keep([older])
     scans = len(machine.scans_done)
 
     machine.settle()

@@ -24,7 +24,7 @@ def alarms(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         each.getMessage()
         for each in caplog.records
-        if each.name == "ledgerstone.server.erasing.agent" and each.levelno >= logging.WARNING
+        if each.name == "ledgerstone.server.erasing.next_steps" and each.levelno >= logging.WARNING
     ]
 
 

@@ -9,8 +9,7 @@ import pytest
 from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.verifiers import Word
-from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing import agent as erasing
+from ledgerstone.server.erasing import sweep
 from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.http.monitor import readiness, samples
@@ -116,12 +115,10 @@ def test_tombstones_that_were_written_and_not_written_down_are_found_again(
     machine, erasure_id = started(Stage.REQUESTED)
     append = ErasureJournal.append
 
-    def refuse_tombstoned(
-        journal: ErasureJournal, broker: Broker, erasures: Sequence[Erasure]
-    ) -> None:
+    def refuse_tombstoned(journal: ErasureJournal, erasures: Sequence[Erasure]) -> None:
         if any(each.stage is Stage.TOMBSTONED for each in erasures):
             raise SimulatedCrash
-        append(journal, broker, erasures)
+        append(journal, erasures)
 
     monkeypatch.setattr(ErasureJournal, "append", refuse_tombstoned)
     machine.release()
@@ -279,10 +276,10 @@ def test_erasure_that_is_cancelled_between_two_turns_of_a_look_stops_nobody(
 ) -> None:
     machine = machine_with(partitions=1)
     machine.put(0, (KEY, b"1"))
-    keys = [b"k%d" % number for number in range(erasing.SLICE + 50)]
+    keys = [b"k%d" % number for number in range(sweep.SLICE + 50)]
     ids = machine.erase_all(keys, after_ms=DAY_MS)
     machine.settle()
-    monkeypatch.setattr(erasing, "_TURN_MS", 0)
+    monkeypatch.setattr(sweep, "_TURN_MS", 0)
     machine.broker.clock_moved()
 
     machine.tick()
@@ -305,8 +302,10 @@ def test_deadline_that_cannot_be_met_alarms_before_it(caplog: pytest.LogCaptureF
     erasure_id = machine.erase(within_ms=5 * DAY_MS)
     machine.settle()
 
-    (alarm,) = [each for each in caplog.records if each.name == "ledgerstone.server.erasing.agent"
-                and each.levelno == logging.WARNING]  # fmt: skip
+    name = "ledgerstone.server.erasing.next_steps"
+    (alarm,) = [
+        each for each in caplog.records if each.name == name and each.levelno == logging.WARNING
+    ]
     shown = machine.call("GET", f"erasures/{erasure_id}")
     assert "erasure at risk" in alarm.getMessage()
     assert "delete.retention.ms=864000000" in alarm.getMessage()

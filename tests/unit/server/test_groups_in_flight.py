@@ -74,7 +74,7 @@ def fetch_offsets() -> OffsetFetchRequest:
 
 def shown_offset(machine: InProcess) -> int:
     """What lookers see: the pages, and what holds tombstones back."""
-    return machine.broker.groups.committed_on(TOPIC)[GROUP][0].offset
+    return machine.broker.shards.committed_on(TOPIC)[GROUP][0].offset
 
 
 def test_commits_in_flight_are_answered_in_order_as_the_high_watermark_passes_them(

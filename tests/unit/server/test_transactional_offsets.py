@@ -89,7 +89,7 @@ def test_aborted_and_pending_commits_are_not_loaded_as_committed(
     assert offsets(client, "done") == {0: 10}
     assert offsets(client, "undone") == {}
     assert offsets(client, "open") == {}
-    assert machine.broker.groups.committed_on(TOPIC).keys() == {"done"}
+    assert machine.broker.shards.committed_on(TOPIC).keys() == {"done"}
     machine.check_invariants()
 
 

@@ -5,18 +5,21 @@ belongs to a tombstone once for each file that it is in. Contract: erasure/facts
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.selection import Reason
+from ledgerstone.clock import Clock
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
 from ledgerstone.erasure.facts import PartitionFacts
 from ledgerstone.erasure.life import REST_MS
 from ledgerstone.fs import join, name_of
 from ledgerstone.records.batch import read_header
 from ledgerstone.records.record import iter_records
+from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import Appraisal, Ticket
-from ledgerstone.server.erasing.groups import Committed
+from ledgerstone.server.cleaning.work import CleaningWork
+from ledgerstone.server.erasing.needs import Committed, GroupOffsets
 from ledgerstone.storage.filenames import (
     CLEANED,
     DELETED,
@@ -27,11 +30,9 @@ from ledgerstone.storage.filenames import (
     parse_partition_dir,
 )
 from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.storage.segment import Segment
 from ledgerstone.types import INT64_MAX, TopicPartition
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
 
 _LEFTOVERS: Final = (DELETED, CLEANED, SWAP)
 _SHOWN_GROUPS: Final = 3
@@ -93,11 +94,15 @@ def _read(segment: Segment, offset: int) -> tuple[bool, int | None]:
     return is_there, header.delete_horizon_ms
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Look:
-    """One look at the partitions of a broker. `asked` are the tickets of passes for erasures."""
+    """One look at the partitions of a self. `asked` are the tickets of passes for erasures."""
 
-    broker: "Broker"
+    clock: Clock
+    log_dir: LogDir
+    partitions: HostedPartitions
+    cleaning: CleaningWork
+    offsets: GroupOffsets
     sights: TombstoneSights
     asked: dict[TopicPartition, tuple[int, Ticket]]
     _appraisals: dict[TopicPartition, Appraisal] = field(default_factory=dict)
@@ -106,7 +111,7 @@ class Look:
 
     def committed_on(self, topic: str) -> Committed:
         if topic not in self._committed:
-            self._committed[topic] = self.broker.groups.committed_on(topic)
+            self._committed[topic] = self.offsets.committed_on(topic)
         return self._committed[topic]
 
     def forget(self) -> None:
@@ -120,7 +125,7 @@ class Look:
         found = {}
         for tombstone in erasure.tombstones:
             tp = TopicPartition(erasure.topic, tombstone.partition)
-            partition = self.broker.partitions.find(tp)
+            partition = self.partitions.find(tp)
             if partition is not None:
                 found[tombstone.partition] = self._about(erasure, partition, tombstone)
         return found
@@ -164,7 +169,7 @@ class Look:
 
     def _last_try_ms(self, log: PartitionLog, offset: int) -> int | None:
         """When the last pass began that could have helped; one that ended below could not."""
-        for run in reversed(self.broker.cleaning.files.runs(log)):
+        for run in reversed(self.cleaning.files.runs(log)):
             if run.end_offset > offset or run.reason == Reason.ASKED.value:
                 return run.started_ms
         return None
@@ -172,14 +177,14 @@ class Look:
     def _appraise(self, log: PartitionLog) -> Appraisal:
         known = self._appraisals.get(log.topic_partition)
         if known is None:
-            known = self._appraisals[log.topic_partition] = self.broker.cleaning.appraise(log)
+            known = self._appraisals[log.topic_partition] = self.cleaning.appraise(log)
         return known
 
     def first_dirty_offset(self, log: PartitionLog) -> int:
         return self._appraise(log).log.first_dirty_offset
 
     def is_pending(self, tp: TopicPartition) -> bool:
-        cleaning = self.broker.cleaning
+        cleaning = self.cleaning
         return tp in cleaning.asked or cleaning.is_busy(tp)
 
     # -- what hinders passes ------------------------------------------------------------------
@@ -197,14 +202,14 @@ class Look:
 
     def why_no_pass(self, partition: Partition) -> Obstacle | None:
         """What keeps passes from the partition altogether."""
-        cleaning, log, tp = self.broker.cleaning, partition.log, partition.topic_partition
+        cleaning, log, tp = self.cleaning, partition.log, partition.topic_partition
         if not log.config.compacts:
             return Obstacle("cleanup.policy does not contain compact: nothing is compacted")
         if not cleaning.settings.enable or cleaning.settings.threads == 0:
             return Obstacle("the cleaner is switched off: log.cleaner.enable or threads")
         if log.failure is not None:
             return Obstacle(f"the log takes no writes: {log.failure}")
-        trouble, clock = cleaning.troubles.get(tp), self.broker.clock
+        trouble, clock = cleaning.troubles.get(tp), self.clock
         if trouble is not None:
             if trouble.retry_at_ms is None:
                 return Obstacle(f"the last pass failed: {trouble.detail}; it needs a restart")
@@ -233,7 +238,7 @@ class Look:
 
     def _too_young(self, log: PartitionLog, offset: int) -> Obstacle | None:
         lag_ms, facts = log.config.min_compaction_lag_ms, self._appraise(log).facts
-        first_dirty, now_ms = self.first_dirty_offset(log), self.broker.clock.now_ms()
+        first_dirty, now_ms = self.first_dirty_offset(log), self.clock.now_ms()
         if lag_ms <= 0 or first_dirty > offset:
             return None
         for segment in facts.segments[facts.floor_index(first_dirty) :]:
@@ -248,10 +253,10 @@ class Look:
 
     def _held(self, log: PartitionLog, offset: int, horizon_ms: int | None) -> Obstacle | None:
         """Past its horizon a tombstone may still be held for groups that have not read it."""
-        now_ms = self.broker.clock.now_ms()
+        now_ms = self.clock.now_ms()
         if horizon_ms is None or now_ms < horizon_ms:
             return None
-        holds = self.broker.cleaning.holds_of(log)
+        holds = self.cleaning.holds_of(log)
         if not holds.holds(offset, horizon_ms, now_ms=now_ms):
             return None
         groups = "; ".join(str(each) for each in holds.holding(offset)[:_SHOWN_GROUPS])
@@ -269,7 +274,7 @@ class Look:
     def _find_leftovers(self, log: PartitionLog) -> list[Leftover]:
         delay_ms = log.config.file_delete_delay_ms
         waiting = dict(log.deleted_files.waiting())
-        is_busy = self.broker.cleaning.is_busy(log.topic_partition)
+        is_busy = self.cleaning.is_busy(log.topic_partition)
         found = []
         for name in log.fs.list_dir(log.directory):
             parsed = parse_file_name(name)
@@ -285,12 +290,11 @@ class Look:
 
     def deleted_topic(self, topic: str) -> dict[int, PartitionFacts]:
         """Of a topic that is gone: each partition whose files are not."""
-        broker = self.broker
         found: dict[int, int | None] = {}
-        for tp in broker.log_dir.logs:
-            if tp.topic == topic and broker.partitions.find(tp) is None:
+        for tp in self.log_dir.logs:
+            if tp.topic == topic and self.partitions.find(tp) is None:
                 found[tp.partition] = None
-        for path, due_ms in broker.log_dir.doomed.items():
+        for path, due_ms in self.log_dir.doomed.items():
             if (number := _partition_of_doomed(name_of(path), topic)) is not None:
                 found[number] = due_ms
         return {

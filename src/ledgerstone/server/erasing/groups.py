@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ledgerstone.cleaner.tombstone_ledger import MAX_MISSED, TombstoneLedger
 from ledgerstone.coordinator.offsets import CommittedOffset
@@ -16,15 +16,12 @@ from ledgerstone.erasure.changes import group_name
 from ledgerstone.erasure.erasure import Erasure
 from ledgerstone.erasure.facts import GroupFacts
 from ledgerstone.erasure.outputs import GroupReading
+from ledgerstone.server.erasing.facts import Look
+from ledgerstone.server.erasing.needs import Committed
 from ledgerstone.types import TopicPartition
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
-    from ledgerstone.server.erasing.facts import Look
 
 # Whoever can connect can make groups; those that are known already and pipelines come first.
 MAX_LOOKED_AT: Final = 1024
-Committed = Mapping[str, Mapping[int, CommittedOffset]]
 
 
 class GroupsSeen(NamedTuple):
@@ -47,18 +44,17 @@ class GroupWatch:
     _names: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def seen(
-        self, look: "Look", erasure: Erasure, salt: bytes | None, *, topic_exists: bool
+        self, look: Look, erasure: Erasure, salt: bytes | None, *, topic_exists: bool
     ) -> GroupsSeen:
         """Of a topic that came back under its name nothing is said: those are other offsets."""
-        broker = look.broker
-        if salt is None or not broker.groups.are_loaded(broker):
+        if salt is None or not look.offsets.are_loaded():
             return GroupsSeen(are_known=False)
         if not topic_exists or not erasure.tombstones:
             return GroupsSeen(are_known=True)
         names = Names(erasure, salt, self._names.setdefault(erasure.id, {}))
         listed = self._readings.get(erasure.id, (erasure.readings, 0))[0]
         committed = look.committed_on(erasure.topic)
-        return groups_seen(broker, erasure, committed, names, {each.group for each in listed})
+        return groups_seen(look, erasure, committed, names, {each.group for each in listed})
 
     def noted(self, erasure: Erasure) -> Erasure:
         self._readings[erasure.id] = _readings_of(erasure)
@@ -96,7 +92,7 @@ class Names(NamedTuple):
 
 
 def groups_seen(
-    broker: "Broker", erasure: Erasure, committed: Committed, names: Names, known: Collection[str]
+    look: Look, erasure: Erasure, committed: Committed, names: Names, known: Collection[str]
 ) -> GroupsSeen:
     """`committed` is what groups have committed on the erasure's topic, under its own id; `known`
     are those that looks before have listed."""
@@ -120,10 +116,10 @@ def groups_seen(
                 name = names.of(group_id)
                 answers, at_ms = is_pipeline(at.metadata), at.commit_timestamp_ms
                 found.append(GroupFacts(name, number, at.offset, answers, at_ms))
-        partition = broker.partitions.find(tp)
+        partition = look.partitions.find(tp)
         if partition is None:
             continue
-        ledger = broker.cleaning.files.ledger(partition.log)
+        ledger = look.cleaning.files.ledger(partition.log)
         for group_id, offset in _missed(ledger, tombstone.offset):
             missed[names.of(group_id), number] = offset
         if ledger.removed_at_ms is not None:

@@ -12,11 +12,11 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ledgerstone.clock import Clock
 from ledgerstone.erasure.erasure import Erasure
 from ledgerstone.erasure.journal import (
-    ERASURES_TOPIC,
     SECRETS_KEY,
     ErasureBook,
     JournalRecord,
@@ -35,41 +35,20 @@ from ledgerstone.erasure.journal_mark import MarkFile
 from ledgerstone.erasure.mark_slot import MARK_FILE
 from ledgerstone.errors import CorruptRecord, KafkaError, LogStorageError
 from ledgerstone.fs import join
-from ledgerstone.metadata.image import ConfigResource, ResourceType
-from ledgerstone.protocol.message import ApiMessage, MetadataRecord
-from ledgerstone.protocol.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestConfig,
-    CreateTopicsRequestTopic,
-    CreateTopicsResponse,
-)
-from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.records.builder import RecordParts
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.replay_reader import replay_batches
 from ledgerstone.replication.state_log import StateLog
+from ledgerstone.server.erasing.journal_topic import JOURNAL, JournalTopic
+from ledgerstone.server.erasing.needs import Appends
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.types import TopicPartition
-
-if TYPE_CHECKING:
-    from ledgerstone.server.broker import Broker
+from ledgerstone.storage.log_dir import LogDir
 
 _LOG: Final = logging.getLogger(__name__)
-JOURNAL: Final = TopicPartition(ERASURES_TOPIC, 0)
 _SECRETS_VERSION: Final = 1
 # Of records in one batch; a record of its own may be larger, up to the topic's limit.
 _BATCH_BYTES: Final = 1 << 20
-_CONFIGS: Final = {
-    "cleanup.policy": "compact",
-    "compression.type": "producer",
-    "max.message.bytes": str(16 << 20),
-    "segment.bytes": str(100 << 20),
-    # Sealed keys go when they are not needed, also those of erasures that were cancelled.
-    "max.compaction.lag.ms": "3600000",
-    # A sealed key is not kept for readers of a file that is no longer part of the log.
-    "file.delete.delay.ms": "0",
-}
 
 
 class SealedAt(NamedTuple):
@@ -89,8 +68,12 @@ class _Read(NamedTuple):
     problem: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ErasureJournal:
+    clock: Clock
+    log_dir: LogDir
+    topic: JournalTopic
+    appends: Appends
     book: ErasureBook = field(default_factory=ErasureBook)
     # What the secrets were whose prints the book holds: their public key, hexadecimal.
     secrets_name: str | None = None
@@ -99,7 +82,7 @@ class ErasureJournal:
     breaks: list[Break] = field(default_factory=list)
     chain: Chain | None = None  # None until the secrets are known
     mark_trouble: str | None = None  # why it is not remembered how far the journal has gone
-    _mark_file: MarkFile | None = None
+    _mark_file: MarkFile = field(init=False)
     # Found by this start, and not written down yet; and what a foreign record stands in front of.
     _has_news: bool = False
     _to_write_again: dict[str, None] = field(default_factory=dict)
@@ -107,18 +90,27 @@ class ErasureJournal:
     _log: StateLog["_Placed"] | None = None
     _partition: Partition | None = None
 
+    def __post_init__(self) -> None:
+        self._mark_file = MarkFile(self.log_dir.fs, join(self.log_dir.path, MARK_FILE))
+
+    def blank(self) -> "ErasureJournal":
+        """A journal of the same topic of which nothing is read yet."""
+        return ErasureJournal(
+            clock=self.clock, log_dir=self.log_dir, topic=self.topic, appends=self.appends
+        )
+
     # -- life cycle ---------------------------------------------------------------------------
 
-    def load(self, broker: "Broker", chain_key: bytes | None) -> bool:
+    def load(self, chain_key: bytes | None) -> bool:
         """At start. Without the key the links are not looked at. False where there are links and
         none is of this key: then the secrets are others, and nothing was read."""
-        mark = self._marks(broker).read()
+        mark = self._mark_file.read()
         chain = None if chain_key is None else Chain(chain_key, mark)
         problems: list[str] = []
         has_links = False
-        if ERASURES_TOPIC in broker.image.topics:
-            _restore_configs(broker)
-            for each in _records(broker.partitions.get(JOURNAL).log):
+        if self.topic.exists:
+            self.topic.restore_configs()
+            for each in _records(self.topic.partition().log):
                 has_links |= each.link is not None
                 problem = self._load_one(each, chain)
                 if problem is not None:
@@ -129,7 +121,7 @@ class ErasureJournal:
             problems += chain.problems_at_end()
             chain.go_on_after(mark)
         self.chain = chain
-        self._found(broker, problems)
+        self._found(problems)
         return True
 
     def _load_one(self, each: _Read, chain: Chain | None) -> str | None:
@@ -149,46 +141,46 @@ class ErasureJournal:
             return str(error)
         return problem
 
-    def _found(self, broker: "Broker", problems: Sequence[str]) -> None:
+    def _found(self, problems: Sequence[str]) -> None:
         known = [each.reason for each in self.breaks]
-        self.breaks = with_found(self.breaks, problems, now_ms=broker.clock.now_ms())
+        self.breaks = with_found(self.breaks, problems, now_ms=self.clock.now_ms())
         for each in self.breaks[len(known) :]:
             self._has_news = True
             _LOG.error("journal of erasures broken partition=%s reason=%s", JOURNAL, each.reason)
 
     @property
     def is_empty(self) -> bool:
-        has_marks = self._mark_file is not None and self._mark_file.mark is not None
-        return not (len(self.book) or self.secrets_name or self.breaks or has_marks)
+        has_mark = self._mark_file.mark is not None
+        return not (len(self.book) or self.secrets_name or self.breaks or has_mark)
 
-    def settle(self, broker: "Broker", public_key: bytes) -> None:
+    def settle(self, public_key: bytes) -> None:
         """After a load: what was found is written down, an older journal gets its chain, and a
         foreign record does not take the place of the one it stands in front of."""
         assert self.chain is not None
         again = [self.book.get(each) for each in self._to_write_again]
         self._to_write_again.clear()
         if not self.chain.linked or self.secrets_name is None:
-            self.name_secrets(broker, public_key)
+            self.name_secrets(public_key)
         if again or self._has_news:
-            self.append(broker, [each for each in again if each is not None])
+            self.append([each for each in again if each is not None])
         # What a killed process has appended may be read before it is on disk.
-        broker.partitions.get(JOURNAL).log.flush()
-        self._remember(broker)
+        self.topic.partition().log.flush()
+        self._remember()
 
-    def append(self, broker: "Broker", erasures: Sequence[Erasure]) -> None:
+    def append(self, erasures: Sequence[Erasure]) -> None:
         """Durable, then true."""
-        self._append(broker, [record_of(each) for each in erasures])
+        self._append([record_of(each) for each in erasures])
 
-    def name_secrets(self, broker: "Broker", public_key: bytes) -> None:
+    def name_secrets(self, public_key: bytes) -> None:
         content = {"version": _SECRETS_VERSION, "public_key": public_key.hex()}
-        self._append(broker, [JournalRecord(SECRETS_KEY, json.dumps(content).encode())])
+        self._append([JournalRecord(SECRETS_KEY, json.dumps(content).encode())])
 
-    def acknowledge(self, broker: "Broker", by: str) -> None:
+    def acknowledge(self, by: str) -> None:
         """Somebody knows of the breaks; they stay in the journal."""
-        now_ms = broker.clock.now_ms()
+        now_ms = self.clock.now_ms()
         content = encode_breaks(acknowledged(self.breaks, by=by, now_ms=now_ms))
         self._has_news = False
-        self._append(broker, [JournalRecord(BREAKS_KEY, content)])
+        self._append([JournalRecord(BREAKS_KEY, content)])
 
     def get(self, erasure_id: str) -> Erasure:
         """One that is known to be there."""
@@ -196,40 +188,22 @@ class ErasureJournal:
         assert erasure is not None, erasure_id
         return erasure
 
-    def partition(self, broker: "Broker") -> Partition:
-        """Makes the topic when the first erasure is asked for."""
-        if ERASURES_TOPIC not in broker.image.topics:
-            configs = [CreateTopicsRequestConfig(key, text) for key, text in _CONFIGS.items()]
-            topic = CreateTopicsRequestTopic(
-                name=ERASURES_TOPIC, num_partitions=1, replication_factor=-1, configs=configs
-            )
-            answers: list[ApiMessage] = []
-            request = CreateTopicsRequest(topics=[topic])
-            broker.controller_link.ask(request, answers.append, by_broker=True)
-            for answer in answers:
-                assert isinstance(answer, CreateTopicsResponse)
-                if answer.topics[0].error_code:
-                    why = answer.topics[0].error_message
-                    raise LogStorageError(f"{ERASURES_TOPIC} cannot be created: {why}")
-        broker.following.host_topic(ERASURES_TOPIC)
-        return broker.partitions.get(JOURNAL)
-
-    def _append(self, broker: "Broker", records: Sequence[JournalRecord]) -> None:
+    def _append(self, records: Sequence[JournalRecord]) -> None:
         """One change at a time: what is not committed in this turn is refused, as is everything
         until it is; it becomes true then."""
-        partition = self.partition(broker)
+        partition = self.topic.ensure_partition()
         assert self.chain is not None, "the journal without its chain"
         log = self._log_of(partition)
         self._check_is_committed(log)
         if self._has_news:
             records = [*records, JournalRecord(BREAKS_KEY, encode_breaks(self.breaks))]
-        now_ms = broker.clock.now_ms()
+        now_ms = self.clock.now_ms()
         linked = list(zip(records, self.chain.links_for(records), strict=True))
         try:
             for chunk in _chunks(linked):
                 placed: _Placed = []
                 result = log.append([_parts(now_ms, *each) for each in chunk], placed)
-                broker.appended(JOURNAL, result.size)
+                self.appends.appended(JOURNAL, result.size)
                 for offset, (record, link) in enumerate(chunk, result.first_offset):
                     # In the log from here on, so no other record may get its number.
                     self.chain.take(*record, link.encode())
@@ -238,11 +212,11 @@ class ErasureJournal:
             # Also where a later batch was refused.
             # Crash here: what was appended is replayed by the next start, or was never there.
             partition.log.flush()
-            self.high_watermark_moved(broker)
+            self.high_watermark_moved()
         self._has_news = False
         self._check_is_committed(log)
 
-    def high_watermark_moved(self, broker: "Broker") -> bool:
+    def high_watermark_moved(self) -> bool:
         """What is committed becomes true; True if anything did."""
         if self._log is None or self._partition is None:
             return False
@@ -250,7 +224,7 @@ class ErasureJournal:
         for offset, (key, value) in (each for placed in chunks for each in placed):
             self._replay(offset, key, value)
         if chunks and not len(self._log):
-            self._remember(broker)
+            self._remember()
         return bool(chunks)
 
     def _log_of(self, partition: Partition) -> StateLog["_Placed"]:
@@ -263,9 +237,9 @@ class ErasureJournal:
         if len(log):
             raise LogStorageError(f"{JOURNAL}: a change is written and not committed yet")
 
-    def _remember(self, broker: "Broker") -> None:
+    def _remember(self) -> None:
         """After the journal is synced, so that it is never behind what is remembered of it."""
-        chain, marks = self.chain, self._marks(broker)
+        chain, marks = self.chain, self._mark_file
         assert chain is not None
         if marks.mark is not None and marks.mark.sequence >= chain.sequence:
             return
@@ -278,12 +252,6 @@ class ErasureJournal:
             _LOG.error("journal of erasures not marked reason=%s", self.mark_trouble)
         else:
             self.mark_trouble = None
-
-    def _marks(self, broker: "Broker") -> MarkFile:
-        if self._mark_file is None:
-            log_dir = broker.log_dir
-            self._mark_file = MarkFile(log_dir.fs, join(log_dir.path, MARK_FILE))
-        return self._mark_file
 
     def _replay(self, offset: int, key: bytes, value: bytes | None) -> None:
         if key == SECRETS_KEY:
@@ -315,29 +283,6 @@ def _name_in(value: bytes | None) -> str | None:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptRecord(f"{len(value)} bytes that name no secrets: {error}") from error
     return str(name)
-
-
-def _restore_configs(broker: "Broker") -> None:
-    """No client may weaken them; older brokers let them, and what is on disk may be older."""
-    resource = ConfigResource(ResourceType.TOPIC, ERASURES_TOPIC)
-    present = broker.image.config_of(resource)
-    weakened = [name for name, text in _CONFIGS.items() if present.get(name) != text]
-    if not weakened:
-        return
-    _LOG.error(
-        "journal of erasures had other settings, they are set back topic=%s settings=%s",
-        ERASURES_TOPIC, ",".join(f"{name}={present.get(name)}" for name in weakened),
-    )  # fmt: skip
-    records: list[MetadataRecord] = [
-        ConfigRecord(
-            resource_type=ResourceType.TOPIC,
-            resource_name=ERASURES_TOPIC,
-            name=name,
-            value=_CONFIGS[name],
-        )
-        for name in weakened
-    ]
-    broker.controller_link.write(records)
 
 
 _Linked = tuple[JournalRecord, Link]

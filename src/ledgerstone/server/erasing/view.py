@@ -14,16 +14,16 @@ from ledgerstone.erasure.facts import Facts, sort_findings
 from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.erasure.outputs import KnownOutput
 from ledgerstone.erasure.standing import known_outputs, not_verified, standing_outputs
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.erasing.work import ErasingWork
 from ledgerstone.server.metrics import Sample
 
 RESIDUE_FOUND: Final = "residue found"
 _SHOWN_COMPLAINTS: Final = 20
 
 
-def status_of(broker: Broker, erasure: Erasure) -> str:
+def status_of(erasing: ErasingWork, erasure: Erasure) -> str:
     """The stage in one word, except where what was found keeps the receipt away."""
-    scan = broker.erasing.replica_scans.get(erasure.id)
+    scan = erasing.replica_scans.get(erasure.id)
     is_found = False
     if erasure.stage is Stage.UNLINKED and scan is not None:
         is_residue = scan.residue > accepted_hits(scan, erasure.exceptions)
@@ -33,10 +33,10 @@ def status_of(broker: Broker, erasure: Erasure) -> str:
     return RESIDUE_FOUND if is_found else erasure.stage.value
 
 
-def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
-    outlook = broker.erasing.outlooks.get(erasure.id)
+def erasure_json(erasing: ErasingWork, erasure: Erasure) -> dict[str, Any]:
+    outlook = erasing.outlooks.get(erasure.id)
     expected = outlook.forecast if outlook else None
-    stopped = broker.erasing.trouble if not erasure.is_over else None
+    stopped = erasing.trouble if not erasure.is_over else None
     return {
         "id": erasure.id,
         "topic": erasure.topic,
@@ -47,17 +47,17 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
         "due_ms": erasure.due_ms,
         "deadline_ms": erasure.deadline_ms,
         "stage": erasure.stage.value,
-        "status": status_of(broker, erasure),
+        "status": status_of(erasing, erasure),
         "stages": [{"stage": stage.value, "at_ms": at_ms} for stage, at_ms in erasure.stage_times],
         "is_over": erasure.is_over,
         "waits_for": stopped or (outlook.waits_for if outlook else None),
         "waits_until_ms": outlook.until_ms if outlook else None,
         "expected_done_ms": expected.expected_done_ms if expected else None,
         "will_miss": bool(expected and expected.will_miss),
-        "is_overdue": is_overdue(broker, erasure),
+        "is_overdue": is_overdue(erasing, erasure),
         "because": expected.because if expected else "",
         "blocked_by": expected.blocked_by if expected else None,
-        "blocked_since_ms": broker.erasing.blocked_since.get(erasure.id),
+        "blocked_since_ms": erasing.blocked_since.get(erasure.id),
         "met_deadline": erasure.met_deadline,
         "tombstones": [each._asdict() for each in erasure.tombstones],
         "recreated": [each._asdict() for each in erasure.recreated],
@@ -72,13 +72,13 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
             }
             for each in erasure.evidence
         ],
-        "outputs": [_output_json(each) for each in _outputs(broker, erasure)],
+        "outputs": [_output_json(each) for each in _outputs(erasing, erasure)],
         "outputs_not_verified": not_verified(erasure),
         "supplements": [
             {name: value for name, value in each._asdict().items() if name != "document"}
             for each in erasure.supplements
         ],
-        "found": _found_json(broker.erasing.replica_scans.get(erasure.id)),
+        "found": _found_json(erasing.replica_scans.get(erasure.id)),
         "exceptions": [asdict(each) for each in erasure.exceptions],
         "on_virtual_clock": erasure.on_virtual_clock,
         "note": erasure.note,
@@ -87,11 +87,11 @@ def erasure_json(broker: Broker, erasure: Erasure) -> dict[str, Any]:
     }
 
 
-def _outputs(broker: Broker, erasure: Erasure) -> tuple[KnownOutput, ...]:
+def _outputs(erasing: ErasingWork, erasure: Erasure) -> tuple[KnownOutput, ...]:
     """As receipt and supplements have them; before, as they stand by now."""
     if erasure.receipt is not None:
         return standing_outputs(erasure)
-    return known_outputs(broker.erasing.watch.remembered(erasure))
+    return known_outputs(erasing.watch.remembered(erasure))
 
 
 def _output_json(output: KnownOutput) -> dict[str, Any]:
@@ -111,38 +111,37 @@ def _found_json(scan: ReplicaScan | None) -> dict[str, Any] | None:
     }
 
 
-def is_overdue(broker: Broker, erasure: Erasure) -> bool:
+def is_overdue(erasing: ErasingWork, erasure: Erasure) -> bool:
     """What counts for a deadline is `verified`; a receipt may come later."""
     if erasure.is_over or erasure.stage is Stage.VERIFIED or erasure.deadline_ms is None:
         return False
-    return broker.clock.now_ms() > erasure.deadline_ms
+    return erasing.clock.now_ms() > erasure.deadline_ms
 
 
-def complaints(broker: Broker) -> Iterator[str]:
+def complaints(erasing: ErasingWork) -> Iterator[str]:
     """Why the broker should not be called ready."""
-    erasing = broker.erasing
     if erasing.trouble is not None:
         yield f"erasures: {erasing.trouble}"
     if erasing.journal.mark_trouble is not None:
         yield f"erasures: {erasing.journal.mark_trouble}"
-    yield from _breaks(broker)
+    yield from _breaks(erasing)
     unfinished = [erasing.journal.get(each) for each in erasing.journal.unfinished]
-    overdue = [each for each in unfinished if is_overdue(broker, each)]
+    overdue = [each for each in unfinished if is_overdue(erasing, each)]
     for each in overdue[:_SHOWN_COMPLAINTS]:
         assert each.deadline_ms is not None
         outlook = erasing.outlooks.get(each.id)
         why = outlook.reason if outlook else "it goes on"
         due = iso_time(each.deadline_ms)
-        yield f"{each.id}: {status_of(broker, each)}, was due {due}: {why}"
+        yield f"{each.id}: {status_of(erasing, each)}, was due {due}: {why}"
     if len(overdue) > _SHOWN_COMPLAINTS:
         yield f"erasures: {len(overdue) - _SHOWN_COMPLAINTS} more are overdue"
-    yield from _blocked(broker, [each for each in unfinished if not is_overdue(broker, each)])
+    yield from _blocked(erasing, [each for each in unfinished if not is_overdue(erasing, each)])
 
 
-def _blocked(broker: Broker, erasures: list[Erasure]) -> Iterator[str]:
+def _blocked(erasing: ErasingWork, erasures: list[Erasure]) -> Iterator[str]:
     """Those that waiting does not help. One that only takes longer than was asked for is counted
     in the metrics: whoever asked was told."""
-    outlooks = broker.erasing.outlooks
+    outlooks = erasing.outlooks
     found = []
     for each in erasures:
         outlook = outlooks.get(each.id)
@@ -151,13 +150,13 @@ def _blocked(broker: Broker, erasures: list[Erasure]) -> Iterator[str]:
     for each, reason in found[:_SHOWN_COMPLAINTS]:
         assert each.deadline_ms is not None
         due = iso_time(each.deadline_ms)
-        yield f"{each.id}: {status_of(broker, each)}, at risk, is due {due}: {reason}"
+        yield f"{each.id}: {status_of(erasing, each)}, at risk, is due {due}: {reason}"
     if len(found) > _SHOWN_COMPLAINTS:
         yield f"erasures: {len(found) - _SHOWN_COMPLAINTS} more are at risk"
 
 
-def _breaks(broker: Broker) -> Iterator[str]:
-    found = [each for each in broker.erasing.journal.breaks if each.is_open]
+def _breaks(erasing: ErasingWork) -> Iterator[str]:
+    found = [each for each in erasing.journal.breaks if each.is_open]
     for each in found[:_SHOWN_COMPLAINTS]:
         yield f"the journal of erasures, {ERASURES_TOPIC}: {each.reason}"
     if found:
@@ -167,20 +166,19 @@ def _breaks(broker: Broker) -> Iterator[str]:
         )
 
 
-def journal_json(broker: Broker) -> dict[str, Any]:
+def journal_json(erasing: ErasingWork) -> dict[str, Any]:
     """How far the journal has gone, and what was ever wrong with it."""
-    journal = broker.erasing.journal
+    journal = erasing.journal
     return {
-        "now_ms": broker.clock.now_ms(),
+        "now_ms": erasing.clock.now_ms(),
         "sequence": None if journal.chain is None else journal.chain.sequence,
         "erasures": len(journal.book),
-        "trouble": broker.erasing.trouble or journal.mark_trouble,
+        "trouble": erasing.trouble or journal.mark_trouble,
         "breaks": [asdict(each) for each in journal.breaks],
     }
 
 
-def samples(broker: Broker) -> Iterator[Sample]:
-    erasing = broker.erasing
+def samples(erasing: ErasingWork) -> Iterator[Sample]:
     erasures = list(erasing.journal.book)
     counts = dict.fromkeys(Stage, 0)
     for each in erasures:
@@ -189,13 +187,13 @@ def samples(broker: Broker) -> Iterator[Sample]:
         labels = (("stage", stage.value),)
         yield Sample("ledgerstone_erasures", "gauge", "Erasures, by stage.", count, labels)
     for name, value, text in (
-        ("overdue", _count(is_overdue(broker, each) for each in erasures),
+        ("overdue", _count(is_overdue(erasing, each) for each in erasures),
          "Erasures past their deadline that are not done."),
         ("at_risk", _count(each.forecast.will_miss for each in erasing.outlooks.values()),
          "Erasures that miss their deadline as things are, overdue ones included."),
         ("blocked", len(erasing.blocked_since),
          "Erasures that wait for something that does not end by waiting."),
-        ("residue_found", _count(status_of(broker, each) == RESIDUE_FOUND for each in erasures),
+        ("residue_found", _count(status_of(erasing, each) == RESIDUE_FOUND for each in erasures),
          "Erasures that get no receipt because the key was found again."),
         ("stopped", int(erasing.trouble is not None),
          "1 while no erasure can go on, as without the secrets file."),

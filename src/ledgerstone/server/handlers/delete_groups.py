@@ -21,11 +21,11 @@ from ledgerstone.server.request import Answer, Request
 
 def handle(broker: Broker, request: Request, message: DeleteGroupsRequest) -> Answer:
     parts = []
-    for number, group_ids in broker.groups.by_shard(broker, message.groups_names).items():
+    for number, group_ids in broker.groups.by_shard(message.groups_names).items():
         some = replace(message, groups_names=group_ids)
         parts.append(ShardPart(number, some, _call(some)))
     names = list(dict.fromkeys(message.groups_names))
-    return broker.groups.ask_shards(broker, request, parts, partial(_combined, names))
+    return broker.groups.ask_shards(request, parts, partial(_combined, names))
 
 
 def _call(message: DeleteGroupsRequest) -> Call:

@@ -25,10 +25,10 @@ ALL_GROUP_OPERATIONS: Final = sum(1 << code for code in (3, 6, 8, 10, 11))
 
 def handle(broker: Broker, request: Request, message: DescribeGroupsRequest) -> Answer:
     parts = []
-    for number, group_ids in broker.groups.by_shard(broker, message.groups).items():
+    for number, group_ids in broker.groups.by_shard(message.groups).items():
         some = replace(message, groups=group_ids)
         parts.append(ShardPart(number, some, _call(some)))
-    return broker.groups.ask_shards(broker, request, parts, partial(_combined, message))
+    return broker.groups.ask_shards(request, parts, partial(_combined, message))
 
 
 def _call(message: DescribeGroupsRequest) -> Call:

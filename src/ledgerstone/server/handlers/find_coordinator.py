@@ -58,7 +58,7 @@ def _find(
         found.error_message = "transactions are not served here"
         return found
     try:
-        found.node_id = broker.groups.coordinator_of(broker, key)
+        found.node_id = broker.groups.coordinator_of(key)
     except CoordinatorNotAvailable as error:
         found.error_code, found.error_message = error.code, reason_of(error)
         return found

@@ -12,7 +12,6 @@ from ledgerstone.server.request import Answer, Request
 
 def handle(broker: Broker, request: Request, message: HeartbeatRequest) -> Answer:
     return broker.groups.ask(
-        broker,
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_heartbeat(message, context, now),

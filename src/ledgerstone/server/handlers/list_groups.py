@@ -19,8 +19,8 @@ def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> Answ
     def call(shard: GroupShard, context: RequestContext, now: Now) -> Outcome:
         return shard.handle_list_groups(message, context, now)
 
-    parts = [ShardPart(number, message, call) for number in broker.groups.shard_numbers()]
-    return broker.groups.ask_shards(broker, request, parts, _combined)
+    parts = [ShardPart(number, message, call) for number in broker.groups.shards.loaded()]
+    return broker.groups.ask_shards(request, parts, _combined)
 
 
 def _combined(answers: Sequence[ApiMessage]) -> ListGroupsResponse:

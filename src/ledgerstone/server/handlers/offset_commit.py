@@ -32,7 +32,6 @@ def handle(broker: Broker, request: Request, message: OffsetCommitRequest) -> An
     retention_ms = min(message.retention_time_ms, longest_ms)
     asked = replace(message, topics=known, retention_time_ms=retention_ms)
     return broker.groups.ask(
-        broker,
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_offset_commit(asked, context, now),

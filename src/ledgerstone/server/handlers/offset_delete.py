@@ -25,7 +25,6 @@ def handle(broker: Broker, request: Request, message: OffsetDeleteRequest) -> An
     known, response = _split(broker, message.topics)
     asked = replace(message, topics=known)
     return broker.groups.ask(
-        broker,
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_offset_delete(asked, context, now),

@@ -18,15 +18,15 @@ _FIRST_VERSION_WITH_GROUPS: Final = 8
 
 def handle(broker: Broker, request: Request, message: OffsetFetchRequest) -> Answer:
     if request.api_version < _FIRST_VERSION_WITH_GROUPS:
-        return broker.groups.ask(broker, request, message.group_id, _call(message))
+        return broker.groups.ask(request, message.group_id, _call(message))
     # Each group once: to say all of its offsets again and again would cost us more than the asker.
     groups = {each.group_id: each for each in message.groups}.values()
     parts = []
     for group in groups:
         one = replace(message, groups=[group])
-        number = broker.groups.number_for(broker, group.group_id)
+        number = broker.groups.number_for(group.group_id)
         parts.append(ShardPart(number, one, _call(one)))
-    return broker.groups.ask_shards(broker, request, parts, _combined)
+    return broker.groups.ask_shards(request, parts, _combined)
 
 
 def _call(message: OffsetFetchRequest) -> Call:

@@ -21,7 +21,6 @@ def handle(broker: Broker, request: Request, message: SyncGroupRequest) -> Answe
     if request.api_version >= _FIRST_VERSION_WITH_PROTOCOL and None in names:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return broker.groups.ask(
-        broker,
         request,
         message.group_id,
         lambda shard, context, now: shard.handle_sync_group(message, context, now),

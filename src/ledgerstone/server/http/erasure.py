@@ -59,7 +59,7 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
         case ["erasures"]:
             return {"GET": lambda: _list(broker, request)}
         case ["erasures-journal"]:
-            return {"GET": lambda: journal_json(broker)}
+            return {"GET": lambda: journal_json(broker.erasing)}
         case ["erasures-journal", "acknowledge"]:
             return {"POST": lambda: _acknowledge(broker, request)}
         case ["erasures-public-key"]:
@@ -146,12 +146,12 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
         )
         for key in keys
     ]
-    made = _answering(lambda: broker.erasing.request(broker, requests))
+    made = _answering(lambda: broker.erasing.requests.make(requests))
     return {
         "now_ms": broker.clock.now_ms(),
         # All have the same topic and deadline.
-        "warning": broker.erasing.why_not_in_time(broker, made[0]),
-        "erasures": [erasure_json(broker, each) for each in made],
+        "warning": broker.erasing.requests.why_not_in_time(made[0]),
+        "erasures": [erasure_json(broker.erasing, each) for each in made],
     }
 
 
@@ -181,14 +181,14 @@ def _list(broker: Broker, request: HttpRequest) -> object:
         if query.get("topic") in (None, each.topic)
         and stage in (None, each.stage.value)
         and ("open" not in query or not each.is_over)
-        and ("overdue" not in query or is_overdue(broker, each))
+        and ("overdue" not in query or is_overdue(broker.erasing, each))
     ]
     total, found = len(found), _after(found, query.get("after"))
     shown = found[: _limit(query)]
     return {
         "now_ms": broker.clock.now_ms(),
         "total": total,
-        "erasures": [erasure_json(broker, each) for each in shown],
+        "erasures": [erasure_json(broker.erasing, each) for each in shown],
         # What to ask `after` for the rest; null where there is none.
         "next": shown[-1].id if shown and len(shown) < len(found) else None,
     }
@@ -211,29 +211,32 @@ def _limit(query: Mapping[str, str]) -> int:
 
 
 def _one(broker: Broker, erasure_id: str) -> object:
-    return {"now_ms": broker.clock.now_ms(), **erasure_json(broker, _find(broker, erasure_id))}
+    return {
+        "now_ms": broker.clock.now_ms(),
+        **erasure_json(broker.erasing, _find(broker, erasure_id)),
+    }
 
 
 def _cancel(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     erasure, by = _find(broker, erasure_id), _text(body_of(request), "by")
-    cancelled = _answering(lambda: broker.erasing.cancel(broker, erasure, by))
-    return erasure_json(broker, cancelled)
+    cancelled = _answering(lambda: broker.erasing.requests.cancel(erasure, by))
+    return erasure_json(broker.erasing, cancelled)
 
 
 def _abandon(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     erasure, body = _find(broker, erasure_id), body_of(request)
     by, reason = _text(body, "by"), _text(body, "reason")
-    given_up = _answering(lambda: broker.erasing.abandon(broker, erasure, by, reason))
-    return erasure_json(broker, given_up)
+    given_up = _answering(lambda: broker.erasing.requests.abandon(erasure, by, reason))
+    return erasure_json(broker.erasing, given_up)
 
 
 def _accept(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     erasure, body = _find(broker, erasure_id), body_of(request)
     file, by, reason = (_text(body, name) for name in ("file", "by", "reason"))
     accepted = _answering(
-        lambda: broker.erasing.accept(broker, erasure, file=file, reason=reason, by=by)
+        lambda: broker.erasing.requests.accept(erasure, file=file, reason=reason, by=by)
     )
-    return erasure_json(broker, accepted)
+    return erasure_json(broker.erasing, accepted)
 
 
 def _receipt(broker: Broker, erasure_id: str) -> object:
@@ -249,8 +252,8 @@ def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     if not isinstance(words, list) or not 0 < len(words) <= MAX_WORDS:
         raise Refused(400, f"words must be a list of at most {MAX_WORDS}")
     evidence = [_word(broker, body, each) for each in words]
-    taken = _answering(lambda: broker.erasing.give_evidence(broker, erasure, evidence))
-    return erasure_json(broker, taken)
+    taken = _answering(lambda: broker.erasing.requests.give_evidence(erasure, evidence))
+    return erasure_json(broker.erasing, taken)
 
 
 def _word(broker: Broker, body: Mapping[str, Any], word: object) -> Evidence:
@@ -281,8 +284,8 @@ def _supplement(broker: Broker, erasure_id: str, number: str) -> object:
 
 def _acknowledge(broker: Broker, request: HttpRequest) -> object:
     by = _text(body_of(request), "by")
-    _answering(lambda: broker.erasing.acknowledge_breaks(broker, by))
-    return journal_json(broker)
+    _answering(lambda: broker.erasing.requests.acknowledge_breaks(by))
+    return journal_json(broker.erasing)
 
 
 def _public_key(broker: Broker) -> object:

@@ -44,7 +44,7 @@ def readiness(broker: Broker) -> Page:
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
     failed += cleaning_view.complaints(broker.cleaning)
-    failed += erasing_view.complaints(broker)
+    failed += erasing_view.complaints(broker.erasing)
     failed += damage.complaints(broker)
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
@@ -83,7 +83,7 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
         *cleaning_view.samples(broker.cleaning, looked_at),
-        *erasing_view.samples(broker),
+        *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),
     ]
 
@@ -181,7 +181,7 @@ def _waiting(purgatory: Purgatory) -> Iterable[Sample]:
 
 def _group_samples(groups: Groups) -> Iterable[Sample]:
     prefix = "kafka_coordinator_group_groupmetadatamanager_num"
-    counts = groups.count_by_state()
+    counts = groups.shards.count_by_state()
     yield Sample(f"{prefix}groups", "gauge", "Groups.", sum(counts.values()))
     for state, count in counts.items():
         text = f"Groups in state {state.value}."
@@ -190,5 +190,5 @@ def _group_samples(groups: Groups) -> Iterable[Sample]:
     for what, value in (("members", memory.members_bytes), ("offsets", memory.offsets_bytes)):
         text = "Memory that groups hold, of what ledgerstone.*.max.bytes allow."
         yield Sample(name, "gauge", text, value, (("what", what),))
-    offsets = groups.count_offsets()
+    offsets = groups.shards.count_offsets()
     yield Sample(f"{prefix}offsets", "gauge", "Offsets that groups have committed.", offsets)

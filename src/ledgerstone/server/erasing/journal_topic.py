@@ -1,0 +1,94 @@
+"""The topic of the journal of erasures: made on demand, with settings of its own. Grade D."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ledgerstone.erasure.journal import ERASURES_TOPIC
+from ledgerstone.errors import LogStorageError
+from ledgerstone.metadata.image import ConfigResource, MetadataImage, ResourceType
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestConfig,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+)
+from ledgerstone.protocol.messages.metadata_records import ConfigRecord
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.replication.partition import Partition
+from ledgerstone.server.erasing.needs import AsksController, HostsTopics
+from ledgerstone.types import TopicPartition
+
+_LOG: Final = logging.getLogger(__name__)
+JOURNAL: Final = TopicPartition(ERASURES_TOPIC, 0)
+_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    "compression.type": "producer",
+    "max.message.bytes": str(16 << 20),
+    "segment.bytes": str(100 << 20),
+    # Sealed keys go when they are not needed, also those of erasures that were cancelled.
+    "max.compaction.lag.ms": "3600000",
+    # A sealed key is not kept for readers of a file that is no longer part of the log.
+    "file.delete.delay.ms": "0",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalTopic:
+    image: Callable[[], MetadataImage]  # the newest
+    partitions: HostedPartitions
+    controller: AsksController
+    topics: HostsTopics
+
+    @property
+    def exists(self) -> bool:
+        return ERASURES_TOPIC in self.image().topics
+
+    def partition(self) -> Partition:
+        """Of a topic that exists."""
+        return self.partitions.get(JOURNAL)
+
+    def ensure_partition(self) -> Partition:
+        """Makes the topic when the first erasure is asked for."""
+        if not self.exists:
+            self._ask_for_topic()
+        self.topics.host_topic(ERASURES_TOPIC)
+        return self.partition()
+
+    def _ask_for_topic(self) -> None:
+        configs = [CreateTopicsRequestConfig(key, text) for key, text in _CONFIGS.items()]
+        topic = CreateTopicsRequestTopic(
+            name=ERASURES_TOPIC, num_partitions=1, replication_factor=-1, configs=configs
+        )
+        answers: list[ApiMessage] = []
+        request = CreateTopicsRequest(topics=[topic])
+        self.controller.ask(request, answers.append, by_broker=True)
+        for answer in answers:
+            assert isinstance(answer, CreateTopicsResponse)
+            if answer.topics[0].error_code:
+                why = answer.topics[0].error_message
+                raise LogStorageError(f"{ERASURES_TOPIC} cannot be created: {why}")
+
+    def restore_configs(self) -> None:
+        """No client may weaken them; older brokers let them, and what is on disk may be older."""
+        resource = ConfigResource(ResourceType.TOPIC, ERASURES_TOPIC)
+        present = self.image().config_of(resource)
+        weakened = [name for name, text in _CONFIGS.items() if present.get(name) != text]
+        if not weakened:
+            return
+        _LOG.error(
+            "journal of erasures had other settings, they are set back topic=%s settings=%s",
+            ERASURES_TOPIC, ",".join(f"{name}={present.get(name)}" for name in weakened),
+        )  # fmt: skip
+        records: list[MetadataRecord] = [
+            ConfigRecord(
+                resource_type=ResourceType.TOPIC,
+                resource_name=ERASURES_TOPIC,
+                name=name,
+                value=_CONFIGS[name],
+            )
+            for name in weakened
+        ]
+        self.controller.write(records)

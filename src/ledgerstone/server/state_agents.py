@@ -1,0 +1,80 @@
+"""Builds the agents that keep their state in logs of their own: groups and erasing. Grade D.
+
+They come after the agents of the logs: cleaning has to know of their tombstones.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from ledgerstone.clock import Clock, Dice
+from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.server.cleaning.work import CleaningWork
+from ledgerstone.server.controller_link import ControllerLink
+from ledgerstone.server.erasing.agent import Erasing
+from ledgerstone.server.erasing.journal import ErasureJournal
+from ledgerstone.server.erasing.journal_topic import JournalTopic
+from ledgerstone.server.erasing.needs import UnlinksSoon
+from ledgerstone.server.erasing.scans import Scans
+from ledgerstone.server.groups.agent import Groups
+from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
+from ledgerstone.server.groups.shards import HostedShards
+from ledgerstone.storage.log_dir import LogDir
+
+
+class Turn(Answers, Appends, HostsTopics, Protocol):
+    """The broker, as far as its agents change what happens in this turn."""
+
+
+class StateAgents(NamedTuple):
+    groups: Groups
+    erasing: Erasing
+
+
+def build_state_agents(
+    *,
+    config: BrokerConfig,
+    clock: Clock,
+    dice: Dice,
+    log_dir: LogDir,
+    image: Callable[[], MetadataImage],
+    partitions: HostedPartitions,
+    controller: ControllerLink,
+    shards: HostedShards,
+    scans: Scans,
+    cleaning: CleaningWork,
+    disk: DiskTrouble,
+    unlinking: UnlinksSoon,
+    turn: Turn,
+) -> StateAgents:
+    groups = Groups(
+        config=config,
+        clock=clock,
+        dice=dice,
+        image=image,
+        partitions=partitions,
+        controller=controller,
+        shards=shards,
+        cleaning=cleaning,
+        disk=disk,
+        answers=turn,
+        appends=turn,
+        topics=turn,
+    )
+    topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
+    erasing = Erasing(
+        config=config,
+        clock=clock,
+        dice=dice,
+        log_dir=log_dir,
+        image=image,
+        partitions=partitions,
+        cleaning=cleaning,
+        offsets=shards,
+        appends=turn,
+        scans=scans,
+        journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
+        unlinking=unlinking,
+    )
+    return StateAgents(groups, erasing)
