@@ -183,7 +183,7 @@ def _made(kind: Any, value: Any, side: Side, version: int) -> Any:
         return value.replace("{v}", str(version))
     if isinstance(value, Mapping):
         kind = _element(kind)
-        hints = typing.get_type_hints(kind)
+        hints = typing.get_type_hints(kind.__init__)
         parts = {name: _made(hints[name], each, side, version) for name, each in value.items()}
         return kind(**parts)
     if isinstance(value, list):

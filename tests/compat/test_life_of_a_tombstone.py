@@ -170,7 +170,7 @@ def test_commands_tell_the_same_story(virtual: BrokerProcess) -> None:
     assert "1 tombstones were given their delete horizon" in compacted
     assert "stays readable until its delete horizon; until " in stamped
     assert json.loads(advanced)["virtual"] is True
-    assert "gone for good" in gone
+    assert "has been compacted away" in gone
     assert "a delete horizon has passed" in history
 
 

@@ -213,6 +213,7 @@ def started_on(stop: str, fs: SimFilesystem) -> InProcess:
     machine.clock = copy.copy(machine.clock)
     machine.clients = {}
     machine.trace = []
+    machine.take_its_own_hands()
     return machine
 
 

@@ -44,6 +44,10 @@ class SegmentModel:
     def size(self) -> int:
         return sum(batch.size for batch in self.batches)
 
+    @property
+    def next_offset(self) -> int:
+        return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
+
     def indexes_are_full(self, config: LogConfig) -> bool:
         slots = config.segment_index_bytes // OFFSET_ENTRY_BYTES
         time_slots = config.segment_index_bytes // TIME_ENTRY_BYTES
@@ -238,6 +242,8 @@ class LogModel:
     def truncate(self, offset: int) -> None:
         self.segments = [segment for segment in self.segments if segment.base_offset <= offset]
         self.active.cut(offset)
+        # A batch that holds the offset goes whole, and the log ends where its data ends.
+        offset = self.active.next_offset
         self.end_offset = offset
         self.snapshots = {at: taken for at, taken in self.snapshots.items() if at <= offset}
         self.epochs = [entry for entry in self.epochs if entry[1] < offset]

@@ -246,7 +246,7 @@ class InProcess:
         # Addresses that take a `Dial`, and the far ends of the connections that were opened.
         self.listening: set[tuple[str, int]] = set()
         self.dialled: dict[int, DialledLine] = {}
-        self._performer = Performer(self, self._completed)
+        self.take_its_own_hands()
         self._next_number = 1
         # How often the machine lost its power: the broker knows a crash of its own from that.
         self.boots = 0
@@ -267,6 +267,10 @@ class InProcess:
             client.leave()
         self.clients.clear()
         self.broker.log_dir.close()
+
+    def take_its_own_hands(self) -> None:
+        """For a copy: its effects are performed by itself, not by the original."""
+        self._performer = Performer(self, self._completed)
 
     def kill(self) -> None:
         """The process dies and a new one starts on the same page cache."""

@@ -130,7 +130,7 @@ def test_compact_now_is_seen_in_the_strip(browser: Chrome, broker: BrokerProcess
 
     browser.find_element(By.CSS_SELECTOR, ".above button").click()
 
-    see(browser, "was asked for")
+    see(browser, "requested")
     see(browser, "clean", ".bands")
 
 

@@ -38,7 +38,7 @@ class Git:
         self._environment = {**kept, **_QUIETLY}
 
     def check(self) -> None:
-        """Raises NoRepository where there is none that has a commit."""
+        """Raises NoRepository if there is none with a commit."""
         try:
             self.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         except FileNotFoundError as error:
@@ -47,7 +47,7 @@ class Git:
             raise NoRepository(what) from error
         except (DemoFailed, NotADirectoryError) as error:
             raise NoRepository(
-                f"{self.directory} is in no git repository that has a commit ({error})"
+                f"{self.directory} is not in a git repository with a commit ({error})"
             ) from error
 
     def ask(self, *words: str, lines: Iterable[str] = ()) -> bytes:

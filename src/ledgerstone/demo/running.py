@@ -31,7 +31,7 @@ from ledgerstone.demo.telling import Teller
 from ledgerstone.records.kernels import load as load_kernels
 from ledgerstone.system import SystemClock
 
-_NO_SPARK: Final = "there is no table: {} missing, `pip install '.[spark]'` installs Spark"
+_NO_SPARK: Final = "no table: {} missing; `pip install '.[spark]'` installs Spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +92,10 @@ def _choose(wishes: Wishes, teller: Teller) -> History:
             history = read_git_history(place, wishes.limits, now_ms=now_ms)
         except NoRepository as error:
             history = sample_history()
-            step.say(f"{error}: the sample stands in")
+            step.say(f"{error}: using the sample instead")
         except TooLittleHistory as error:
             history = sample_history()
-            step.say(f"{error}, too little to show: the sample stands in")
+            step.say(f"{error}, too little to show: using the sample instead")
         counts = history.counts
         step.say(
             f"{history.origin}: {len(history.commits)} commits, {counts.adds} adds, "
