@@ -12,6 +12,7 @@ from bench import (
     cleaner_load,
     codec,
     erasure,
+    first_use,
     kernels,
     scan,
     spark,
@@ -27,6 +28,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="less data and fewer rounds")
     quick: bool = parser.parse_args().quick
     tables: dict[str, Callable[[], list[Row]]] = {
+        "First use": lambda: first_use.run(quick=quick),
         "Kernels": kernels.run,
         "Codec": lambda: _codec_rows(quick=quick),
         "Storage": lambda: storage.run(quick=quick),
