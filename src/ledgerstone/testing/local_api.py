@@ -1,6 +1,6 @@
 """The broker's HTTP API, called on its own loop instead of over a socket. Shell.
 
-The same paths, bodies and refusals as in `server.http_api`.
+The same paths, bodies and refusals as in `server.http.api`.
 """
 
 import json

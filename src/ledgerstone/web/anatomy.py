@@ -1,6 +1,6 @@
 """The anatomy page: each partition of a topic as a strip of its segments. Grade D.
 
-Facts come from `server.anatomy_facts`, geometry from `strip` and `strip_time`, words from
+Facts come from `server.anatomy.facts`, geometry from `strip` and `strip_time`, words from
 `anatomy_words`; the template only renders them. Each partition is its own fragment, so
 that a change sends only that one.
 """
