@@ -38,7 +38,7 @@ from bench.raw_client import (
     produce_load,
 )
 from bench.storage import scratch
-from bench.table import Row, paired, render
+from bench.table import Row, at_most, paired, published, render
 from ledgerstone.records.kernels import load as load_kernels
 
 GB = 1e9
@@ -54,15 +54,6 @@ LATENCY_RATE = 500
 ONE: Sequence[Target] = [("one", 0)]
 SIX: Sequence[Target] = [(topic, number) for number in range(3) for topic in ("left", "right")]
 TOPICS = {"one": 1, "left": 4, "right": 4}
-
-
-def at_most(name: str, unit: str, value: float, limit: float) -> Row:
-    """A figure that must not exceed its own limit."""
-    return Row(name, value, unit, "allowed", limit, limit / value if value > 0 else 1.0, 1.0)
-
-
-def published(name: str, unit: str, value: float) -> Row:
-    return Row(name, value, unit, "", 0, 0, None)
 
 
 def produce(*, scale: int, rounds: int) -> list[Row]:

@@ -21,7 +21,7 @@ from statistics import median
 
 from bench.broker_process import BrokerProcess, broker_process
 from bench.raw_client import RawClient, check_produce, create_topic, produce_load
-from bench.table import Row, render
+from bench.table import Row, at_most, published, render
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ROUNDS = 5
@@ -79,9 +79,9 @@ def _install(directory: Path, wheel: Path) -> tuple[Path, list[Row]]:
     _call([python, "-m", "pip", "install", "--quiet", "--no-cache-dir", wheel])
     taken = time.monotonic() - began
     rows = [
-        _published("pip install of the wheel, nothing cached", "s", taken),
-        _published("the wheel", "MB", wheel.stat().st_size / 1e6),
-        _published("installed, dependencies included", "MB", _size_mb(target) - before),
+        published("pip install of the wheel, nothing cached", "s", taken),
+        published("the wheel", "MB", wheel.stat().st_size / 1e6),
+        published("installed, dependencies included", "MB", _size_mb(target) - before),
     ]
     return python, rows
 
@@ -100,9 +100,9 @@ def _starts(directory: Path, python: Path) -> list[Row]:
             ready.append(broker.ready_s)
             loaded_mb.append(_rss_after_load(broker))
     return [
-        _at_most("first `up` to ready, empty home, no compiler", "s", ready[0], FIRST_UP_S),
-        _at_most("`up` to ready, median", "s", median(ready), FIRST_UP_S),
-        _at_most("resident memory after a load", "MB", median(loaded_mb), LOADED_RSS_MB),
+        at_most("first `up` to ready, empty home, no compiler", "s", ready[0], FIRST_UP_S),
+        at_most("`up` to ready, median", "s", median(ready), FIRST_UP_S),
+        at_most("resident memory after a load", "MB", median(loaded_mb), LOADED_RSS_MB),
     ]
 
 
@@ -125,7 +125,7 @@ def _fixture(directory: Path, python: Path) -> Row:
     found = _SETUP_TIME.search(printed)
     if found is None:
         raise SystemExit(printed)
-    return _at_most("first use of the pytest fixture", "s", float(found[1]), FIXTURE_S)
+    return at_most("first use of the pytest fixture", "s", float(found[1]), FIXTURE_S)
 
 
 def _cold_demo(directory: Path) -> Row:
@@ -138,19 +138,11 @@ def _cold_demo(directory: Path) -> Row:
     began = time.monotonic()
     _call(["make", "demo"], cwd=clone, env=environment)
     taken = time.monotonic() - began
-    return _at_most("`make demo` in a fresh clone, set-up included", "s", taken, COLD_DEMO_S)
+    return at_most("`make demo` in a fresh clone, set-up included", "s", taken, COLD_DEMO_S)
 
 
 def _nothing_there(home: Path) -> Mapping[str, str]:
     return {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PATH": str(home)}
-
-
-def _published(name: str, unit: str, value: float) -> Row:
-    return Row(name, value, unit, "", 0, 0, None)
-
-
-def _at_most(name: str, unit: str, value: float, limit: float) -> Row:
-    return Row(name, value, unit, "allowed", limit, limit / value, 1.0)
 
 
 def main() -> None:

@@ -32,6 +32,15 @@ def paired(name: str, unit: str, limit_name: str, pairs: Sequence[tuple[float, f
     return Row(name, median(ours), unit, limit_name, median(limits), ratio, None)
 
 
+def at_most(name: str, unit: str, value: float, limit: float) -> Row:
+    """A figure that must not exceed its own limit."""
+    return Row(name, value, unit, "allowed", limit, limit / value if value > 0 else 1.0, 1.0)
+
+
+def published(name: str, unit: str, value: float) -> Row:
+    return Row(name, value, unit, "", 0, 0, None)
+
+
 def render(rows: Iterable[Row]) -> str:
     """A Markdown table, as docs/benchmarks.md keeps it."""
     lines = [

@@ -19,7 +19,7 @@ from ledgerstone.server.effects import Effect
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
 from ledgerstone.sim.network import Link, Network
 from ledgerstone.sim.node_clock import NodeClock
-from ledgerstone.sim.performer import Performer
+from ledgerstone.sim.performer import SimHands
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.sim.world import Event, Violation, World
 from ledgerstone.types import TopicPartition
@@ -66,7 +66,7 @@ class Node:
         self.boot = 0
         self._power_ups = 0
         self.broker: Broker | None = None
-        self.performer: Performer | None = None
+        self.performer: SimHands | None = None
         # Set by a fault: what the next death is, and how long the process then stays down.
         self.death: PowerLoss | None = None
         self.down_ms = 0
@@ -120,7 +120,7 @@ class Node:
             self.world.mark("a start was interrupted by a crash")
             self._die()
             return
-        self.performer = Performer(self, self.broker, self.latency, self.dice)
+        self.performer = SimHands(self, self.broker, self.latency, self.dice)
         self.world.note(f"{self.name} up boot={self.boot} ops={self.fs.operation_count}")
         if any(_cuts_a_log(each) for each in self.fs.trace[done_before:]):
             self.world.mark("a torn tail was cut")

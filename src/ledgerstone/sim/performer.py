@@ -1,8 +1,8 @@
 """Hands that perform a broker's effects in the simulated world: later, in parts, and maybe never.
 
-`server.performer` tells the effects apart, as for the runtime. The disk
-work of an effect and its result are two events: a crash may come before, between
-or after. Workers are `Stepwise`: they stop at every file they make and at every group they report.
+`server.performer` tells the effects apart, as for the runtime. The disk work of an effect and its
+result are two events: a crash may come before, between or after.
+Workers are `Stepwise`: they stop at every file they make and at every group they report.
 """
 
 import json
@@ -109,7 +109,7 @@ class _Scan:
 
 
 @dataclass(slots=True)
-class Performer:
+class SimHands:
     """Of one process: dies with it. `node` carries bytes and runs what is due later."""
 
     node: Process
@@ -296,6 +296,3 @@ class Performer:
             self._scans.remove(running)
             running.work.cancel()
             self._report_later(running.effect, ScanFailed(reason, worker_died=True))
-
-
-__all__ = ["Cancelled", "PausingFilesystem", "Performer"]

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from bench.broker import at_most
 from bench.broker_process import cpu_seconds
 from bench.raw_client import count_frames
+from bench.table import at_most
 
 SIZES = (0, 1, 5, 300)
 STREAM = b"".join(size.to_bytes(4, "big") + bytes(size) for size in SIZES)
