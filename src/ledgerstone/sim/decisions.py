@@ -1,0 +1,210 @@
+"""What the logs say of transactions, read batch by batch: the judge of what clients were told.
+
+A transactional record is open until a marker of its producer follows it in its partition, and then
+committed or aborted for good. Nothing here asks the broker: indexes, producer states and the
+coordinator are what is judged by this.
+"""
+
+import enum
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledgerstone.coordinator.group_records import OffsetEntry, read_record
+from ledgerstone.protocol.codec import decode
+from ledgerstone.protocol.messages.txn_records import TransactionLogKey, TransactionLogValue
+from ledgerstone.records.batch import BatchHeader, iter_headers
+from ledgerstone.records.control import ControlType, read_control_record
+from ledgerstone.records.record import iter_records
+from ledgerstone.sim.model import SERIAL_HEADER
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_reader import read
+from ledgerstone.types import TopicPartition
+
+_READ_BYTES: Final = 1 << 20
+_VERSION: Final = struct.Struct(">h")
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+STATE_TOPIC: Final = "__transaction_state"
+
+
+class Fate(enum.Enum):
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class State(enum.IntEnum):
+    """`transaction_status` of a record of the coordinator."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+
+
+class Entry(NamedTuple):
+    """A record and where it lies; `fate` of a plain record is committed."""
+
+    offset: int
+    producer_id: int
+    epoch: int
+    serial: int
+    key: bytes
+    value: bytes | None
+    fate: Fate
+
+
+class Marker(NamedTuple):
+    offset: int
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+
+
+@dataclass(slots=True)
+class Decided:
+    """One partition, in the order of offsets."""
+
+    entries: list[Entry] = field(default_factory=list)
+    markers: list[Marker] = field(default_factory=list)
+    # First offset of each producer's transaction that has no marker yet.
+    open: dict[int, int] = field(default_factory=dict)
+    end_offset: int = 0
+
+    @property
+    def first_open_offset(self) -> int | None:
+        return min(self.open.values(), default=None)
+
+
+class Commit(NamedTuple):
+    """An offset of a group, in a transaction or not. `metadata` names the attempt."""
+
+    group: str
+    topic_partition: TopicPartition
+    position: int
+    metadata: str
+    entry: Entry
+
+
+class TxnState(NamedTuple):
+    producer_id: int
+    epoch: int
+    state: State
+    partitions: tuple[TopicPartition, ...]
+    last_update_ms: int
+
+
+def decided_in(log: PartitionLog, below: int | None = None) -> Decided:
+    """What a partition says, or said when it ended at `below`."""
+    return decide(batches_of(log), below)
+
+
+def batches_of(log: PartitionLog) -> Iterator[bytes]:
+    offset = log.log_start_offset
+    while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
+        data = piece.read()
+        yield data
+        for _, header in iter_headers(data):
+            offset = header.next_offset
+
+
+def decide(pieces: Iterator[bytes], below: int | None = None) -> Decided:
+    found = Decided()
+    # Places in `entries` of what is open, by producer.
+    waiting: dict[int, list[int]] = {}
+    for data in pieces:
+        for position, header in iter_headers(data):
+            if below is not None and header.base_offset >= below:
+                return found
+            found.end_offset = header.next_offset
+            if header.is_control:
+                _take_marker(found, waiting, data, position, header)
+            else:
+                _take_records(found, waiting, data, position, header)
+    return found
+
+
+def _take_marker(
+    found: Decided, waiting: dict[int, list[int]], data: bytes, position: int, header: BatchHeader
+) -> None:
+    if not header.is_transactional:
+        return
+    control = read_control_record(data, position)
+    producer_id, is_commit = header.producer_id, control.type is ControlType.COMMIT
+    found.markers.append(
+        Marker(
+            header.base_offset,
+            producer_id,
+            header.producer_epoch,
+            control.coordinator_epoch,
+            is_commit,
+        )
+    )
+    fate = Fate.COMMITTED if is_commit else Fate.ABORTED
+    for place in waiting.pop(producer_id, ()):
+        found.entries[place] = found.entries[place]._replace(fate=fate)
+    found.open.pop(producer_id, None)
+
+
+def _take_records(
+    found: Decided, waiting: dict[int, list[int]], data: bytes, position: int, header: BatchHeader
+) -> None:
+    is_open = header.is_transactional
+    producer_id = header.producer_id
+    if is_open:
+        found.open.setdefault(producer_id, header.base_offset)
+    for record in iter_records(data, position):
+        if is_open:
+            waiting.setdefault(producer_id, []).append(len(found.entries))
+        found.entries.append(
+            Entry(
+                record.offset,
+                producer_id,
+                header.producer_epoch,
+                int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1")),
+                bytes(record.key or b""),
+                None if record.value is None else bytes(record.value),
+                Fate.OPEN if is_open else Fate.COMMITTED,
+            )
+        )
+
+
+def commits_in(decided: Decided) -> list[Commit]:
+    """Of a partition of the offsets topic; a tombstone is position -1."""
+    found = []
+    for entry in decided.entries:
+        said = read_record(entry.key, entry.value)
+        if isinstance(said, OffsetEntry):
+            position = -1 if said.committed is None else said.committed.offset
+            metadata = "" if said.committed is None else said.committed.metadata or ""
+            found.append(Commit(said.group_id, said.topic_partition, position, metadata, entry))
+    return found
+
+
+def states_in(decided: Decided) -> dict[str, TxnState]:
+    """Of a partition of the coordinator's log: the last state of each transactional id."""
+    found: dict[str, TxnState] = {}
+    for entry in decided.entries:
+        key, _ = decode(TransactionLogKey, 0, entry.key, _VERSION.size)
+        if entry.value is None:
+            found.pop(key.transactional_id, None)
+            continue
+        (version,) = _VERSION.unpack_from(entry.value)
+        value, _ = decode(TransactionLogValue, version, entry.value, _VERSION.size)
+        partitions = tuple(
+            TopicPartition(each.topic, number)
+            for each in value.transaction_partitions or ()
+            for number in each.partition_ids
+        )
+        found[key.transactional_id] = TxnState(
+            value.producer_id,
+            value.producer_epoch,
+            State(value.transaction_status),
+            partitions,
+            value.transaction_last_update_timestamp_ms,
+        )
+    return found
