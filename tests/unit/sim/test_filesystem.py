@@ -784,7 +784,7 @@ def test_survivors_do_not_depend_on_the_hash_seed_of_the_process() -> None:
 
 
 def test_a_crash_waits_for_the_operation_on_a_file() -> None:
-    fs = SimFilesystem()
+    fs = SimFilesystem(dice=SeededDice(0))
     fs.make_dir("/d")
     log, other = fs.open("/d/a.log", create=True), fs.open("/d/b", create=True)
     fs.crash_matching("pwrite", "*.log", skip=1)
