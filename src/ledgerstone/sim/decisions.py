@@ -131,7 +131,8 @@ def decide(pieces: Iterator[bytes], below: int | None = None) -> Decided:
 def _take_marker(
     found: Decided, waiting: dict[int, list[int]], data: bytes, position: int, header: BatchHeader
 ) -> None:
-    if not header.is_transactional:
+    if not header.is_transactional or not header.record_count:
+        # Emptied by a pass, long after what it decided; it only remembers its producer.
         return
     control = read_control_record(data, position)
     producer_id, is_commit = header.producer_id, control.type is ControlType.COMMIT

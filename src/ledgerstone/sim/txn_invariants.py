@@ -59,7 +59,10 @@ def verdict_of(book: TxnBook) -> Verdict:
     verdict = Verdict()
     for partition in broker.partitions:
         tp = partition.topic_partition
-        decided = verdict.partitions[tp] = decided_in(partition.log)
+        try:
+            decided = verdict.partitions[tp] = decided_in(partition.log)
+        except (KafkaError, StorageError) as error:
+            raise Violation("LogsCanBeRead", f"{tp}: {error}") from error
         if tp.topic == OFFSETS_TOPIC:
             for commit in commits_in(decided):
                 verdict.commits.append(commit)
@@ -103,10 +106,7 @@ class Court(Checker):
 
     def look(self, model: NodeModel) -> None:
         book = self._books[model.node.name]
-        try:
-            verdict = verdict_of(book)
-        except (KafkaError, StorageError) as error:
-            self.fail(f"{model.node.name} cannot be read: {error}")
+        verdict = verdict_of(book)
         for judge in self._judges:
             judge.judge(book, verdict)
 

@@ -34,7 +34,7 @@ def deliver(data: bytes, position: int, aborted: Sequence[Aborted]) -> tuple[lis
         while pending and pending[-1].first_offset <= header.last_offset:
             active.add(pending.pop().producer_id)
         is_skipped = header.is_control
-        if header.is_control:
+        if header.is_control and header.record_count:
             if read_control_record(data, at).type is ControlType.ABORT:
                 active.discard(header.producer_id)
         elif header.is_transactional and header.producer_id in active:

@@ -131,7 +131,7 @@ class Worker:
             yield Rest(_BACKOFF_MS)
             return
         for tp, position in found.items():
-            self.book.check_position(self.name, tp, position, expected.get(tp, 0))
+            self.book.check_position(self.name, tp, position, expected.get(tp, -1))
         if turn == self.membership.turn:
             self.positions = {tp: max(position, 0) for tp, position in found.items()}
             self._known_turn = turn
