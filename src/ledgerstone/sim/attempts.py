@@ -18,7 +18,7 @@ ID_LIVES_MS = 7 * 86_400_000
 Told = Literal["committed", "aborted"]
 
 
-class Input(NamedTuple):
+class WorkerInput(NamedTuple):
     """A record that a worker has read."""
 
     topic_partition: TopicPartition
@@ -27,7 +27,7 @@ class Input(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Attempt:
+class TxnAttempt:
     number: int
     transactional_id: str
     # One process; the next one with the same id has another name.
@@ -35,7 +35,7 @@ class Attempt:
     begun_ms: int
     boot: int
     serials: list[int] = field(default_factory=list)
-    inputs: list[Input] = field(default_factory=list)
+    inputs: list[WorkerInput] = field(default_factory=list)
     # Positions that were sent with it, whether or not the broker took them.
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
     # When COMMIT was first asked for.
@@ -57,7 +57,7 @@ class Life(NamedTuple):
     since_ms: int
 
 
-class Range(NamedTuple):
+class SeenRange(NamedTuple):
     """Everything that a reader was given between two positions."""
 
     reader: str
@@ -73,8 +73,8 @@ class TxnBook:
     """Of one node."""
 
     model: NodeModel
-    attempts: list[Attempt] = field(default_factory=list)
-    by_serial: dict[int, Attempt] = field(default_factory=dict)
+    attempts: list[TxnAttempt] = field(default_factory=list)
+    by_serial: dict[int, TxnAttempt] = field(default_factory=dict)
     # The input that an output was made from, by serial.
     origins: dict[int, int] = field(default_factory=dict)
     lives: dict[str, list[Life]] = field(default_factory=dict)
@@ -83,11 +83,11 @@ class TxnBook:
     # InitProducerId that got no answer may come late and fence whoever sent it.
     inits_in_doubt: dict[str, int] = field(default_factory=dict)
     # What readers were given, to be compared with the logs at the next look.
-    ranges: list[Range] = field(default_factory=list)
+    ranges: list[SeenRange] = field(default_factory=list)
 
-    def begin(self, transactional_id: str, client: str) -> Attempt:
+    def begin(self, transactional_id: str, client: str) -> TxnAttempt:
         model = self.model
-        attempt = Attempt(
+        attempt = TxnAttempt(
             len(self.attempts), transactional_id, client, model.world.now_ms, model.node.boot
         )
         self.attempts.append(attempt)
@@ -95,11 +95,11 @@ class TxnBook:
 
     def write(
         self,
-        attempt: Attempt,
+        attempt: TxnAttempt,
         tp: TopicPartition,
         key: bytes,
         value: bytes | None,
-        origin: Input | None = None,
+        origin: WorkerInput | None = None,
     ) -> int:
         """The serial of a record that the attempt is about to send."""
         serial = self.model.write(tp, key, value, attempt.client)
@@ -110,11 +110,11 @@ class TxnBook:
             self.origins[serial] = origin.serial
         return serial
 
-    def ask_commit(self, attempt: Attempt) -> None:
+    def ask_commit(self, attempt: TxnAttempt) -> None:
         if attempt.commit_asked_ms is None:
             attempt.commit_asked_ms = self.model.world.now_ms
 
-    def tell(self, attempt: Attempt, told: Told) -> None:
+    def tell(self, attempt: TxnAttempt, told: Told) -> None:
         attempt.told = told
 
     def started(self, transactional_id: str, client: str, producer_id: int, epoch: int) -> None:
@@ -166,7 +166,7 @@ class TxnBook:
         if position > 0 and position not in known:
             raise Violation("PositionsStay", f"{who} is sent to {position} of {tp}: never asked")
 
-    def check_accepted(self, attempt: Attempt, what: str, sent_ms: int) -> None:
+    def check_accepted(self, attempt: TxnAttempt, what: str, sent_ms: int) -> None:
         """A broker took a request that was sent then."""
         replaced_ms = self.replaced_ms(attempt.transactional_id, attempt.client)
         if replaced_ms is not None and sent_ms > replaced_ms:
@@ -182,7 +182,7 @@ class TxnBook:
             raise Violation("ZombiesAreFenced", f"{client} got a new epoch and was replaced")
 
     def check_fence(
-        self, attempt: Attempt, why: str, timeout_ms: int, *, is_forgotten: bool
+        self, attempt: TxnAttempt, why: str, timeout_ms: int, *, is_forgotten: bool
     ) -> None:
         """A client was refused for good: only a successor, a timeout or its own late request
         explains that."""

@@ -13,9 +13,9 @@ from ledgerstone.sim.attempts import TxnBook
 from ledgerstone.sim.decisions import (
     OFFSETS_TOPIC,
     STATE_TOPIC,
-    Decided,
-    State,
-    TxnState,
+    CoordinatorState,
+    PartitionFates,
+    TxnStatus,
     decide,
     states_in,
 )
@@ -64,29 +64,34 @@ def points_on_disk(book: TxnBook) -> list[str]:
 
 
 def _of_state(
-    book: TxnBook, partitions: dict[TopicPartition, Decided], name: str, found: TxnState
+    book: TxnBook,
+    partitions: dict[TopicPartition, PartitionFates],
+    name: str,
+    found: CoordinatorState,
 ) -> Iterator[str]:
     attempt = next((a for a in reversed(book.attempts) if a.transactional_id == name), None)
     is_ending = attempt is not None and attempt.is_ending and attempt.told is None
     state, producer_id = found.state, found.producer_id
     open_in = [tp for tp, decided in partitions.items() if producer_id in decided.open]
     match state:
-        case State.EMPTY:
+        case TxnStatus.EMPTY:
             if (producer_id, found.epoch) not in book.known_ids:
                 yield INIT_UNANSWERED
-        case State.ONGOING:
+        case TxnStatus.ONGOING:
             yield ONGOING_DATA if open_in else ONGOING_EMPTY
             if is_ending:
                 yield END_LOST
-        case State.PREPARE_COMMIT | State.PREPARE_ABORT:
+        case TxnStatus.PREPARE_COMMIT | TxnStatus.PREPARE_ABORT:
             yield from _of_markers(partitions, found, open_in)
-        case State.COMPLETE_COMMIT | State.COMPLETE_ABORT:
+        case TxnStatus.COMPLETE_COMMIT | TxnStatus.COMPLETE_ABORT:
             if is_ending:
                 yield COMPLETE_UNANSWERED
 
 
 def _of_markers(
-    partitions: dict[TopicPartition, Decided], found: TxnState, open_in: list[TopicPartition]
+    partitions: dict[TopicPartition, PartitionFates],
+    found: CoordinatorState,
+    open_in: list[TopicPartition],
 ) -> Iterator[str]:
     if not open_in:
         yield ALL_MARKERS
@@ -96,7 +101,7 @@ def _of_markers(
         yield NO_MARKER
 
 
-def _partitions(files: dict[str, bytes]) -> dict[TopicPartition, Decided]:
+def _partitions(files: dict[str, bytes]) -> dict[TopicPartition, PartitionFates]:
     segments: dict[TopicPartition, list[bytes]] = {}
     for path in sorted(files):
         directory, _, name = path.rpartition("/")
@@ -138,7 +143,7 @@ def _index_lags(files: dict[str, bytes]) -> bool:
     return False
 
 
-def _has_data(decided: Decided, marker_offset: int) -> bool:
+def _has_data(decided: PartitionFates, marker_offset: int) -> bool:
     """Whether the marker ends records of its own segment."""
     marker = next(each for each in decided.markers if each.offset == marker_offset)
     before = [each.offset for each in decided.markers if each.producer_id == marker.producer_id]

@@ -34,7 +34,7 @@ class Fate(enum.Enum):
     ABORTED = "aborted"
 
 
-class State(enum.IntEnum):
+class TxnStatus(enum.IntEnum):
     """`transaction_status` of a record of the coordinator."""
 
     EMPTY = 0
@@ -45,7 +45,7 @@ class State(enum.IntEnum):
     COMPLETE_ABORT = 5
 
 
-class Entry(NamedTuple):
+class FatedRecord(NamedTuple):
     """A record and where it lies; `fate` of a plain record is committed."""
 
     offset: int
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     fate: Fate
 
 
-class Marker(NamedTuple):
+class FoundMarker(NamedTuple):
     offset: int
     producer_id: int
     epoch: int
@@ -66,11 +66,11 @@ class Marker(NamedTuple):
 
 
 @dataclass(slots=True)
-class Decided:
+class PartitionFates:
     """One partition, in the order of offsets."""
 
-    entries: list[Entry] = field(default_factory=list)
-    markers: list[Marker] = field(default_factory=list)
+    entries: list[FatedRecord] = field(default_factory=list)
+    markers: list[FoundMarker] = field(default_factory=list)
     # First offset of each producer's transaction that has no marker yet.
     open: dict[int, int] = field(default_factory=dict)
     end_offset: int = 0
@@ -80,25 +80,25 @@ class Decided:
         return min(self.open.values(), default=None)
 
 
-class Commit(NamedTuple):
+class GroupCommit(NamedTuple):
     """An offset of a group, in a transaction or not. `metadata` names the attempt."""
 
     group: str
     topic_partition: TopicPartition
     position: int
     metadata: str
-    entry: Entry
+    entry: FatedRecord
 
 
-class TxnState(NamedTuple):
+class CoordinatorState(NamedTuple):
     producer_id: int
     epoch: int
-    state: State
+    state: TxnStatus
     partitions: tuple[TopicPartition, ...]
     last_update_ms: int
 
 
-def decided_in(log: PartitionLog, below: int | None = None) -> Decided:
+def decided_in(log: PartitionLog, below: int | None = None) -> PartitionFates:
     """What a partition says, or said when it ended at `below`."""
     return decide(batches_of(log), below)
 
@@ -112,8 +112,8 @@ def batches_of(log: PartitionLog) -> Iterator[bytes]:
             offset = header.next_offset
 
 
-def decide(pieces: Iterator[bytes], below: int | None = None) -> Decided:
-    found = Decided()
+def decide(pieces: Iterator[bytes], below: int | None = None) -> PartitionFates:
+    found = PartitionFates()
     # Places in `entries` of what is open, by producer.
     waiting: dict[int, list[int]] = {}
     for data in pieces:
@@ -129,7 +129,11 @@ def decide(pieces: Iterator[bytes], below: int | None = None) -> Decided:
 
 
 def _take_marker(
-    found: Decided, waiting: dict[int, list[int]], data: bytes, position: int, header: BatchHeader
+    found: PartitionFates,
+    waiting: dict[int, list[int]],
+    data: bytes,
+    position: int,
+    header: BatchHeader,
 ) -> None:
     if not header.is_transactional or not header.record_count:
         # Emptied by a pass, long after what it decided; it only remembers its producer.
@@ -137,7 +141,7 @@ def _take_marker(
     control = read_control_record(data, position)
     producer_id, is_commit = header.producer_id, control.type is ControlType.COMMIT
     found.markers.append(
-        Marker(
+        FoundMarker(
             header.base_offset,
             producer_id,
             header.producer_epoch,
@@ -152,7 +156,11 @@ def _take_marker(
 
 
 def _take_records(
-    found: Decided, waiting: dict[int, list[int]], data: bytes, position: int, header: BatchHeader
+    found: PartitionFates,
+    waiting: dict[int, list[int]],
+    data: bytes,
+    position: int,
+    header: BatchHeader,
 ) -> None:
     is_open = header.is_transactional
     producer_id = header.producer_id
@@ -162,7 +170,7 @@ def _take_records(
         if is_open:
             waiting.setdefault(producer_id, []).append(len(found.entries))
         found.entries.append(
-            Entry(
+            FatedRecord(
                 record.offset,
                 producer_id,
                 header.producer_epoch,
@@ -174,7 +182,7 @@ def _take_records(
         )
 
 
-def commits_in(decided: Decided) -> list[Commit]:
+def commits_in(decided: PartitionFates) -> list[GroupCommit]:
     """Of a partition of the offsets topic; a tombstone is position -1."""
     found = []
     for entry in decided.entries:
@@ -182,13 +190,15 @@ def commits_in(decided: Decided) -> list[Commit]:
         if isinstance(said, OffsetEntry):
             position = -1 if said.committed is None else said.committed.offset
             metadata = "" if said.committed is None else said.committed.metadata or ""
-            found.append(Commit(said.group_id, said.topic_partition, position, metadata, entry))
+            found.append(
+                GroupCommit(said.group_id, said.topic_partition, position, metadata, entry)
+            )
     return found
 
 
-def states_in(decided: Decided) -> dict[str, TxnState]:
+def states_in(decided: PartitionFates) -> dict[str, CoordinatorState]:
     """Of a partition of the coordinator's log: the last state of each transactional id."""
-    found: dict[str, TxnState] = {}
+    found: dict[str, CoordinatorState] = {}
     for entry in decided.entries:
         key, _ = decode(TransactionLogKey, 0, entry.key, _VERSION.size)
         if entry.value is None:
@@ -201,10 +211,10 @@ def states_in(decided: Decided) -> dict[str, TxnState]:
             for each in value.transaction_partitions or ()
             for number in each.partition_ids
         )
-        found[key.transactional_id] = TxnState(
+        found[key.transactional_id] = CoordinatorState(
             value.producer_id,
             value.producer_epoch,
-            State(value.transaction_status),
+            TxnStatus(value.transaction_status),
             partitions,
             value.transaction_last_update_timestamp_ms,
         )

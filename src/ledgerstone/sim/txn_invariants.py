@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from ledgerstone.errors import KafkaError, StorageError
-from ledgerstone.sim.attempts import Attempt, TxnBook
+from ledgerstone.sim.attempts import TxnAttempt, TxnBook
 from ledgerstone.sim.decisions import (
     OFFSETS_TOPIC,
     STATE_TOPIC,
-    Commit,
-    Decided,
-    Entry,
+    CoordinatorState,
     Fate,
-    State,
-    TxnState,
+    FatedRecord,
+    GroupCommit,
+    PartitionFates,
+    TxnStatus,
     commits_in,
     decided_in,
     states_in,
@@ -28,20 +28,20 @@ from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.world import Violation
 from ledgerstone.types import TopicPartition
 
-_DECIDED = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+_DECIDED = (TxnStatus.EMPTY, TxnStatus.COMPLETE_COMMIT, TxnStatus.COMPLETE_ABORT)
 
 
 @dataclass(slots=True)
-class Verdict:
+class LogVerdict:
     """Everything the logs of one node say, at one moment."""
 
-    partitions: dict[TopicPartition, Decided] = field(default_factory=dict)
-    by_serial: dict[int, Entry] = field(default_factory=dict)
+    partitions: dict[TopicPartition, PartitionFates] = field(default_factory=dict)
+    by_serial: dict[int, FatedRecord] = field(default_factory=dict)
     # By attempt: how its records, and its offsets, ended.
     fates: dict[int, dict[Fate, None]] = field(default_factory=dict)
     offset_fates: dict[int, dict[Fate, None]] = field(default_factory=dict)
-    commits: list[Commit] = field(default_factory=list)
-    states: dict[str, TxnState] = field(default_factory=dict)
+    commits: list[GroupCommit] = field(default_factory=list)
+    states: dict[str, CoordinatorState] = field(default_factory=dict)
 
     def committed_position(self, group: str, tp: TopicPartition) -> int:
         """The last one in the log that is committed: the order of records decides."""
@@ -53,10 +53,10 @@ class Verdict:
         return position
 
 
-def verdict_of(book: TxnBook) -> Verdict:
+def verdict_of(book: TxnBook) -> LogVerdict:
     broker = book.model.node.broker
     assert broker is not None
-    verdict = Verdict()
+    verdict = LogVerdict()
     for partition in broker.partitions:
         tp = partition.topic_partition
         try:
@@ -83,14 +83,14 @@ def verdict_of(book: TxnBook) -> Verdict:
 class Judge:
     """Base of what is judged by a verdict. `fail` names the judge. Group `g` is the workers'."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         raise NotImplementedError
 
     def fail(self, detail: str) -> NoReturn:
         raise Violation(type(self).__name__, detail)
 
 
-class Court(Checker):
+class LogCourt(Checker):
     """Reads the logs of a node once for all judges."""
 
     def __init__(self, books: dict[str, TxnBook]) -> None:
@@ -149,7 +149,7 @@ class Atomic(Judge):
     """A transaction is committed everywhere or nowhere, as was asked for and as clients were told:
     its records, in all partitions, and its offsets."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         for attempt in book.attempts:
             fates = [*verdict.fates.get(attempt.number, {})]
             offsets = [*verdict.offset_fates.get(attempt.number, {})]
@@ -157,7 +157,7 @@ class Atomic(Judge):
             if attempt.told == "committed":
                 self._check_there(book, verdict, attempt)
 
-    def _check(self, book: TxnBook, attempt: Attempt, fates: set[Fate]) -> None:
+    def _check(self, book: TxnBook, attempt: TxnAttempt, fates: set[Fate]) -> None:
         if Fate.COMMITTED in fates:
             if Fate.ABORTED in fates:
                 self.fail(f"{attempt} is torn: committed here, aborted there")
@@ -174,7 +174,7 @@ class Atomic(Judge):
         if attempt.told == "committed" and Fate.ABORTED in fates:
             self.fail(f"{attempt} is aborted, its client was told that it is committed")
 
-    def _check_there(self, book: TxnBook, verdict: Verdict, attempt: Attempt) -> None:
+    def _check_there(self, book: TxnBook, verdict: LogVerdict, attempt: TxnAttempt) -> None:
         for serial in attempt.serials:
             tp = book.model.written[serial].topic_partition
             if tp.topic != "ledger" and serial not in verdict.by_serial:
@@ -184,7 +184,7 @@ class Atomic(Judge):
 class ExactlyOnce(Judge):
     """Each input has at most one committed output, made from what was committed itself."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         outputs: dict[int, int] = {}
         for serial, entry in verdict.by_serial.items():
             origin = book.origins.get(serial)
@@ -203,12 +203,14 @@ class PositionsAndOutputs(Judge):
     """What a group's position covers has outputs, and the other way round; the broker's own table
     says what its log says."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         for tp, decided in verdict.partitions.items():
             if tp.topic == "input":
                 self._check(book, verdict, tp, decided)
 
-    def _check(self, book: TxnBook, verdict: Verdict, tp: TopicPartition, decided: Decided) -> None:
+    def _check(
+        self, book: TxnBook, verdict: LogVerdict, tp: TopicPartition, decided: PartitionFates
+    ) -> None:
         broker = book.model.node.broker
         assert broker is not None
         position = verdict.committed_position("g", tp)
@@ -231,7 +233,7 @@ class PositionsAndOutputs(Judge):
                     self.fail(f"{tp} offset {entry.offset} has an output, {position} is committed")
 
 
-def _done(book: TxnBook, verdict: Verdict) -> dict[int, Attempt]:
+def _done(book: TxnBook, verdict: LogVerdict) -> dict[int, TxnAttempt]:
     """Inputs by serial whose attempt is committed, in one place at least."""
     done = {}
     for attempt in book.attempts:
@@ -247,7 +249,7 @@ def _done(book: TxnBook, verdict: Verdict) -> dict[int, Attempt]:
 class ReadersSeeDecisions(Judge):
     """Between two positions a reader was given what is committed there, and nothing else."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         ranges, book.ranges = book.ranges, []
         for each in ranges:
             decided = verdict.partitions.get(each.topic_partition)
@@ -265,7 +267,7 @@ class ReadersSeeDecisions(Judge):
                 self.fail(f"{where} was given a record twice")
 
     def _check_fates(
-        self, book: TxnBook, verdict: Verdict, where: str, serials: tuple[int, ...]
+        self, book: TxnBook, verdict: LogVerdict, where: str, serials: tuple[int, ...]
     ) -> None:
         for serial in serials:
             attempt = book.by_serial.get(serial)
@@ -282,7 +284,7 @@ class CoordinatorAgrees(Judge):
     """Where the coordinator's log says that a transaction is over, nothing of it is open; where it
     says how it will end, no marker says otherwise."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         for name, found in verdict.states.items():
             if found.state in _DECIDED:
                 for tp, first in _open_of(verdict, found.producer_id):
@@ -292,7 +294,7 @@ class CoordinatorAgrees(Judge):
                     )
 
 
-def _open_of(verdict: Verdict, producer_id: int) -> Iterator[tuple[TopicPartition, int]]:
+def _open_of(verdict: LogVerdict, producer_id: int) -> Iterator[tuple[TopicPartition, int]]:
     for tp, decided in verdict.partitions.items():
         if producer_id in decided.open:
             yield tp, decided.open[producer_id]
@@ -302,12 +304,14 @@ class LedgerState(Judge):
     """A compacted topic holds, for every key, the last record that was committed: an aborted one
     supersedes nothing, an aborted tombstone deletes nothing."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         for tp, decided in verdict.partitions.items():
             if tp.topic == "ledger":
                 self._check(book, verdict, tp, decided)
 
-    def _check(self, book: TxnBook, verdict: Verdict, tp: TopicPartition, decided: Decided) -> None:
+    def _check(
+        self, book: TxnBook, verdict: LogVerdict, tp: TopicPartition, decided: PartitionFates
+    ) -> None:
         model = book.model
         latest: dict[bytes, int] = {}
         in_doubt: set[bytes] = set()
@@ -344,13 +348,13 @@ class AtRest(Judge):
     """When nothing is under way: every transaction is over, every partition is stable to its end,
     every committed input has its output."""
 
-    def judge(self, book: TxnBook, verdict: Verdict) -> None:
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         left = unfinished(book, verdict)
         if left:
             self.fail("; ".join(left))
 
 
-def unfinished(book: TxnBook, verdict: Verdict) -> list[str]:
+def unfinished(book: TxnBook, verdict: LogVerdict) -> list[str]:
     left = [
         f"{name} is {found.state.name}"
         for name, found in verdict.states.items()

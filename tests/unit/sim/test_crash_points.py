@@ -8,7 +8,7 @@ import pytest
 from ledgerstone.sim import crash_points
 from ledgerstone.sim.attempts import TxnBook
 from ledgerstone.sim.crash_points import points_on_disk
-from ledgerstone.sim.decisions import State
+from ledgerstone.sim.decisions import TxnStatus
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.world import World
 from ledgerstone.storage.txn_index import AbortedTxnEntry, encode_entry
@@ -41,32 +41,32 @@ def points(*, is_ending: bool = False, **logs: list[bytes]) -> list[str]:
 def test_markers_that_prepare_has_led_to(
     first: list[bytes], second: list[bytes], point: str
 ) -> None:
-    assert points(state=[state_record(State.PREPARE_COMMIT)], o0=first, o1=second) == [point]
+    assert points(state=[state_record(TxnStatus.PREPARE_COMMIT)], o0=first, o1=second) == [point]
 
 
 def test_an_open_transaction_with_and_without_data() -> None:
-    ongoing = [state_record(State.ONGOING)]
+    ongoing = [state_record(TxnStatus.ONGOING)]
     assert points(state=ongoing) == [crash_points.ONGOING_EMPTY]
     assert points(state=ongoing, o0=[data(0, [1], A)]) == [crash_points.ONGOING_DATA]
 
 
 def test_an_end_that_was_asked_for() -> None:
-    assert points(state=[state_record(State.ONGOING)], is_ending=True) == [
+    assert points(state=[state_record(TxnStatus.ONGOING)], is_ending=True) == [
         crash_points.ONGOING_EMPTY,
         crash_points.END_LOST,
     ]
-    complete = [state_record(State.COMPLETE_COMMIT)]
+    complete = [state_record(TxnStatus.COMPLETE_COMMIT)]
     assert points(state=complete, is_ending=True) == [crash_points.COMPLETE_UNANSWERED]
     assert points(state=complete) == []
 
 
 def test_an_id_that_nobody_was_told() -> None:
-    assert points(state=[state_record(State.EMPTY)]) == [crash_points.INIT_UNANSWERED]
+    assert points(state=[state_record(TxnStatus.EMPTY)]) == [crash_points.INIT_UNANSWERED]
 
 
 def test_a_torn_tail_does_not_count() -> None:
-    torn = state_record(State.PREPARE_COMMIT, offset=1)[:-3]
-    found = points(state=[state_record(State.ONGOING), torn], o0=[data(0, [1], A)])
+    torn = state_record(TxnStatus.PREPARE_COMMIT, offset=1)[:-3]
+    found = points(state=[state_record(TxnStatus.ONGOING), torn], o0=[data(0, [1], A)])
     assert found == [crash_points.ONGOING_DATA]
 
 

@@ -12,7 +12,7 @@ from ledgerstone.protocol.messages.txn_records import (
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
-from ledgerstone.sim.decisions import Decided, Fate, State, commits_in, decide, states_in
+from ledgerstone.sim.decisions import Fate, PartitionFates, TxnStatus, commits_in, decide, states_in
 from ledgerstone.types import TopicPartition
 
 A, B = 7, 8
@@ -45,7 +45,7 @@ def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
     )
 
 
-def fates(decided: Decided) -> dict[int, Fate]:
+def fates(decided: PartitionFates) -> dict[int, Fate]:
     return {entry.serial: entry.fate for entry in decided.entries}
 
 
@@ -89,7 +89,7 @@ def test_an_offset_commit_names_its_attempt() -> None:
     assert commit.entry.fate is Fate.ABORTED
 
 
-def state_record(state: State, *, offset: int = 0, topic: str = "output") -> bytes:
+def state_record(state: TxnStatus, *, offset: int = 0, topic: str = "output") -> bytes:
     """Of the transactional id `t`, with two partitions."""
     value = TransactionLogValue(
         producer_id=A,
@@ -108,7 +108,7 @@ def state_record(state: State, *, offset: int = 0, topic: str = "output") -> byt
 
 
 def test_the_last_state_of_a_transactional_id_counts() -> None:
-    log = [state_record(State.ONGOING), state_record(State.PREPARE_COMMIT, offset=1)]
+    log = [state_record(TxnStatus.ONGOING), state_record(TxnStatus.PREPARE_COMMIT, offset=1)]
     found = states_in(decide(iter(log)))
-    assert found["t"].state is State.PREPARE_COMMIT
+    assert found["t"].state is TxnStatus.PREPARE_COMMIT
     assert found["t"].partitions == (TopicPartition("output", 0), TopicPartition("output", 1))

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from ledgerstone.sim.attempts import TxnBook
-from ledgerstone.sim.clients.committed_read import Aborted, deliver
-from ledgerstone.sim.clients.gate import Gate
-from ledgerstone.sim.clients.script import Player, Rest, Script
+from ledgerstone.sim.clients.committed_read import AbortedRange, deliver
+from ledgerstone.sim.clients.gate import ClientProcess
+from ledgerstone.sim.clients.script import Player, Resting, Script
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.node_clock import NodeClock
 from ledgerstone.sim.world import Violation, World
@@ -22,7 +22,7 @@ def serials(found: list[Any]) -> list[int]:
 
 def test_an_aborted_producer_is_skipped_until_its_marker() -> None:
     log = data(0, [1], A) + data(1, [2], B) + marker(2, A, commit=False) + data(3, [3], A)
-    found, position = deliver(log, 0, [Aborted(A, 0)])
+    found, position = deliver(log, 0, [AbortedRange(A, 0)])
     assert serials(found) == [2, 3]
     assert position == 4
 
@@ -41,7 +41,7 @@ def test_markers_are_not_delivered_and_move_the_position_on() -> None:
 
 def test_what_is_due_while_a_process_stands_still_happens_later_in_order() -> None:
     world = World(0)
-    gate, told = Gate(world, "c"), []
+    gate, told = ClientProcess(world, "c"), []
     gate.after(10, "a", lambda: told.append(("a", world.now_ms)))
     gate.after(20, "b", lambda: told.append(("b", world.now_ms)))
     gate.stand_still(50)
@@ -53,7 +53,7 @@ def test_what_is_due_while_a_process_stands_still_happens_later_in_order() -> No
 
 def test_a_dead_process_does_nothing() -> None:
     world = World(0)
-    gate, told = Gate(world, "c"), []
+    gate, told = ClientProcess(world, "c"), []
     gate.after(10, "a", lambda: told.append("a"))
     gate.die()
     world.run(100)
@@ -65,10 +65,10 @@ def test_a_script_goes_on_after_its_rest() -> None:
 
     def script() -> Script[None]:
         steps.append(world.now_ms)
-        yield Rest(30)
+        yield Resting(30)
         steps.append(world.now_ms)
 
-    player = Player(Gate(world, "c"), script())
+    player = Player(ClientProcess(world, "c"), script())
     world.run(100)
     assert steps == [0, 30]
     assert player.is_done

@@ -5,8 +5,15 @@ from typing import Any, cast
 
 import pytest
 
-from ledgerstone.sim.attempts import Attempt, Input, Range, TxnBook
-from ledgerstone.sim.decisions import Commit, Decided, Entry, Fate, State, TxnState
+from ledgerstone.sim.attempts import SeenRange, TxnAttempt, TxnBook, WorkerInput
+from ledgerstone.sim.decisions import (
+    CoordinatorState,
+    Fate,
+    FatedRecord,
+    GroupCommit,
+    PartitionFates,
+    TxnStatus,
+)
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.node_clock import NodeClock
 from ledgerstone.sim.txn_invariants import (
@@ -14,9 +21,9 @@ from ledgerstone.sim.txn_invariants import (
     CoordinatorAgrees,
     ExactlyOnce,
     LedgerState,
+    LogVerdict,
     PositionsAndOutputs,
     ReadersSeeDecisions,
-    Verdict,
 )
 from ledgerstone.sim.world import Violation, World
 from ledgerstone.types import TopicPartition
@@ -41,28 +48,28 @@ class Case:
             broker=SimpleNamespace(shards=shards),
         )
         self.book = TxnBook(NodeModel(cast(Any, node), world, True, 0))
-        self.verdict = Verdict()
+        self.verdict = LogVerdict()
 
-    def attempt(self, *, asked: bool = True) -> Attempt:
+    def attempt(self, *, asked: bool = True) -> TxnAttempt:
         attempt = self.book.begin("t", "c")
         if asked:
             self.book.ask_commit(attempt)
         return attempt
 
-    def plain(self, offset: int) -> Input:
+    def plain(self, offset: int) -> WorkerInput:
         """An input that no transaction wrote."""
         serial = self.book.model.write(IN, b"k", b"v", "p")
         self._put(IN, offset, serial, Fate.COMMITTED)
-        return Input(IN, offset, serial)
+        return WorkerInput(IN, offset, serial)
 
     def record(
         self,
-        attempt: Attempt,
+        attempt: TxnAttempt,
         tp: TopicPartition,
         offset: int,
         fate: Fate | None,
         *,
-        origin: Input | None = None,
+        origin: WorkerInput | None = None,
         key: bytes = b"k",
         value: bytes | None = b"v",
     ) -> int:
@@ -74,10 +81,10 @@ class Case:
             self.verdict.fates.setdefault(attempt.number, {})[fate] = None
         return serial
 
-    def offsets(self, attempt: Attempt, position: int, fate: Fate) -> None:
+    def offsets(self, attempt: TxnAttempt, position: int, fate: Fate) -> None:
         attempt.offsets[IN] = position
-        entry = Entry(0, PRODUCER, 0, -1, b"", b"", fate)
-        self.verdict.commits.append(Commit("g", IN, position, str(attempt.number), entry))
+        entry = FatedRecord(0, PRODUCER, 0, -1, b"", b"", fate)
+        self.verdict.commits.append(GroupCommit("g", IN, position, str(attempt.number), entry))
         self.verdict.offset_fates.setdefault(attempt.number, {})[fate] = None
 
     def _put(
@@ -89,8 +96,8 @@ class Case:
         key: bytes = b"k",
         value: bytes | None = b"v",
     ) -> None:
-        entry = Entry(offset, PRODUCER, 0, serial, key, value, fate)
-        decided = self.verdict.partitions.setdefault(tp, Decided())
+        entry = FatedRecord(offset, PRODUCER, 0, serial, key, value, fate)
+        decided = self.verdict.partitions.setdefault(tp, PartitionFates())
         decided.entries.append(entry)
         self.verdict.by_serial[serial] = entry
         if fate is Fate.OPEN:
@@ -175,7 +182,7 @@ def test_an_input_has_one_output(case: Case) -> None:
 
 def test_an_output_is_not_made_from_what_was_aborted(case: Case) -> None:
     serial = case.record(case.attempt(), IN, 0, Fate.ABORTED)
-    case.record(case.attempt(), OUT, 0, Fate.OPEN, origin=Input(IN, 0, serial))
+    case.record(case.attempt(), OUT, 0, Fate.OPEN, origin=WorkerInput(IN, 0, serial))
     case.fails(ExactlyOnce(), "is not committed")
 
 
@@ -201,7 +208,7 @@ def test_a_position_passes_nothing_without_output(case: Case) -> None:
 
 
 def read(case: Case, *serials: int, is_committed: bool = True) -> None:
-    case.book.ranges = [Range("r", OUT, 0, 10, is_committed, serials)]
+    case.book.ranges = [SeenRange("r", OUT, 0, 10, is_committed, serials)]
 
 
 def test_a_reader_is_given_no_aborted_record(case: Case) -> None:
@@ -230,9 +237,9 @@ def test_a_reader_of_everything_is_given_aborted_records_too(case: Case) -> None
 
 def test_a_transaction_that_is_over_leaves_nothing_open(case: Case) -> None:
     case.record(case.attempt(), OUT, 0, Fate.OPEN)
-    case.verdict.states["t"] = TxnState(PRODUCER, 0, State.PREPARE_COMMIT, (OUT,), 0)
+    case.verdict.states["t"] = CoordinatorState(PRODUCER, 0, TxnStatus.PREPARE_COMMIT, (OUT,), 0)
     case.passes(CoordinatorAgrees())
-    case.verdict.states["t"] = TxnState(PRODUCER, 0, State.COMPLETE_COMMIT, (OUT,), 0)
+    case.verdict.states["t"] = CoordinatorState(PRODUCER, 0, TxnStatus.COMPLETE_COMMIT, (OUT,), 0)
     case.fails(CoordinatorAgrees(), "is open")
 
 

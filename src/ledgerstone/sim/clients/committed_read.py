@@ -13,21 +13,23 @@ from ledgerstone.records.record import iter_records
 from ledgerstone.sim.model import SERIAL_HEADER
 
 
-class Delivered(NamedTuple):
+class DeliveredRecord(NamedTuple):
     offset: int
     serial: int
     key: bytes
     value: bytes | None
 
 
-class Aborted(NamedTuple):
+class AbortedRange(NamedTuple):
     producer_id: int
     first_offset: int
 
 
-def deliver(data: bytes, position: int, aborted: Sequence[Aborted]) -> tuple[list[Delivered], int]:
+def deliver(
+    data: bytes, position: int, aborted: Sequence[AbortedRange]
+) -> tuple[list[DeliveredRecord], int]:
     """The records from `position` on, and the next position."""
-    found: list[Delivered] = []
+    found: list[DeliveredRecord] = []
     pending = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
     active: set[int] = set()
     for at, header in iter_headers(data):
@@ -45,6 +47,6 @@ def deliver(data: bytes, position: int, aborted: Sequence[Aborted]) -> tuple[lis
                     serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
                     value = None if record.value is None else bytes(record.value)
                     key = bytes(record.key or b"")
-                    found.append(Delivered(record.offset, serial, key, value))
+                    found.append(DeliveredRecord(record.offset, serial, key, value))
         position = max(position, header.next_offset)
     return found, position

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ledgerstone.sim.world import Event, World
 
 
-class Gate:
+class ClientProcess:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name

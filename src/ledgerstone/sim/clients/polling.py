@@ -10,8 +10,8 @@ from ledgerstone.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
-from ledgerstone.sim.attempts import Range, TxnBook
-from ledgerstone.sim.clients.committed_read import Aborted, Delivered, deliver
+from ledgerstone.sim.attempts import SeenRange, TxnBook
+from ledgerstone.sim.clients.committed_read import AbortedRange, DeliveredRecord, deliver
 from ledgerstone.sim.clients.membership import WAIT
 from ledgerstone.sim.world import Violation
 from ledgerstone.types import TopicPartition
@@ -22,7 +22,7 @@ _READ_COMMITTED = 1
 
 class Polled(NamedTuple):
     topic_partition: TopicPartition
-    records: list[Delivered]
+    records: list[DeliveredRecord]
     next_offset: int
 
 
@@ -77,7 +77,8 @@ def _take(
     is_committed: bool,
 ) -> Polled:
     aborted = [
-        Aborted(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()
+        AbortedRange(each.producer_id, each.first_offset)
+        for each in answer.aborted_transactions or ()
     ]
     data = bytes(answer.records or b"")  # type: ignore[arg-type]
     records, next_offset = deliver(data, position, aborted if is_committed else ())
@@ -96,5 +97,5 @@ def _take(
             )
     if next_offset > position:
         serials = tuple(record.serial for record in records)
-        book.ranges.append(Range(reader, tp, position, next_offset, is_committed, serials))
+        book.ranges.append(SeenRange(reader, tp, position, next_offset, is_committed, serials))
     return Polled(tp, records, next_offset)

@@ -2,7 +2,7 @@
 
 from ledgerstone.sim.attempts import TxnBook
 from ledgerstone.sim.clients.polling import FETCH_VERSION, fetch_request, polled
-from ledgerstone.sim.clients.script import Ask, Player, Rest, Script
+from ledgerstone.sim.clients.script import Asking, Player, Resting, Script
 from ledgerstone.sim.clients.wire import Wire
 from ledgerstone.types import TopicPartition
 
@@ -11,7 +11,7 @@ _WAIT_MS = 1_000
 _SIZES = (1, 150, 700, 1 << 16)
 
 
-class Reader:
+class TxnReader:
     def __init__(
         self, wire: Wire, book: TxnBook, *, partitions: list[TopicPartition], is_committed: bool
     ) -> None:
@@ -44,7 +44,7 @@ class Reader:
                 max_bytes=dice.pick(_SIZES),
                 wait_ms=_WAIT_MS,
             )
-            answer = yield Ask(self.wire, request, FETCH_VERSION, _TIMEOUT_MS)
+            answer = yield Asking(self.wire, request, FETCH_VERSION, _TIMEOUT_MS)
             if answer is not None:
                 for each in polled(
                     self.book, self.name, self.positions, answer, is_committed=self.is_committed
@@ -53,4 +53,4 @@ class Reader:
             if self._goes_back and dice.chance(25):
                 tp = dice.pick(list(self.positions))
                 self.positions[tp] = dice.below(self.positions[tp] + 1)
-            yield Rest(dice.between(50, 600))
+            yield Resting(dice.between(50, 600))

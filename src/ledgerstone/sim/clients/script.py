@@ -1,8 +1,8 @@
 """A client as one generator: it yields what it waits for and is resumed with the answer.
 
-answer = yield Ask(wire, request, version, timeout_ms)   # None: no answer came
-yield Rest(200)
-answers = yield Together([Ask(...), Ask(...)])            # sent at once, answered in order
+    answer = yield Asking(wire, request, version, timeout_ms)  # None: no answer came
+    yield Resting(200)
+    answers = yield AskingTogether([Asking(...), ...])  # sent at once, answered in order
 """
 
 from collections.abc import Callable, Generator
@@ -10,26 +10,26 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.sim.clients.gate import Gate
+from ledgerstone.sim.clients.gate import ClientProcess
 from ledgerstone.sim.clients.wire import Wire
 
 
-class Ask(NamedTuple):
+class Asking(NamedTuple):
     wire: Wire
     message: ApiMessage
     version: int
     timeout_ms: int
 
 
-class Rest(NamedTuple):
+class Resting(NamedTuple):
     ms: int
 
 
-class Together(NamedTuple):
-    asks: list[Ask]
+class AskingTogether(NamedTuple):
+    asks: list[Asking]
 
 
-Step = Ask | Rest | Together
+Step = Asking | Resting | AskingTogether
 T = TypeVar("T")
 # What it yields, what it is resumed with, what it returns at its end.
 Script = Generator[Step, Any, T]
@@ -38,7 +38,7 @@ Script = Generator[Step, Any, T]
 class Player:
     """Plays one script on one process. It ends with the process, wherever it stands."""
 
-    def __init__(self, gate: Gate, script: Script[None]) -> None:
+    def __init__(self, gate: ClientProcess, script: Script[None]) -> None:
         self._gate = gate
         self._script = script
         self.is_done = False
@@ -53,17 +53,17 @@ class Player:
             self.is_done = True
             return
         match step:
-            case Rest(ms):
+            case Resting(ms):
                 self._gate.after(ms, f"{self._gate.name} goes on", lambda: self._go_on(None))
-            case Ask():
+            case Asking():
                 self._send(step, self._go_on)
-            case Together(asks):
+            case AskingTogether(asks):
                 self._gather(asks)
 
-    def _send(self, ask: Ask, then: Callable[[ApiMessage | None], None]) -> None:
+    def _send(self, ask: Asking, then: Callable[[ApiMessage | None], None]) -> None:
         ask.wire.ask(ask.message, ask.version, then, ask.timeout_ms)
 
-    def _gather(self, asks: list[Ask]) -> None:
+    def _gather(self, asks: list[Asking]) -> None:
         answers: list[ApiMessage | None] = [None] * len(asks)
         left = [len(asks)]
 

@@ -34,8 +34,8 @@ from ledgerstone.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from ledgerstone.records.builder import build_batch
-from ledgerstone.sim.attempts import Attempt, TxnBook
-from ledgerstone.sim.clients.script import Ask, Rest, Script, Together
+from ledgerstone.sim.attempts import TxnAttempt, TxnBook
+from ledgerstone.sim.clients.script import Asking, AskingTogether, Resting, Script
 from ledgerstone.sim.clients.wire import Wire
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.model import SERIAL_HEADER
@@ -121,7 +121,7 @@ class GroupPlace(NamedTuple):
     member_id: str
 
 
-class TxnProducer:
+class TxnClient:
     """`id` is None until InitProducerId was answered, and after the producer was fenced."""
 
     def __init__(
@@ -166,15 +166,15 @@ class TxnProducer:
             yield from self._wait_out()
             # Until it is answered it may come at any time, and again after this process is gone.
             doubts[self.transactional_id] = doubts.get(self.transactional_id, 0) + 1
-            answer = yield Ask(self.wire, request, self.dialect.init, self._patience_ms())
+            answer = yield Asking(self.wire, request, self.dialect.init, self._patience_ms())
             if answer is None:
-                yield Rest(self._backoff_ms())
+                yield Resting(self._backoff_ms())
                 continue
             doubts[self.transactional_id] -= 1
             if answer.error_code == ErrorCode.NONE:
                 break
             if answer.error_code in LATER:
-                yield Rest(self._backoff_ms())
+                yield Resting(self._backoff_ms())
             elif answer.error_code in _OVER and expected is not None:
                 raise Fenced
             else:
@@ -214,7 +214,7 @@ class TxnProducer:
 
     # -- one transaction ----------------------------------------------------------------------
 
-    def announce(self, attempt: Attempt, parcels: list[Parcel]) -> Script[None]:
+    def announce(self, attempt: TxnAttempt, parcels: list[Parcel]) -> Script[None]:
         """AddPartitionsToTxn, which the second protocol does not need."""
         if self.dialect.ends_epoch:
             return
@@ -232,25 +232,25 @@ class TxnProducer:
         )
         yield from self._step(attempt, request, self.dialect.add, _code_of_add)
 
-    def write(self, attempt: Attempt, parcels: list[Parcel]) -> Script[None]:
+    def write(self, attempt: TxnAttempt, parcels: list[Parcel]) -> Script[None]:
         """All of them at once; those that were not taken again, in order, until all were."""
         for parcel in parcels:
             self._seal(parcel)
         while left := [each for each in parcels if not each.is_taken]:
             yield from self._wait_out()
             sent_ms, patience_ms = self._world.now_ms, self._patience_ms()
-            answers = yield Together([
-                Ask(self.wire, self._produce(each), self.dialect.produce, patience_ms)
+            answers = yield AskingTogether([
+                Asking(self.wire, self._produce(each), self.dialect.produce, patience_ms)
                 for each in left
             ])  # fmt: skip
             self._take(attempt, left, answers, sent_ms)
             if any(not each.is_taken for each in left):
                 if self._gives_up():
                     raise MustAbort
-                yield Rest(self._backoff_ms())
+                yield Resting(self._backoff_ms())
 
     def _take(
-        self, attempt: Attempt, parcels: list[Parcel], answers: list[Any], sent_ms: int
+        self, attempt: TxnAttempt, parcels: list[Parcel], answers: list[Any], sent_ms: int
     ) -> None:
         refused: dict[TopicPartition, None] = {}
         for parcel, answer in zip(parcels, answers, strict=True):
@@ -274,7 +274,7 @@ class TxnProducer:
             else:
                 self._refused(attempt, "Produce", code)
 
-    def send_offsets(self, attempt: Attempt, place: GroupPlace) -> Script[None]:
+    def send_offsets(self, attempt: TxnAttempt, place: GroupPlace) -> Script[None]:
         assert self.id is not None
         if not self.dialect.ends_epoch:
             request = AddOffsetsToTxnRequest(
@@ -304,7 +304,7 @@ class TxnProducer:
         )
         yield from self._step(attempt, commit, self.dialect.offsets, _code_of_offsets)
 
-    def end(self, attempt: Attempt, *, commit: bool) -> Script[None]:
+    def end(self, attempt: TxnAttempt, *, commit: bool) -> Script[None]:
         """Until it is decided. A commit that was asked for is never called off."""
         assert self.id is not None
         request = EndTxnRequest(
@@ -347,7 +347,7 @@ class TxnProducer:
     # -- asking -------------------------------------------------------------------------------
 
     def _step(
-        self, attempt: Attempt, request: ApiMessage, version: int, code_of: Callable[[Any], int]
+        self, attempt: TxnAttempt, request: ApiMessage, version: int, code_of: Callable[[Any], int]
     ) -> Script[None]:
         sent_ms = self._world.now_ms
         code = yield from self._insist(request, version, code_of, may_give_up=True)
@@ -366,20 +366,20 @@ class TxnProducer:
         """Until there is an answer that does not put it off."""
         while True:
             yield from self._wait_out()
-            answer = yield Ask(self.wire, request, version, self._patience_ms())
+            answer = yield Asking(self.wire, request, version, self._patience_ms())
             if answer is not None:
                 code = code_of(answer)
                 if code not in LATER:
                     return code
             if may_give_up and self._gives_up():
                 raise MustAbort
-            yield Rest(self._backoff_ms())
+            yield Resting(self._backoff_ms())
 
     def _wait_out(self) -> Script[None]:
         while not self.dialect.ends_epoch and self.wire.has_former_links:
-            yield Rest(_BACKOFF_MS)
+            yield Resting(_BACKOFF_MS)
 
-    def _refused(self, attempt: Attempt, what: str, code: int) -> None:
+    def _refused(self, attempt: TxnAttempt, what: str, code: int) -> None:
         name = ErrorCode(code).name
         if code in _REGROUPED:
             self._world.mark("offsets of an earlier generation were refused")

@@ -13,7 +13,7 @@ from ledgerstone.protocol.headers import (
     response_body_position,
 )
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.sim.clients.gate import Gate
+from ledgerstone.sim.clients.gate import ClientProcess
 from ledgerstone.sim.network import Link, Network
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.world import Event, Violation, World
@@ -36,10 +36,15 @@ class Wire:
     """One link at a time. Every request is answered once, with a message or with None."""
 
     def __init__(
-        self, world: World, network: Network, name: str, node: Node, gate: Gate | None = None
+        self,
+        world: World,
+        network: Network,
+        name: str,
+        node: Node,
+        gate: ClientProcess | None = None,
     ) -> None:
         self.world = world
-        self.gate = gate or Gate(world, name)
+        self.gate = gate or ClientProcess(world, name)
         self.network = network
         self.name = name
         self.node = node

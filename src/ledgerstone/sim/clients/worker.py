@@ -10,17 +10,17 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestGroupTopic,
 )
-from ledgerstone.sim.attempts import Attempt, Input
+from ledgerstone.sim.attempts import TxnAttempt, WorkerInput
 from ledgerstone.sim.clients.group_book import GroupBook
 from ledgerstone.sim.clients.membership import TIMEOUT_MS, WAIT, Membership
 from ledgerstone.sim.clients.polling import FETCH_VERSION, fetch_request, polled
-from ledgerstone.sim.clients.script import Ask, Player, Rest, Script
+from ledgerstone.sim.clients.script import Asking, Player, Resting, Script
 from ledgerstone.sim.clients.transactional import (
     Fenced,
     GroupPlace,
     MustAbort,
     Parcel,
-    TxnProducer,
+    TxnClient,
 )
 from ledgerstone.sim.clients.wire import Wire
 from ledgerstone.sim.world import Violation
@@ -32,12 +32,12 @@ _FETCH_WAIT_MS = 500
 _MAX_INPUTS = 6
 
 
-class Worker:
+class TxnWorker:
     """One process. The next one with the same transactional id is another worker."""
 
     def __init__(
         self,
-        producer: TxnProducer,
+        producer: TxnClient,
         joining: Wire,
         reading: Wire,
         *,
@@ -81,7 +81,7 @@ class Worker:
         while True:
             membership = self.membership
             if not membership.owned:
-                yield Rest(_BACKOFF_MS)
+                yield Resting(_BACKOFF_MS)
                 continue
             turn, place = membership.turn, self._place()
             try:
@@ -102,7 +102,7 @@ class Worker:
                     self.gate.world.note(f"{self.name} retires")
                     self.die()
                     return
-            yield Rest(self._dice.below(300))
+            yield Resting(self._dice.below(300))
 
     def _place(self) -> GroupPlace:
         membership = self.membership
@@ -125,10 +125,10 @@ class Worker:
         )
         request = OffsetFetchRequest(groups=[group], require_stable=True)
         expected = self.book.committed_positions()
-        answer = yield Ask(self.reading, request, _OFFSET_FETCH_VERSION, TIMEOUT_MS)
+        answer = yield Asking(self.reading, request, _OFFSET_FETCH_VERSION, TIMEOUT_MS)
         found = self._positions_in(answer)
         if found is None:
-            yield Rest(_BACKOFF_MS)
+            yield Resting(_BACKOFF_MS)
             return
         for tp, position in found.items():
             self.book.check_position(self.name, tp, position, expected.get(tp, -1))
@@ -158,19 +158,19 @@ class Worker:
                 raise Violation("GroupAnswers", f"OffsetFetch got {ErrorCode(code).name}")
         return found
 
-    def _poll(self) -> Script[tuple[list[Input], dict[TopicPartition, int]]]:
+    def _poll(self) -> Script[tuple[list[WorkerInput], dict[TopicPartition, int]]]:
         request = fetch_request(
             self.positions, is_committed=True, max_bytes=1 << 16, wait_ms=_FETCH_WAIT_MS
         )
-        answer = yield Ask(self.reading, request, FETCH_VERSION, TIMEOUT_MS)
-        inputs: list[Input] = []
+        answer = yield Asking(self.reading, request, FETCH_VERSION, TIMEOUT_MS)
+        inputs: list[WorkerInput] = []
         positions: dict[TopicPartition, int] = {}
         if answer is None:
-            yield Rest(_BACKOFF_MS)
+            yield Resting(_BACKOFF_MS)
             return inputs, positions
         for each in polled(self.book, self.name, self.positions, answer, is_committed=True):
             tp, taken = each.topic_partition, each.records[: _MAX_INPUTS - len(inputs)]
-            inputs += [Input(tp, record.offset, record.serial) for record in taken]
+            inputs += [WorkerInput(tp, record.offset, record.serial) for record in taken]
             is_whole = len(taken) == len(each.records)
             if is_whole:
                 positions[tp] = each.next_offset
@@ -181,7 +181,7 @@ class Worker:
     # -- writing ------------------------------------------------------------------------------
 
     def _process(
-        self, inputs: list[Input], positions: dict[TopicPartition, int], place: GroupPlace
+        self, inputs: list[WorkerInput], positions: dict[TopicPartition, int], place: GroupPlace
     ) -> Script[bool]:
         """Whether it was committed."""
         producer, dice = self.producer, self._dice
@@ -201,7 +201,7 @@ class Worker:
             if not offsets_first:
                 yield from producer.send_offsets(attempt, place)
             if dice.chance(self._dawdle_percent):
-                yield Rest(dice.below(2 * producer.timeout_ms))
+                yield Resting(dice.below(2 * producer.timeout_ms))
             commit = not dice.chance(self._abort_percent)
             yield from producer.end(attempt, commit=commit)
         except MustAbort:
@@ -209,7 +209,7 @@ class Worker:
             return False
         return commit
 
-    def _parcels(self, attempt: Attempt, inputs: list[Input]) -> list[Parcel]:
+    def _parcels(self, attempt: TxnAttempt, inputs: list[WorkerInput]) -> list[Parcel]:
         places: dict[TopicPartition, list[int]] = {}
         for each in inputs:
             tp = self._dice.pick(self._outputs)

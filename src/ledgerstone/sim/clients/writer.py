@@ -3,17 +3,17 @@
 Every transaction has at least one input, which no pass ever takes: it tells how the whole ended.
 """
 
-from ledgerstone.sim.attempts import Attempt
+from ledgerstone.sim.attempts import TxnAttempt
 from ledgerstone.sim.clients.producer import Keys
-from ledgerstone.sim.clients.script import Player, Rest, Script
-from ledgerstone.sim.clients.transactional import Fenced, MustAbort, Parcel, TxnProducer
+from ledgerstone.sim.clients.script import Player, Resting, Script
+from ledgerstone.sim.clients.transactional import Fenced, MustAbort, Parcel, TxnClient
 from ledgerstone.types import TopicPartition
 
 
-class Writer:
+class TxnWriter:
     def __init__(
         self,
-        producer: TxnProducer,
+        producer: TxnClient,
         *,
         inputs: list[TopicPartition],
         ledger: TopicPartition,
@@ -41,7 +41,7 @@ class Writer:
 
     def _play(self) -> Script[None]:
         dice = self._dice
-        yield Rest(dice.below(self._pace_ms + 1))
+        yield Resting(dice.below(self._pace_ms + 1))
         yield from self.producer.start()
         while self.left:
             self.left -= 1
@@ -50,7 +50,7 @@ class Writer:
             except Fenced:
                 if not (yield from self.producer.start_again()):
                     return
-            yield Rest(dice.below(2 * self._pace_ms + 1))
+            yield Resting(dice.below(2 * self._pace_ms + 1))
 
     def _transaction(self) -> Script[None]:
         dice, producer = self._dice, self.producer
@@ -61,13 +61,13 @@ class Writer:
             half = dice.below(len(parcels) + 1)
             yield from producer.write(attempt, parcels[:half])
             if dice.chance(self._dawdle_percent):
-                yield Rest(dice.below(2 * producer.timeout_ms))
+                yield Resting(dice.below(2 * producer.timeout_ms))
             yield from producer.write(attempt, parcels[half:])
             yield from producer.end(attempt, commit=not dice.chance(self._abort_percent))
         except MustAbort:
             yield from producer.end(attempt, commit=False)
 
-    def _parcels(self, attempt: Attempt) -> list[Parcel]:
+    def _parcels(self, attempt: TxnAttempt) -> list[Parcel]:
         dice = self._dice
         parcels = []
         for tp in [dice.pick(self._inputs) for _ in range(dice.between(1, 2))]:

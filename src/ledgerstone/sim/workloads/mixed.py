@@ -11,7 +11,7 @@ from ledgerstone.sim.clients.producer import Keys, Producer
 from ledgerstone.sim.invariants import all_checkers
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.scenario import Fault
-from ledgerstone.sim.workloads.workload import Checks, Stage, wire_of
+from ledgerstone.sim.workloads.workload import Scene, WorldChecker, wire_of
 from ledgerstone.types import TopicPartition
 
 PLAIN = [TopicPartition("plain", 0), TopicPartition("plain", 1)]
@@ -19,10 +19,10 @@ COMPACT = [TopicPartition("compact", 0)]
 
 
 class Mixed:
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Scene) -> None:
         self._stage = stage
         self.world, self.config = stage.world, stage.config
-        self.checkers: list[Checks] = [*all_checkers(stage.world)]
+        self.checkers: list[WorldChecker] = [*all_checkers(stage.world)]
         self.models: list[NodeModel] = []
         self.producers: list[Producer] = []
         self.members: list[Member] = []

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from ledgerstone.records.batch import Codec
 from ledgerstone.sim.attempts import ID_LIVES_MS, TxnBook
 from ledgerstone.sim.clients.admin import Admin
-from ledgerstone.sim.clients.gate import Gate
+from ledgerstone.sim.clients.gate import ClientProcess
 from ledgerstone.sim.clients.group_book import GroupBook
 from ledgerstone.sim.clients.producer import Keys, Producer
-from ledgerstone.sim.clients.reader import Reader
+from ledgerstone.sim.clients.reader import TxnReader
 from ledgerstone.sim.clients.transactional import (
     JAVA_3,
     JAVA_4,
     LIBRDKAFKA,
     Dialect,
-    TxnProducer,
+    TxnClient,
 )
 from ledgerstone.sim.clients.wire import Wire
-from ledgerstone.sim.clients.worker import Worker
-from ledgerstone.sim.clients.writer import Writer
+from ledgerstone.sim.clients.worker import TxnWorker
+from ledgerstone.sim.clients.writer import TxnWriter
 from ledgerstone.sim.crash_points import points_on_disk
 from ledgerstone.sim.invariants import (
     LogBounds,
@@ -34,8 +34,8 @@ from ledgerstone.sim.invariants import (
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.scenario import Fault
-from ledgerstone.sim.txn_invariants import AtRest, Court, StableOffsets, unfinished, verdict_of
-from ledgerstone.sim.workloads.workload import Checks, Stage, wire_of
+from ledgerstone.sim.txn_invariants import AtRest, LogCourt, StableOffsets, unfinished, verdict_of
+from ledgerstone.sim.workloads.workload import Scene, WorldChecker, wire_of
 from ledgerstone.types import TopicPartition
 
 INPUT = [TopicPartition("input", number) for number in range(2)]
@@ -55,7 +55,7 @@ class _Slot:
     number: int
     model: NodeModel
     dialect: Dialect
-    worker: Worker
+    worker: TxnWorker
     lives: int = 1
 
     @property
@@ -64,25 +64,25 @@ class _Slot:
 
 
 class Transactions:
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Scene) -> None:
         self._stage = stage
         self.world, self.config = stage.world, stage.config
         self.books: dict[str, TxnBook] = {}
-        self.checkers: list[Checks] = [
+        self.checkers: list[WorldChecker] = [
             LogBounds(),
             NoBusyLoop(stage.world),
             MachineInvariants(),
             TopicsStay(),
             LogsHoldFacts(plain=("input", "output"), compact=()),
             StableOffsets(),
-            Court(self.books),
+            LogCourt(self.books),
         ]
         self._groups: dict[str, GroupBook] = {}
         self._slots: list[_Slot] = []
-        self._zombies: list[Worker] = []
-        self._writers: list[Writer] = []
+        self._zombies: list[TxnWorker] = []
+        self._writers: list[TxnWriter] = []
         self._producers: list[Producer] = []
-        self._readers: list[Reader] = []
+        self._readers: list[TxnReader] = []
         self._admins: list[Admin] = []
         self._is_healed = False
 
@@ -144,10 +144,14 @@ class Transactions:
         for number in range(config.writers):
             name = f"{model.node.name}-t{number}"
             producer = self._producer(
-                book, name, name, dialects[(number + 1) % len(dialects)], Gate(self.world, name)
+                book,
+                name,
+                name,
+                dialects[(number + 1) % len(dialects)],
+                ClientProcess(self.world, name),
             )
             self._writers.append(
-                Writer(
+                TxnWriter(
                     producer,
                     inputs=INPUT,
                     ledger=LEDGER,
@@ -178,7 +182,7 @@ class Transactions:
             self._slots.append(_Slot(number, model, dialect, worker))
         for number in range(config.readers):
             self._readers.append(
-                Reader(
+                TxnReader(
                     wire_of(self._stage, f"{model.node.name}-r{number}", model.node),
                     book,
                     partitions=[*INPUT, *OUTPUT, LEDGER],
@@ -187,9 +191,14 @@ class Transactions:
             )
 
     def _producer(
-        self, book: TxnBook, client: str, transactional_id: str, dialect: Dialect, gate: Gate
-    ) -> TxnProducer:
-        return TxnProducer(
+        self,
+        book: TxnBook,
+        client: str,
+        transactional_id: str,
+        dialect: Dialect,
+        gate: ClientProcess,
+    ) -> TxnClient:
+        return TxnClient(
             self._wire(f"{client}-txn", book.model.node, gate),
             book,
             client=client,
@@ -200,11 +209,11 @@ class Transactions:
             dice=self.world.dice(f"workload/{client}/producer"),
         )
 
-    def _worker(self, book: TxnBook, number: int, life: int, dialect: Dialect) -> Worker:
+    def _worker(self, book: TxnBook, number: int, life: int, dialect: Dialect) -> TxnWorker:
         config, node = self.config, book.model.node
         name = f"{node.name}-w{number}.{life}"
-        gate = Gate(self.world, name)
-        return Worker(
+        gate = ClientProcess(self.world, name)
+        return TxnWorker(
             self._producer(book, name, f"{node.name}-w{number}", dialect, gate),
             self._wire(name, node, gate),
             self._wire(f"{name}-reads", node, gate),
@@ -216,7 +225,7 @@ class Transactions:
             dawdle_percent=config.dawdle_percent,
         )
 
-    def _wire(self, name: str, node: Node, gate: Gate) -> Wire:
+    def _wire(self, name: str, node: Node, gate: ClientProcess) -> Wire:
         return Wire(self.world, self._stage.network, name, node, gate)
 
     # -- running ------------------------------------------------------------------------------

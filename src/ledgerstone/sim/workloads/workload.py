@@ -10,7 +10,7 @@ from ledgerstone.sim.scenario import Config, Fault
 from ledgerstone.sim.world import World
 
 
-class Checks(Protocol):
+class WorldChecker(Protocol):
     """`step` after every event, `look` at quiet points; see `invariants`."""
 
     def step(self, model: NodeModel) -> None: ...
@@ -18,7 +18,7 @@ class Checks(Protocol):
     def look(self, model: NodeModel) -> None: ...
 
 
-class Stage(Protocol):
+class Scene(Protocol):
     """What a workload finds: the world and its network, and how the seed set them up."""
 
     world: World
@@ -27,7 +27,7 @@ class Stage(Protocol):
 
 
 class Workload(Protocol):
-    checkers: list[Checks]
+    checkers: list[WorldChecker]
 
     def settings(self) -> dict[str, str]:
         """Broker configuration, on top of what every profile has."""
@@ -54,5 +54,5 @@ class Workload(Protocol):
         ...
 
 
-def wire_of(stage: Stage, name: str, node: Node) -> Wire:
+def wire_of(stage: Scene, name: str, node: Node) -> Wire:
     return Wire(stage.world, stage.network, name, node)
