@@ -96,6 +96,7 @@ class LogCourt(Checker):
     def __init__(self, books: dict[str, TxnBook]) -> None:
         self._books = books
         self._judges: list[Judge] = [
+            StableToTheFirstOpen(),
             Atomic(),
             ExactlyOnce(),
             PositionsAndOutputs(),
@@ -112,8 +113,7 @@ class LogCourt(Checker):
 
 
 class StableOffsets(Checker):
-    """The last stable offset never goes back while a process lives, and is the first offset that
-    is open or not replicated: neither more, nor less."""
+    """The last stable offset never goes back while a process lives."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int, TopicPartition], int] = {}
@@ -130,19 +130,23 @@ class StableOffsets(Checker):
                 if stable < before:
                     self.fail(f"{place}: {before} became {stable}")
 
-    def look(self, model: NodeModel) -> None:
-        broker = model.node.broker
+
+class StableToTheFirstOpen(Judge):
+    """The last stable offset is the first one that is open or not replicated: no more, no less."""
+
+    def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
+        broker = book.model.node.broker
         assert broker is not None
         for partition in broker.partitions:
-            log = partition.log
-            decided = decided_in(log, below=log.high_watermark)
+            log, tp = partition.log, partition.topic_partition
+            decided = verdict.partitions[tp]
+            if log.high_watermark < log.log_end_offset:
+                # A marker that is not replicated has decided nothing yet.
+                decided = decided_in(log, below=log.high_watermark)
             first_open = decided.first_open_offset
             stable = log.high_watermark if first_open is None else first_open
             if log.last_stable_offset != max(stable, log.log_start_offset):
-                self.fail(
-                    f"{partition.topic_partition}: {log.last_stable_offset} is called stable, "
-                    f"{stable} is"
-                )
+                self.fail(f"{tp}: {log.last_stable_offset} is called stable, {stable} is")
 
 
 class Atomic(Judge):

@@ -1,8 +1,8 @@
 """A client as one generator: it yields what it waits for and is resumed with the answer.
 
-    answer = yield Asking(wire, request, version, timeout_ms)  # None: no answer came
-    yield Resting(200)
-    answers = yield AskingTogether([Asking(...), ...])  # sent at once, answered in order
+answer = yield Asking(wire, request, version, timeout_ms)  # None: no answer came
+yield Resting(200)
+answers = yield AskingTogether([Asking(...), ...])  # sent at once, answered in order
 """
 
 from collections.abc import Callable, Generator
