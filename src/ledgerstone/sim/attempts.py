@@ -12,9 +12,6 @@ from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.world import Violation
 from ledgerstone.types import TopicPartition
 
-# `transactional.id.expiration.ms`; clocks jump further.
-ID_LIVES_MS = 7 * 86_400_000
-
 Told = Literal["committed", "aborted"]
 
 
@@ -73,6 +70,8 @@ class TxnBook:
     """Of one node."""
 
     model: NodeModel
+    # `transactional.id.expiration.ms`; clocks may jump further.
+    id_lives_ms: int
     attempts: list[TxnAttempt] = field(default_factory=list)
     by_serial: dict[int, TxnAttempt] = field(default_factory=dict)
     # The input that an output was made from, by serial.
@@ -192,7 +191,7 @@ class TxnBook:
         if self.inits_in_doubt.get(attempt.transactional_id):
             return
         clock = self.model.node.clock
-        if is_forgotten and clock.highest_wall_ms(0) - clock.lowest_wall_ms(0) >= ID_LIVES_MS:
+        if is_forgotten and clock.highest_wall_ms(0) - clock.lowest_wall_ms(0) >= self.id_lives_ms:
             self.model.world.mark("a transactional id expired")
             return
         open_ms = clock.highest_wall_ms(attempt.begun_ms) - clock.lowest_wall_ms(attempt.begun_ms)

@@ -37,6 +37,7 @@ _TRANSACTIONS = (
     "a transaction went on over a restart",
     "a transactional id expired",
     "a worker became a zombie",
+    "a worker stood still",
     "a worker waited for a transaction before it",
     "a zombie was fenced",
     "offsets of an earlier generation were refused",

@@ -59,9 +59,12 @@ class Config:
     txn_timeout_ms: int = 4_000
     # Requests that are given up after moments, and sent again while the first is on its way.
     impatience_percent: int = 0
+    # Requests of the second protocol that come once more, by another way, when nobody expects it.
+    echo_percent: int = 0
     # Transactions that are left open for longer than others.
     dawdle_percent: int = 0
     state_partitions: int = 2
+    id_lives_ms: int = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +165,10 @@ def _draw_transactions(seed: int) -> Config:
         abort_percent=dice.pick((0, 20, 50)),
         txn_timeout_ms=dice.pick((1_500, 4_000, 15_000)),
         impatience_percent=dice.pick((0, 0, 10, 30)),
-        dawdle_percent=dice.pick((0, 5, 15)),
+        echo_percent=dice.pick((0, 10, 30)),
+        dawdle_percent=dice.pick((0, 10, 25)),
         state_partitions=dice.pick((1, 3)),
+        id_lives_ms=dice.pick((7 * DAY_MS, 10_000)),
     )
 
 
@@ -279,7 +284,8 @@ def _draw_args(kind: str, dice: SeededDice) -> dict[str, int | str]:
         case "slow":
             args["ms"] = dice.between(1_000, 10_000)
         case "zombie":
-            args |= {"which": dice.below(8), "ms": dice.between(1_000, 20_000)}
+            args |= {"which": dice.below(8), "ms": dice.between(1_000, 25_000)}
+            args["replaced"] = dice.below(2)
         case "boundary":
             args |= {"place": dice.below(len(BOUNDARIES)), "skip": dice.below(6)}
             args |= {"down": dice.between(10, 1_000), "mode": dice.pick(MODES)}
@@ -294,5 +300,5 @@ _KINDS = (
 )  # fmt: skip
 _TXN_KINDS = (
     "crash", "power", "restart", "pause", "cut", "reset", "full", "eio", "jump", "slow", "worker",
-    "client", "zombie", "boundary", "boundary",
+    "client", "zombie", "zombie", "boundary", "boundary",
 )  # fmt: skip

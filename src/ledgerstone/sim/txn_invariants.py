@@ -290,6 +290,10 @@ class CoordinatorAgrees(Judge):
 
     def judge(self, book: TxnBook, verdict: LogVerdict) -> None:
         for name, found in verdict.states.items():
+            for tp, fates in verdict.partitions.items():
+                for marker in fates.markers:
+                    if marker.producer_id == found.producer_id and marker.epoch > found.epoch:
+                        self.fail(f"{tp} has a marker of {name} that its coordinator never decided")
             if found.state in _DECIDED:
                 for tp, first in _open_of(verdict, found.producer_id):
                     self.fail(

@@ -25,7 +25,7 @@ def points(*, is_ending: bool = False, **logs: list[bytes]) -> list[str]:
     node = SimpleNamespace(
         on_death=[], on_up=[], boot=1, broker=None, fs=SimpleNamespace(files=lambda: files)
     )
-    book = TxnBook(NodeModel(cast(Any, node), World(0), True, 0))
+    book = TxnBook(NodeModel(cast(Any, node), World(0), True, 0), 10**9)
     book.begin("t", "c").is_ending = is_ending
     return points_on_disk(book)
 

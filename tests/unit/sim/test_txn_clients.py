@@ -83,7 +83,7 @@ def book() -> TxnBook:
     node = SimpleNamespace(
         boot=1, clock=NodeClock(world), on_death=[], on_up=[], broker=None, name="n0"
     )
-    return TxnBook(NodeModel(cast(Any, node), world, True, 0))
+    return TxnBook(NodeModel(cast(Any, node), world, True, 0), 10**9)
 
 
 def test_a_successor_makes_a_zombie(book: TxnBook) -> None:

@@ -47,7 +47,7 @@ class Case:
             name="n0",
             broker=SimpleNamespace(shards=shards),
         )
-        self.book = TxnBook(NodeModel(cast(Any, node), world, True, 0))
+        self.book = TxnBook(NodeModel(cast(Any, node), world, True, 0), 10**9)
         self.verdict = LogVerdict()
 
     def attempt(self, *, asked: bool = True) -> TxnAttempt:

@@ -134,9 +134,12 @@ class TxnClient:
         dialect: Dialect,
         timeout_ms: int,
         impatience_percent: int,
+        echoes: Wire,
+        echo_percent: int,
         dice: SeededDice,
     ) -> None:
         self.wire, self.book = wire, book
+        self._echoes, self._echo_percent = echoes, echo_percent
         self.client, self.transactional_id = client, transactional_id
         self.dialect = dialect
         self.timeout_ms = timeout_ms
@@ -239,10 +242,12 @@ class TxnClient:
         while left := [each for each in parcels if not each.is_taken]:
             yield from self._wait_out()
             sent_ms, patience_ms = self._world.now_ms, self._patience_ms()
-            answers = yield AskingTogether([
-                Asking(self.wire, self._produce(each), self.dialect.produce, patience_ms)
-                for each in left
-            ])  # fmt: skip
+            requests = [self._produce(each) for each in left]
+            for request in requests:
+                self._echo(request, self.dialect.produce)
+            answers = yield AskingTogether(
+                [Asking(self.wire, each, self.dialect.produce, patience_ms) for each in requests]
+            )
             self._take(attempt, left, answers, sent_ms)
             if any(not each.is_taken for each in left):
                 if self._gives_up():
@@ -364,6 +369,7 @@ class TxnClient:
         may_give_up: bool = False,
     ) -> Script[int]:
         """Until there is an answer that does not put it off."""
+        self._echo(request, version)
         while True:
             yield from self._wait_out()
             answer = yield Asking(self.wire, request, version, self._patience_ms())
@@ -374,6 +380,16 @@ class TxnClient:
             if may_give_up and self._gives_up():
                 raise MustAbort
             yield Resting(self._backoff_ms())
+
+    def _echo(self, request: ApiMessage, version: int) -> None:
+        """The request comes once more, perhaps when its transaction is long over."""
+        if self.dialect.ends_epoch and self._dice.chance(self._echo_percent):
+            delay_ms = self._dice.below(1_000)
+            self._echoes.gate.after(
+                delay_ms,
+                f"{self._echoes.name} repeats",
+                lambda: self._echoes.ask(request, version, lambda answer: None, _TIMEOUT_MS),
+            )
 
     def _wait_out(self) -> Script[None]:
         while not self.dialect.ends_epoch and self.wire.has_former_links:

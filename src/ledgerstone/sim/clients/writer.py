@@ -30,11 +30,17 @@ class TxnWriter:
         self.left = transactions
         self._pace_ms = pace_ms
         self._abort_percent, self._dawdle_percent = abort_percent, dawdle_percent
-        self._player = Player(producer.wire.gate, self._play())
+        self._process = producer.wire.gate
+        self._player = Player(self._process, self._play())
 
     @property
     def is_done(self) -> bool:
-        return self._player.is_done
+        return self._player.is_done or self._process.is_dead
+
+    def die(self) -> None:
+        """For good: nobody but the coordinator ends what it has begun."""
+        self._process.die()
+        self.producer.wire.hang_up()
 
     def stop(self) -> None:
         self.left = 0

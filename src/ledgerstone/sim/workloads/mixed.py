@@ -19,10 +19,10 @@ COMPACT = [TopicPartition("compact", 0)]
 
 
 class Mixed:
-    def __init__(self, stage: Scene) -> None:
-        self._stage = stage
-        self.world, self.config = stage.world, stage.config
-        self.checkers: list[WorldChecker] = [*all_checkers(stage.world)]
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.world, self.config = scene.world, scene.config
+        self.checkers: list[WorldChecker] = [*all_checkers(scene.world)]
         self.models: list[NodeModel] = []
         self.producers: list[Producer] = []
         self.members: list[Member] = []
@@ -37,7 +37,7 @@ class Mixed:
         self.models.append(model)
         admin = Admin(
             self.world,
-            wire_of(self._stage, f"{node.name}-admin", node),
+            wire_of(self._scene, f"{node.name}-admin", node),
             model,
             extra_topics=config.extra_topics,
             every_ms=3_000,
@@ -65,7 +65,7 @@ class Mixed:
             is_compact = number % 2 == 0
             producer = Producer(
                 self.world,
-                wire_of(self._stage, f"{node.name}-p{number}", node),
+                wire_of(self._scene, f"{node.name}-p{number}", node),
                 model,
                 partitions=COMPACT if is_compact else PLAIN,
                 keys=Keys(
@@ -97,8 +97,8 @@ class Mixed:
             name = f"{node.name}-m{number}"
             member = Member(
                 self.world,
-                wire_of(self._stage, name, node),
-                wire_of(self._stage, f"{name}-reads", node),
+                wire_of(self._scene, name, node),
+                wire_of(self._scene, f"{name}-reads", node),
                 model,
                 book=book,
                 partitions=PLAIN,

@@ -7,7 +7,7 @@ Workers die, come back, or stand still while another process takes their place: 
 from dataclasses import dataclass
 
 from ledgerstone.records.batch import Codec
-from ledgerstone.sim.attempts import ID_LIVES_MS, TxnBook
+from ledgerstone.sim.attempts import TxnBook
 from ledgerstone.sim.clients.admin import Admin
 from ledgerstone.sim.clients.gate import ClientProcess
 from ledgerstone.sim.clients.group_book import GroupBook
@@ -64,13 +64,13 @@ class _Slot:
 
 
 class Transactions:
-    def __init__(self, stage: Scene) -> None:
-        self._stage = stage
-        self.world, self.config = stage.world, stage.config
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.world, self.config = scene.world, scene.config
         self.books: dict[str, TxnBook] = {}
         self.checkers: list[WorldChecker] = [
             LogBounds(),
-            NoBusyLoop(stage.world),
+            NoBusyLoop(scene.world),
             MachineInvariants(),
             TopicsStay(),
             LogsHoldFacts(plain=("input", "output"), compact=()),
@@ -93,19 +93,19 @@ class Transactions:
             "transaction.state.log.min.isr": "1",
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
             "transaction.remove.expired.transaction.cleanup.interval.ms": "5000",
-            "transactional.id.expiration.ms": str(ID_LIVES_MS),
+            "transactional.id.expiration.ms": str(self.config.id_lives_ms),
         }
 
     # -- making -------------------------------------------------------------------------------
 
     def add_clients(self, model: NodeModel) -> None:
         config, node = self.config, model.node
-        book = self.books[node.name] = TxnBook(model)
+        book = self.books[node.name] = TxnBook(model, config.id_lives_ms)
         self._groups[node.name] = GroupBook("g")
         node.on_start.append(lambda _: self._mark_points(book))
         admin = Admin(
             self.world,
-            wire_of(self._stage, f"{node.name}-admin", node),
+            wire_of(self._scene, f"{node.name}-admin", node),
             model,
             extra_topics=0,
             every_ms=3_000,
@@ -166,7 +166,7 @@ class Transactions:
             self._producers.append(
                 Producer(
                     self.world,
-                    wire_of(self._stage, f"{model.node.name}-p{number}", model.node),
+                    wire_of(self._scene, f"{model.node.name}-p{number}", model.node),
                     model,
                     partitions=INPUT,
                     keys=Keys(names=keys.names, tombstone_percent=0),
@@ -183,7 +183,7 @@ class Transactions:
         for number in range(config.readers):
             self._readers.append(
                 TxnReader(
-                    wire_of(self._stage, f"{model.node.name}-r{number}", model.node),
+                    wire_of(self._scene, f"{model.node.name}-r{number}", model.node),
                     book,
                     partitions=[*INPUT, *OUTPUT, LEDGER],
                     is_committed=number == 0,
@@ -206,6 +206,8 @@ class Transactions:
             dialect=dialect,
             timeout_ms=self.config.txn_timeout_ms,
             impatience_percent=self.config.impatience_percent,
+            echoes=wire_of(self._scene, f"{client}-echo", book.model.node),
+            echo_percent=self.config.echo_percent,
             dice=self.world.dice(f"workload/{client}/producer"),
         )
 
@@ -226,19 +228,24 @@ class Transactions:
         )
 
     def _wire(self, name: str, node: Node, gate: ClientProcess) -> Wire:
-        return Wire(self.world, self._stage.network, name, node, gate)
+        return Wire(self.world, self._scene.network, name, node, gate)
 
     # -- running ------------------------------------------------------------------------------
 
     def strike(self, fault: Fault) -> None:
-        if not self._slots:
+        which = fault.number("which") % max(len(self._slots) + len(self._writers), 1)
+        if which >= len(self._slots):
+            if self._writers and fault.kind == "client":
+                self._writers[which - len(self._slots)].die()
             return
-        slot = self._slots[fault.number("which") % len(self._slots)]
+        slot = self._slots[which]
         if fault.kind == "zombie":
-            self.world.mark("a worker became a zombie")
+            self.world.mark("a worker stood still")
             slot.worker.gate.stand_still(fault.number("ms"))
             self._zombies.append(slot.worker)
-            self._replace(slot)
+            if fault.number("replaced"):
+                self.world.mark("a worker became a zombie")
+                self._replace(slot)
         elif not slot.is_empty:
             slot.worker.die()
             self.world.after(

@@ -54,5 +54,5 @@ class Workload(Protocol):
         ...
 
 
-def wire_of(stage: Scene, name: str, node: Node) -> Wire:
-    return Wire(stage.world, stage.network, name, node)
+def wire_of(scene: Scene, name: str, node: Node) -> Wire:
+    return Wire(scene.world, scene.network, name, node)
