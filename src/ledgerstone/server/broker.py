@@ -46,6 +46,7 @@ from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
 
@@ -92,6 +93,7 @@ class Broker:
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
     groups: Groups = field(init=False)
+    transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
@@ -107,7 +109,7 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.groups, self.erasing = build_state_agents(
+        self.groups, self.transactions, self.erasing = build_state_agents(
             config=self.config,
             clock=self.clock,
             dice=self.dice,
@@ -115,6 +117,7 @@ class Broker:
             image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
+            producer_ids=self.producer_ids,
             shards=self.shards,
             scans=self.scans,
             cleaning=self.cleaning,
@@ -124,6 +127,7 @@ class Broker:
         )
         self.agents = Agents(
             groups=self.groups,
+            transactions=self.transactions,
             housekeeping=self.housekeeping,
             erasing=self.erasing,
             cleaning=self.cleaning,
@@ -137,6 +141,7 @@ class Broker:
             near_tombstones=self.near_tombstones,
             cleaning=self.cleaning,
             groups=self.groups,
+            transactions=self.transactions,
             erasing=self.erasing,
             agents=self.agents,
         )
@@ -419,6 +424,7 @@ class Broker:
         self.image.check_invariants()
         self.partitions.check_invariants()
         self.groups.check_invariants()
+        self.transactions.check_invariants()
         self.cleaning.check_invariants()
         self.anatomy.check_invariants()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ledgerstone.metadata.replay import Replayed
-from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES
+from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.cleaning.work import CleaningWork
@@ -21,6 +21,7 @@ from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.metadata_log import METADATA_PARTITION
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.types import TopicPartition
 
 
@@ -47,6 +48,7 @@ class Following:
     near_tombstones: NearTombstoneWatch
     cleaning: CleaningWork
     groups: Groups
+    transactions: Transactions
     erasing: Erasing
     agents: Agents
 
@@ -70,11 +72,13 @@ class Following:
 
     def leadership(self) -> None:
         """Leaderships were gained or lost: parked requests are tried again, whose answer may be
-        NOT_LEADER_OR_FOLLOWER now; group shards and the journal of erasures load or resign."""
+        NOT_LEADER_OR_FOLLOWER now; coordinators and the journal of erasures load or resign."""
         for event in self.partitions.take_events():
             self.turn.grew(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
                 self.groups.leadership_changed(event)
+            elif event.topic_partition.topic == TRANSACTION_STATE:
+                self.transactions.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
                 self.erasing.leadership_changed(event)
 
@@ -83,6 +87,8 @@ class Following:
         self.turn.grew(topic_partition)
         if topic_partition.topic == CONSUMER_OFFSETS:
             self.groups.high_watermark_moved(topic_partition.partition)
+        elif topic_partition.topic == TRANSACTION_STATE:
+            self.transactions.high_watermark_moved(topic_partition.partition)
         elif topic_partition.topic == ERASURES:
             self.erasing.journal_committed()
 
