@@ -94,6 +94,9 @@ class BrokerConfig:
     offsets_commit_timeout_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
+    transaction_partition_verification_enable: bool
+    add_partitions_to_txn_retry_backoff_ms: int
+    add_partitions_to_txn_retry_backoff_max_ms: int
 
     log_retention_check_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
