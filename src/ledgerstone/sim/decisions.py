@@ -9,6 +9,7 @@ import enum
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ledgerstone.coordinator.group_records import OffsetEntry, read_record
@@ -16,13 +17,13 @@ from ledgerstone.protocol.codec import decode
 from ledgerstone.protocol.messages.txn_records import TransactionLogKey, TransactionLogValue
 from ledgerstone.records.batch import BatchHeader, iter_headers
 from ledgerstone.records.control import ControlType, read_control_record
-from ledgerstone.records.record import iter_records
-from ledgerstone.sim.model import SERIAL_HEADER
+from ledgerstone.sim.model import records_of
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import read
 from ledgerstone.types import TopicPartition
 
 _READ_BYTES: Final = 1 << 20
+_REMEMBERED: Final = 4096
 _VERSION: Final = struct.Struct(">h")
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 STATE_TOPIC: Final = "__transaction_state"
@@ -138,7 +139,7 @@ def _take_marker(
     if not header.is_transactional or not header.record_count:
         # Emptied by a pass, long after what it decided; it only remembers its producer.
         return
-    control = read_control_record(data, position)
+    control = _control_of(data[position : position + header.size])
     producer_id, is_commit = header.producer_id, control.type is ControlType.COMMIT
     found.markers.append(
         FoundMarker(
@@ -155,6 +156,9 @@ def _take_marker(
     found.open.pop(producer_id, None)
 
 
+_control_of = lru_cache(_REMEMBERED)(read_control_record)
+
+
 def _take_records(
     found: PartitionFates,
     waiting: dict[int, list[int]],
@@ -166,27 +170,23 @@ def _take_records(
     producer_id = header.producer_id
     if is_open:
         found.open.setdefault(producer_id, header.base_offset)
-    for record in iter_records(data, position):
+    fate = Fate.OPEN if is_open else Fate.COMMITTED
+    for offset, serial, key, value in records_of(data[position : position + header.size]):
         if is_open:
             waiting.setdefault(producer_id, []).append(len(found.entries))
         found.entries.append(
-            FatedRecord(
-                record.offset,
-                producer_id,
-                header.producer_epoch,
-                int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1")),
-                bytes(record.key or b""),
-                None if record.value is None else bytes(record.value),
-                Fate.OPEN if is_open else Fate.COMMITTED,
-            )
+            FatedRecord(offset, producer_id, header.producer_epoch, serial, key, value, fate)
         )
+
+
+_said = lru_cache(_REMEMBERED)(read_record)
 
 
 def commits_in(decided: PartitionFates) -> list[GroupCommit]:
     """Of a partition of the offsets topic; a tombstone is position -1."""
     found = []
     for entry in decided.entries:
-        said = read_record(entry.key, entry.value)
+        said = _said(entry.key, entry.value)
         if isinstance(said, OffsetEntry):
             position = -1 if said.committed is None else said.committed.offset
             metadata = "" if said.committed is None else said.committed.metadata or ""
@@ -198,24 +198,30 @@ def commits_in(decided: PartitionFates) -> list[GroupCommit]:
 
 def states_in(decided: PartitionFates) -> dict[str, CoordinatorState]:
     """Of a partition of the coordinator's log: the last state of each transactional id."""
-    found: dict[str, CoordinatorState] = {}
+    last: dict[bytes, bytes | None] = {}
     for entry in decided.entries:
-        key, _ = decode(TransactionLogKey, 0, entry.key, _VERSION.size)
-        if entry.value is None:
-            found.pop(key.transactional_id, None)
-            continue
-        (version,) = _VERSION.unpack_from(entry.value)
-        value, _ = decode(TransactionLogValue, version, entry.value, _VERSION.size)
-        partitions = tuple(
-            TopicPartition(each.topic, number)
-            for each in value.transaction_partitions or ()
-            for number in each.partition_ids
-        )
-        found[key.transactional_id] = CoordinatorState(
-            value.producer_id,
-            value.producer_epoch,
-            TxnStatus(value.transaction_status),
-            partitions,
-            value.transaction_last_update_timestamp_ms,
-        )
+        last[entry.key] = entry.value
+    found: dict[str, CoordinatorState] = {}
+    for raw_key, raw_value in last.items():
+        if raw_value is not None:
+            key, _ = decode(TransactionLogKey, 0, raw_key, _VERSION.size)
+            found[key.transactional_id] = _state(raw_value)
     return found
+
+
+@lru_cache(_REMEMBERED)
+def _state(raw: bytes) -> CoordinatorState:
+    (version,) = _VERSION.unpack_from(raw)
+    value, _ = decode(TransactionLogValue, version, raw, _VERSION.size)
+    partitions = tuple(
+        TopicPartition(each.topic, number)
+        for each in value.transaction_partitions or ()
+        for number in each.partition_ids
+    )
+    return CoordinatorState(
+        value.producer_id,
+        value.producer_epoch,
+        TxnStatus(value.transaction_status),
+        partitions,
+        value.transaction_last_update_timestamp_ms,
+    )

@@ -9,15 +9,7 @@ from typing import NamedTuple
 
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.control import ControlType, read_control_record
-from ledgerstone.records.record import iter_records
-from ledgerstone.sim.model import SERIAL_HEADER
-
-
-class DeliveredRecord(NamedTuple):
-    offset: int
-    serial: int
-    key: bytes
-    value: bytes | None
+from ledgerstone.sim.model import FoundRecord, records_of
 
 
 class AbortedRange(NamedTuple):
@@ -27,9 +19,9 @@ class AbortedRange(NamedTuple):
 
 def deliver(
     data: bytes, position: int, aborted: Sequence[AbortedRange]
-) -> tuple[list[DeliveredRecord], int]:
+) -> tuple[list[FoundRecord], int]:
     """The records from `position` on, and the next position."""
-    found: list[DeliveredRecord] = []
+    found: list[FoundRecord] = []
     pending = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
     active: set[int] = set()
     for at, header in iter_headers(data):
@@ -42,11 +34,7 @@ def deliver(
         elif header.is_transactional and header.producer_id in active:
             is_skipped = True
         if not is_skipped:
-            for record in iter_records(data, at):
-                if record.offset >= position:
-                    serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
-                    value = None if record.value is None else bytes(record.value)
-                    key = bytes(record.key or b"")
-                    found.append(DeliveredRecord(record.offset, serial, key, value))
+            records = records_of(data[at : at + header.size])
+            found += [record for record in records if record.offset >= position]
         position = max(position, header.next_offset)
     return found, position

@@ -11,8 +11,9 @@ from ledgerstone.protocol.messages.fetch import (
     FetchTopic,
 )
 from ledgerstone.sim.attempts import SeenRange, TxnBook
-from ledgerstone.sim.clients.committed_read import AbortedRange, DeliveredRecord, deliver
+from ledgerstone.sim.clients.committed_read import AbortedRange, deliver
 from ledgerstone.sim.clients.membership import WAIT
+from ledgerstone.sim.model import FoundRecord
 from ledgerstone.sim.world import Violation
 from ledgerstone.types import TopicPartition
 
@@ -22,7 +23,7 @@ _READ_COMMITTED = 1
 
 class Polled(NamedTuple):
     topic_partition: TopicPartition
-    records: list[DeliveredRecord]
+    records: list[FoundRecord]
     next_offset: int
 
 
