@@ -24,6 +24,8 @@ from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, Hosts
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.server.transactions.needs import DrawsProducerIds
+from ledgerstone.server.transactions.settling import Settling
+from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transactions.topic import TransactionTopic
 from ledgerstone.storage.log_dir import LogDir
 
@@ -69,6 +71,7 @@ def build_state_agents(
         appends=turn,
         topics=turn,
     )
+    transaction_shards = TransactionShards(image, config.node_id)
     transactions = Transactions(
         config=config,
         clock=clock,
@@ -78,9 +81,16 @@ def build_state_agents(
             config=config, image=image, partitions=partitions, controller=controller
         ),
         producer_ids=producer_ids,
-        cleaning=cleaning,
+        shards=transaction_shards,
+        settling=Settling(
+            clock=clock,
+            image=image,
+            shards=transaction_shards,
+            cleaning=cleaning,
+            disk=disk,
+            appends=turn,
+        ),
         disk=disk,
-        appends=turn,
     )
     topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
     erasing = Erasing(

@@ -33,7 +33,7 @@ def _describe(broker: Broker, transactional_id: str) -> DescribeTransactionsTran
     transactions = broker.transactions
     try:
         number = transactions.topic.number_for(transactional_id)
-        found = transactions.loaded_shard(number).shard.table.find(transactional_id)
+        found = transactions.shards.loaded(number).shard.table.find(transactional_id)
     except KafkaError as error:
         answer.error_code = error.code
         return answer

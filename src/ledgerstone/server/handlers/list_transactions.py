@@ -21,7 +21,7 @@ from ledgerstone.server.request import Answer, Request
 
 def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -> Answer:
     shards = broker.transactions.shards
-    if not all(each.is_loaded for each in shards.values()):
+    if not shards.are_loaded:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     try:
         pattern = re.compile(message.transactional_id_pattern or "(?s:.*)")
@@ -35,8 +35,8 @@ def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -
             producer_id=each.metadata.producer_id,
             transaction_state=each.metadata.state.shown,
         )
-        for _, hosted in sorted(shards.items())
-        for each in hosted.shard.table
+        for table in shards.tables()
+        for each in table
         if _is_wanted(each, message, now_ms) and pattern.fullmatch(each.transactional_id)
     ]
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)

@@ -94,6 +94,11 @@ class Retries:
         self._all[number, transactional_id] = Retry(now_ms + wait_ms, wait_ms)
         self._look()
 
+    def soon(self, number: int, transactional_id: str, now_ms: int) -> None:
+        """With the next tick, as if it had not been tried."""
+        self._all[number, transactional_id] = Retry(now_ms, _FIRST_RETRY_MS // 2)
+        self._look()
+
     def due(self, now_ms: int) -> list[tuple[int, str]]:
         """They are tried now. How long they have waited stays known until they are forgotten."""
         found = [key for key, retry in self._all.items() if retry.due_ms <= now_ms]

@@ -208,12 +208,12 @@ def test_markers_arrive_one_by_one(desk: Desk) -> None:
 
     desk.settle(desk.shard.marked(markers, [FOO_1], desk.now_ms))
 
-    assert desk.state is State.PREPARE_COMMIT
+    assert desk.of().pending is State.COMPLETE_COMMIT
     rest = desk.shard.markers(ID)
     assert rest is not None
     assert rest.partitions == (FOO_0,)
     desk.settle(desk.shard.marked(markers, [FOO_0], desk.now_ms))
-    assert desk.state is State.COMPLETE_COMMIT
+    assert desk.of().metadata.state == State.COMPLETE_COMMIT
     assert desk.shard.markers(ID) is None
 
 
