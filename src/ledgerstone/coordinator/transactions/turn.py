@@ -42,12 +42,12 @@ class Decided(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-class Answer(NamedTuple):
+class DecidedAnswer(NamedTuple):
     token: Token
     decided: Decided
 
 
-class Change(NamedTuple):
+class TxnChange(NamedTuple):
     """The next value of a transactional id; without one, its tombstone."""
 
     transactional_id: str
@@ -56,7 +56,7 @@ class Change(NamedTuple):
     is_fence: bool = False
 
 
-class Markers(NamedTuple):
+class UnwrittenMarkers(NamedTuple):
     """What is still to be written to end a transaction, as Kafka's WriteTxnMarkers says it."""
 
     transactional_id: str
@@ -68,9 +68,9 @@ class Markers(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TxnOutcome:
     """`to_mark` are ids whose markers are to be written, or whose end is to be tried again."""
 
-    changes: Sequence[Change] = ()
-    answers: Sequence[Answer] = ()
+    changes: Sequence[TxnChange] = ()
+    answers: Sequence[DecidedAnswer] = ()
     to_mark: Sequence[str] = ()

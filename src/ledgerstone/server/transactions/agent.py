@@ -17,9 +17,9 @@ from ledgerstone.coordinator.transactions.memory import TransactionMemory
 from ledgerstone.coordinator.transactions.shard import TransactionShard
 from ledgerstone.coordinator.transactions.turn import (
     Decided,
-    Outcome,
     ProducerRef,
     TransactionConfig,
+    TxnOutcome,
 )
 from ledgerstone.coordinator.turn import Now
 from ledgerstone.errors import (
@@ -42,9 +42,9 @@ from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.groups.needs import DiskTrouble, HostedLogs
 from ledgerstone.server.results import Result
-from ledgerstone.server.throttle import Throttle, shown
+from ledgerstone.server.throttle import LogThrottle, shown
 from ledgerstone.server.transactions.adding import add_partitions
-from ledgerstone.server.transactions.hosted_shard import HostedShard
+from ledgerstone.server.transactions.hosted_shard import HostedTransactions
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.settling import TROUBLE, Settling, deliver
 from ledgerstone.server.transactions.shards import TransactionShards
@@ -59,7 +59,7 @@ _TOMBSTONE_OVERHEAD: Final = 32
 
 OnDecided = Callable[[Decided], None]
 # Asks a shard, at a time, with a fresh producer id where it may want one.
-Call = Callable[[TransactionShard, int, int | None], Outcome]
+Call = Callable[[TransactionShard, int, int | None], TxnOutcome]
 WantsId = Callable[[TransactionShard], bool]
 
 
@@ -78,7 +78,7 @@ class Transactions:
     disk: DiskTrouble
     memory: TransactionMemory = field(init=False)
     _settings: TransactionConfig = field(init=False)
-    _throttle: Throttle = field(default_factory=Throttle)
+    _throttle: LogThrottle = field(default_factory=LogThrottle)
     _abort_check_ms: int | None = None
     _expiry_check_ms: int | None = None
 
@@ -158,7 +158,7 @@ class Transactions:
         if partition is None or not partition.is_leader or partition.log.damage is not None:
             return
         shard = TransactionShard(self._settings, self.memory, self.server_version)
-        self.shards.by_number[number] = HostedShard(shard, partition)
+        self.shards.by_number[number] = HostedTransactions(shard, partition)
         if self._abort_check_ms is None:
             now_ms, config = self.clock.monotonic_ms(), self.config
             self._abort_check_ms = (
@@ -180,7 +180,7 @@ class Transactions:
         elif hosted.can_load:
             self._load(number, hosted)
 
-    def _load(self, number: int, hosted: HostedShard) -> None:
+    def _load(self, number: int, hosted: HostedTransactions) -> None:
         log = hosted.partition.log
         last = log.log_start_offset
         try:
@@ -225,7 +225,7 @@ class Transactions:
             on_decided(Decided(error.code))
             return
 
-        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> Outcome:
+        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
             return shard.init_producer_id(
                 transactional_id,
                 timeout_ms,
@@ -249,7 +249,7 @@ class Transactions:
     ) -> None:
         """Adds partitions to the producer's transaction, which begins with the first."""
 
-        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> Outcome:
+        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
             return shard.add_partitions(
                 producer, partitions, client_version, on_decided, now_ms=now_ms
             )
@@ -280,7 +280,7 @@ class Transactions:
     def end(
         self, producer: ProducerRef, client_version: int, on_decided: OnDecided, *, commit: bool
     ) -> None:
-        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> Outcome:
+        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
             return shard.end_transaction(
                 producer,
                 client_version,
@@ -350,7 +350,7 @@ class Transactions:
                 self._abort_one(transactional_id)
 
     def _abort_one(self, transactional_id: str) -> None:
-        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> Outcome:
+        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
             return shard.abort_timed_out(transactional_id, now_ms, fresh)
 
         self._ask(

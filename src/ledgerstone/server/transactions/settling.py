@@ -7,15 +7,24 @@ from functools import partial
 from typing import Final
 
 from ledgerstone.clock import Clock
-from ledgerstone.coordinator.transactions.turn import Answer, Markers, Outcome
+from ledgerstone.coordinator.transactions.turn import (
+    DecidedAnswer,
+    TxnOutcome,
+    UnwrittenMarkers,
+)
 from ledgerstone.coordinator.turn import Now
 from ledgerstone.errors import KafkaError, LogStorageError, StorageError
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from ledgerstone.server.groups.needs import Appends, CountsTombstones, DiskTrouble
 from ledgerstone.server.throttle import shown
-from ledgerstone.server.transactions.hosted_shard import HostedShard
-from ledgerstone.server.transactions.marking import Retries, Verdict, markers_request, verdicts
+from ledgerstone.server.transactions.hosted_shard import HostedTransactions
+from ledgerstone.server.transactions.marking import (
+    MarkerVerdict,
+    Retries,
+    markers_request,
+    verdicts,
+)
 from ledgerstone.server.transactions.needs import WritesMarkers
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.types import TopicPartition
@@ -37,7 +46,7 @@ class Settling:
     markers: WritesMarkers | None = None
     retries: Retries = field(default_factory=Retries)
 
-    def settle(self, number: int, hosted: HostedShard, outcome: Outcome) -> None:
+    def settle(self, number: int, hosted: HostedTransactions, outcome: TxnOutcome) -> None:
         """Records first, then answers: nothing is said that could still be lost."""
         if not outcome.changes:
             deliver(outcome.answers)
@@ -59,10 +68,10 @@ class Settling:
             self.cleaning.appended(hosted.partition.log, appended.tombstone_count)
         self.advance(number, hosted)
 
-    def advance(self, number: int, hosted: HostedShard) -> None:
+    def advance(self, number: int, hosted: HostedTransactions) -> None:
         """What is committed is true: markers are sent, and then the answers. In this order, so that
         a commit that is answered can be read, wherever the markers are written at once."""
-        answers: list[Answer] = []
+        answers: list[DecidedAnswer] = []
         for outcome in hosted.committed():
             for transactional_id in hosted.shard.committed(outcome).to_mark:
                 self._mark(number, hosted, transactional_id)
@@ -82,7 +91,7 @@ class Settling:
         for number, transactional_id in self.retries.due(self.clock.monotonic_ms()):
             self._mark(number, self.shards.by_number[number], transactional_id)
 
-    def _mark(self, number: int, hosted: HostedShard, transactional_id: str) -> None:
+    def _mark(self, number: int, hosted: HostedTransactions, transactional_id: str) -> None:
         """Writes the markers that are missing; without any, the transaction is over."""
         markers = hosted.shard.markers(transactional_id)
         if markers is None:
@@ -102,13 +111,17 @@ class Settling:
         self.markers.write_markers(request, partial(self._answered, number, hosted, markers))
 
     def _answered(
-        self, number: int, hosted: HostedShard, markers: Markers, response: WriteTxnMarkersResponse
+        self,
+        number: int,
+        hosted: HostedTransactions,
+        markers: UnwrittenMarkers,
+        response: WriteTxnMarkersResponse,
     ) -> None:
         if self.shards.by_number.get(number) is not hosted:
             # Another coordinator has taken over, and writes them all again.
             return
         found = verdicts(response)
-        fenced = found[Verdict.FENCED]
+        fenced = found[MarkerVerdict.FENCED]
         if fenced:
             _LOG.warning(
                 "markers refused transactional_id=%s producer_id=%d epoch=%d codes=%s",
@@ -117,15 +130,15 @@ class Settling:
             )  # fmt: skip
             self.retries.forget(number, markers.transactional_id)
             return
-        if found[Verdict.RETRY]:
+        if found[MarkerVerdict.RETRY]:
             self.retries.later(number, markers.transactional_id, self.clock.monotonic_ms())
-        self._marked(number, hosted, markers, list(found[Verdict.DONE]))
+        self._marked(number, hosted, markers, list(found[MarkerVerdict.DONE]))
 
     def _marked(
         self,
         number: int,
-        hosted: HostedShard,
-        markers: Markers,
+        hosted: HostedTransactions,
+        markers: UnwrittenMarkers,
         partitions: Sequence[TopicPartition],
     ) -> None:
         outcome = hosted.shard.marked(markers, partitions, self.clock.now_ms())
@@ -134,7 +147,7 @@ class Settling:
             self.settle(number, hosted, outcome)
 
 
-def deliver(answers: Iterable[Answer]) -> None:
+def deliver(answers: Iterable[DecidedAnswer]) -> None:
     for token, decided in answers:
         assert callable(token)
         token(decided)

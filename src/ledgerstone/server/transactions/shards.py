@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 
-from ledgerstone.coordinator.transactions.metadata import State
+from ledgerstone.coordinator.transactions.metadata import TxnState
 from ledgerstone.coordinator.transactions.table import TransactionTable
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
@@ -14,7 +14,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.topic_names import TRANSACTION_STATE
-from ledgerstone.server.transactions.hosted_shard import HostedShard
+from ledgerstone.server.transactions.hosted_shard import HostedTransactions
 
 
 class TransactionShards:
@@ -22,9 +22,9 @@ class TransactionShards:
         self._image = image
         self._node_id = node_id
         # Of partitions led here; the others have their coordinator elsewhere, or none.
-        self.by_number: dict[int, HostedShard] = {}
+        self.by_number: dict[int, HostedTransactions] = {}
 
-    def loaded(self, number: int) -> HostedShard:
+    def loaded(self, number: int) -> HostedTransactions:
         """A coordinator error where this broker does not serve the partition, or not yet."""
         hosted = self.by_number.get(number)
         if hosted is not None and hosted.is_loaded:
@@ -47,9 +47,9 @@ class TransactionShards:
             hosted.shard.table for _, hosted in sorted(self.by_number.items()) if hosted.is_loaded
         ]
 
-    def count_by_state(self) -> dict[State, int]:
+    def count_by_state(self) -> dict[TxnState, int]:
         """Every state a record can have, also those no id is in."""
-        counts = {state: 0 for state in State if state < State.DEAD}
+        counts = {state: 0 for state in TxnState if state < TxnState.DEAD}
         for table in self.tables():
             for each in table:
                 counts[each.metadata.state] += 1
