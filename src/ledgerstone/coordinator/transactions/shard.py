@@ -1,7 +1,7 @@
 """All transactional ids of one partition of __transaction_state. Pure. The contract: README.md.
 
-Requests, time and replayed records come in; a `TxnOutcome` of changes, answers and ids whose markers
-are due comes out. What the shell does with an outcome, and in which order, is said in `turn`.
+Requests, time and replayed records come in; a `TxnOutcome` of changes, answers and ids whose
+markers are due comes out. What the shell does with an outcome, and in which order: `turn`.
 """
 
 from collections.abc import Collection, Iterator, Sequence
