@@ -104,6 +104,8 @@ class Transaction:
     pending: TxnState | None = None
     # Partitions whose marker has not been acknowledged; only while prepared.
     unmarked: dict[TopicPartition, None] = field(default_factory=dict)
+    # Every marker is acknowledged, and the record of Complete* is in flight.
+    is_completing: bool = False
     # A fence of the classic protocol raised the epoch, and its record was refused.
     has_failed_epoch_fence: bool = False
     # What its memory was last counted as.

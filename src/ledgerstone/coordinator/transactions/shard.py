@@ -10,7 +10,6 @@ from typing import Final
 from ledgerstone.coordinator.failures import coordinator_error
 from ledgerstone.coordinator.transactions import transitions
 from ledgerstone.coordinator.transactions.checks import (
-    check_expected,
     check_id,
     check_producer,
     check_timeout,
@@ -28,6 +27,7 @@ from ledgerstone.coordinator.transactions.metadata import (
     TransactionMetadata,
     TxnState,
 )
+from ledgerstone.coordinator.transactions.starting import check_may_start, started
 from ledgerstone.coordinator.transactions.table import TransactionTable
 from ledgerstone.coordinator.transactions.transaction_records import (
     read_record,
@@ -43,6 +43,7 @@ from ledgerstone.coordinator.transactions.turn import (
     TxnChange,
     TxnOutcome,
     UnwrittenMarkers,
+    refused,
 )
 from ledgerstone.errors import (
     ConcurrentTransactions,
@@ -121,6 +122,7 @@ class TransactionShard:
             transaction = self.table.existing(transactional_id)
             if transaction.metadata.state in PREPARED:
                 # The decision stands: its end is written when the log takes records again.
+                transaction.is_completing = False
                 to_mark.append(transactional_id)
                 continue
             transaction.pending = None
@@ -163,18 +165,12 @@ class TransactionShard:
             check_id(transactional_id)
             check_timeout(timeout_ms, self._config)
             transaction = self._for_init(transactional_id, timeout_ms, fresh_producer_id, now_ms)
-            metadata = transaction.metadata
-            if transaction.pending is not None:
-                raise ConcurrentTransactions(f"{transactional_id!r} is changing")
-            if expected is not None:
-                check_expected(metadata, *expected)
-            if metadata.state in PREPARED:
-                raise ConcurrentTransactions(f"{metadata.state.shown}: markers are being written")
-            if metadata.state is TxnState.ONGOING:
+            check_may_start(transaction, expected)
+            if transaction.metadata.state is TxnState.ONGOING:
                 # The new epoch is never given to the producer: it asks again, and gets the next.
                 retry = DecidedAnswer(token, Decided(ErrorCode.CONCURRENT_TRANSACTIONS))
                 return self._fence(transaction, fresh_producer_id, [retry], now_ms)
-            after = self._initialised(metadata, timeout_ms, expected, fresh_producer_id, now_ms)
+            after = started(transaction.metadata, timeout_ms, expected, fresh_producer_id, now_ms)
         except KafkaError as error:
             return _refusal(token, error)
         decided = Decided(ErrorCode.NONE, after.producer_id, after.producer_epoch)
@@ -233,15 +229,14 @@ class TransactionShard:
         decide = ends if raises_epoch(client_version) else ends_classic
         try:
             transaction = self._known(producer.transactional_id)
-            is_wanted = decide(transaction, producer, commit=commit)
+            metadata = transaction.metadata
+            if not decide(transaction, producer, commit=commit):
+                return TxnOutcome(answers=[DecidedAnswer(token, _ended(metadata, client_version))])
+            after = self._prepared(
+                metadata, client_version, fresh_producer_id, commit=commit, now_ms=now_ms
+            )
         except KafkaError as error:
             return _refusal(token, error)
-        metadata = transaction.metadata
-        if not is_wanted:
-            return TxnOutcome(answers=[DecidedAnswer(token, _ended(metadata, client_version))])
-        after = self._prepared(
-            metadata, client_version, fresh_producer_id, commit=commit, now_ms=now_ms
-        )
         next_one = transitions.completed(after, now_ms)
         return self._change(
             transaction, after, [DecidedAnswer(token, _ended(next_one, client_version))]
@@ -250,9 +245,12 @@ class TransactionShard:
     # -- markers ------------------------------------------------------------------------------
 
     def markers(self, transactional_id: str) -> UnwrittenMarkers | None:
-        """What is still to be written to end the transaction; None: it is not ending."""
+        """What is still to be written to end the transaction, perhaps only its last record; None:
+        nothing, or that record is in flight."""
         transaction = self.table.find(transactional_id)
         if transaction is None or transaction.metadata.state not in PREPARED:
+            return None
+        if transaction.is_completing:
             return None
         metadata = transaction.metadata
         return UnwrittenMarkers(
@@ -278,6 +276,7 @@ class TransactionShard:
             return TxnOutcome()
         after = transitions.completed(transaction.metadata, now_ms)
         transaction.has_failed_epoch_fence = False
+        transaction.is_completing = True
         return TxnOutcome(changes=[TxnChange(transaction.transactional_id, after)])
 
     # -- time ---------------------------------------------------------------------------------
@@ -343,25 +342,6 @@ class TransactionShard:
         )
         return self.table.new(Transaction(transactional_id, metadata))
 
-    def _initialised(
-        self,
-        metadata: TransactionMetadata,
-        timeout_ms: int,
-        expected: tuple[int, int] | None,
-        fresh_producer_id: int | None,
-        now_ms: int,
-    ) -> TransactionMetadata:
-        expected_epoch = None if expected is None else expected[1]
-        if metadata.is_exhausted and expected_epoch in (None, metadata.producer_epoch):
-            return transitions.new_producer_id(
-                metadata,
-                fresh(fresh_producer_id),
-                timeout_ms,
-                now_ms,
-                keeps_last_epoch=expected_epoch is not None,
-            )
-        return transitions.new_epoch(metadata, timeout_ms, expected_epoch, now_ms)
-
     def _prepared(
         self,
         metadata: TransactionMetadata,
@@ -421,16 +401,7 @@ class TransactionShard:
         is_commit = metadata.state is TxnState.PREPARE_COMMIT
         transaction.pending = TxnState.COMPLETE_COMMIT if is_commit else TxnState.COMPLETE_ABORT
         transaction.unmarked = dict(metadata.partitions)
-
-
-def refused(answers: Sequence[DecidedAnswer], code: int) -> list[DecidedAnswer]:
-    """The same answers without their success; what is a refusal already stays as it is."""
-    return [
-        each
-        if each.decided.error_code not in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
-        else DecidedAnswer(each.token, Decided(code))
-        for each in answers
-    ]
+        transaction.is_completing = False
 
 
 def _refusal(token: Token, error: KafkaError) -> TxnOutcome:

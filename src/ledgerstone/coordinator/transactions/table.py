@@ -39,6 +39,10 @@ class TransactionTable:
     def find(self, transactional_id: str) -> Transaction | None:
         return self._all.get(transactional_id)
 
+    def known(self) -> Iterator[Transaction]:
+        """Without those whose first record is not committed yet."""
+        return (each for each in self if each.metadata.producer_epoch != NO_PRODUCER_EPOCH)
+
     def existing(self, transactional_id: str) -> Transaction:
         return self._all[transactional_id]
 

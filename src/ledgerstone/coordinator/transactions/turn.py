@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS as _DEFAULT
 from ledgerstone.coordinator.transactions.metadata import TransactionMetadata
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 # Names what waits for an answer. The shell's own object; never looked into.
@@ -74,3 +75,13 @@ class TxnOutcome:
     changes: Sequence[TxnChange] = ()
     answers: Sequence[DecidedAnswer] = ()
     to_mark: Sequence[str] = ()
+
+
+def refused(answers: Sequence[DecidedAnswer], code: int) -> list[DecidedAnswer]:
+    """The same answers without their success; what is a refusal already stays as it is."""
+    return [
+        each
+        if each.decided.error_code not in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
+        else DecidedAnswer(each.token, Decided(code))
+        for each in answers
+    ]

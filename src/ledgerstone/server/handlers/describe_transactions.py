@@ -18,6 +18,7 @@ from ledgerstone.protocol.messages.describe_transactions import (
 )
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
+from ledgerstone.types import NO_PRODUCER_EPOCH
 
 
 def handle(broker: Broker, request: Request, message: DescribeTransactionsRequest) -> Answer:
@@ -37,7 +38,7 @@ def _describe(broker: Broker, transactional_id: str) -> DescribeTransactionsTran
     except KafkaError as error:
         answer.error_code = error.code
         return answer
-    if found is None:
+    if found is None or found.metadata.producer_epoch == NO_PRODUCER_EPOCH:
         answer.error_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         return answer
     _fill(answer, found)

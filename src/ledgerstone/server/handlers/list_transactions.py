@@ -36,7 +36,7 @@ def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -
             transaction_state=each.metadata.state.shown,
         )
         for table in shards.tables()
-        for each in table
+        for each in table.known()
         if _is_wanted(each, message, now_ms) and pattern.fullmatch(each.transactional_id)
     ]
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)

@@ -51,7 +51,7 @@ class TransactionShards:
         """Every state a record can have, also those no id is in."""
         counts = {state: 0 for state in TxnState if state < TxnState.DEAD}
         for table in self.tables():
-            for each in table:
+            for each in table.known():
                 counts[each.metadata.state] += 1
         return counts
 

@@ -232,3 +232,19 @@ def test_an_answer_about_another_transactions_markers_means_nothing(desk: Desk) 
 
     assert not desk.shard.marked(old, [FOO_0], desk.now_ms).changes
     assert desk.state is TxnState.PREPARE_ABORT
+
+
+def test_a_repeated_answer_of_a_leader_does_not_end_the_next_transaction(desk: Desk) -> None:
+    desk.init()
+    desk.add(FOO_0)
+    desk.writes_markers = False
+    desk.end(commit=True)
+    (markers,) = desk.markers
+    desk.holds = True
+    desk.settle(desk.shard.marked(markers, [FOO_0], desk.now_ms))
+
+    assert desk.shard.markers(ID) is None
+    assert not desk.shard.marked(markers, [FOO_0], desk.now_ms).changes
+
+    desk.release()
+    assert desk.add(FOO_1) == 0
