@@ -22,21 +22,25 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
+from ledgerstone.server.markers import Markers, MarkerTurn
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transactions.topic import TransactionTopic
+from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 
 
-class AgentTurn(Answers, Appends, HostsTopics, Protocol):
+class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
     """The broker, as far as its agents change what happens in this turn."""
 
 
 class StateAgents(NamedTuple):
     groups: Groups
+    markers: Markers
     transactions: Transactions
+    verification: TxnVerification
     erasing: Erasing
 
 
@@ -71,26 +75,29 @@ def build_state_agents(
         appends=turn,
         topics=turn,
     )
-    transaction_shards = TransactionShards(image, config.node_id)
+    markers = Markers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    settling = Settling(
+        clock=clock,
+        image=image,
+        shards=TransactionShards(image, config.node_id),
+        cleaning=cleaning,
+        disk=disk,
+        appends=turn,
+        markers=markers,
+    )
     transactions = Transactions(
         config=config,
         clock=clock,
         image=image,
         partitions=partitions,
-        topic=TransactionTopic(
-            config=config, image=image, partitions=partitions, controller=controller
-        ),
+        topic=TransactionTopic(config, image, partitions, controller),
         producer_ids=producer_ids,
-        shards=transaction_shards,
-        settling=Settling(
-            clock=clock,
-            image=image,
-            shards=transaction_shards,
-            cleaning=cleaning,
-            disk=disk,
-            appends=turn,
-        ),
+        shards=settling.shards,
+        settling=settling,
         disk=disk,
+    )
+    verification = TxnVerification(
+        config=config, clock=clock, partitions=partitions, coordinator=transactions
     )
     topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
     erasing = Erasing(
@@ -107,4 +114,4 @@ def build_state_agents(
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,
     )
-    return StateAgents(groups, transactions, erasing)
+    return StateAgents(groups, markers, transactions, verification, erasing)

@@ -42,8 +42,7 @@ class Settling:
     cleaning: CountsTombstones
     disk: DiskTrouble
     appends: Appends
-    # Set by the broker; without it, what is decided waits.
-    markers: WritesMarkers | None = None
+    markers: WritesMarkers
     retries: Retries = field(default_factory=Retries)
 
     def settle(self, number: int, hosted: HostedTransactions, outcome: TxnOutcome) -> None:
@@ -103,9 +102,6 @@ class Settling:
             gone = [each for each in markers.partitions if image.partition(*each) is None]
             self._marked(number, hosted, markers, gone)
         if not there:
-            return
-        if self.markers is None:
-            self.retries.later(number, transactional_id, self.clock.monotonic_ms())
             return
         request = markers_request(markers, there, hosted.coordinator_epoch)
         self.markers.write_markers(request, partial(self._answered, number, hosted, markers))
