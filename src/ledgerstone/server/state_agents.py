@@ -92,7 +92,6 @@ def build_state_agents(
         partitions=partitions,
         topic=TransactionTopic(config, image, partitions, controller),
         producer_ids=producer_ids,
-        shards=settling.shards,
         settling=settling,
         disk=disk,
     )

@@ -73,9 +73,9 @@ class Transactions:
     partitions: HostedLogs
     topic: TransactionTopic
     producer_ids: DrawsProducerIds
-    shards: TransactionShards
     settling: Settling
     disk: DiskTrouble
+    shards: TransactionShards = field(init=False)
     memory: TransactionMemory = field(init=False)
     _settings: TransactionConfig = field(init=False)
     _throttle: LogThrottle = field(default_factory=LogThrottle)
@@ -91,6 +91,7 @@ class Transactions:
             ledgerstone_transaction_max_bytes=config.ledgerstone_transaction_max_bytes,
         )
         self.memory = TransactionMemory(self._settings)
+        self.shards = self.settling.shards
 
     # -- as an agent --------------------------------------------------------------------------
 
