@@ -25,6 +25,8 @@ from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.markers import Markers, MarkerTurn
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.server.transactions.needs import DrawsProducerIds
+from ledgerstone.server.transactions.settling import Settling
+from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transactions.topic import TransactionTopic
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
@@ -74,19 +76,24 @@ def build_state_agents(
         topics=turn,
     )
     markers = Markers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    settling = Settling(
+        clock=clock,
+        image=image,
+        shards=TransactionShards(image, config.node_id),
+        cleaning=cleaning,
+        disk=disk,
+        appends=turn,
+        markers=markers,
+    )
     transactions = Transactions(
         config=config,
         clock=clock,
         image=image,
         partitions=partitions,
-        topic=TransactionTopic(
-            config=config, image=image, partitions=partitions, controller=controller
-        ),
+        topic=TransactionTopic(config, image, partitions, controller),
         producer_ids=producer_ids,
-        cleaning=cleaning,
+        settling=settling,
         disk=disk,
-        appends=turn,
-        markers=markers,
     )
     verification = TxnVerification(
         config=config, clock=clock, partitions=partitions, coordinator=transactions
