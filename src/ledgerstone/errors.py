@@ -289,6 +289,10 @@ class InconsistentTopicId(KafkaError):
     retriable = True
 
 
+class TransactionalIdNotFound(KafkaError):
+    code = 105
+
+
 class FetchSessionTopicIdError(KafkaError):
     code = 106
     retriable = True
