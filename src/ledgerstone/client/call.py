@@ -52,6 +52,7 @@ class Call:
 
     After every `Send` comes one report: `answered`, `sent_without_response` or `failed`. With
     `one_try` a broken connection ends the call, and its owner decides where to try next.
+    `at_most` is the newest version to use, where a newer one means something else.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Call:
         now_ms: int,
         timeout_ms: int | None = None,
         one_try: bool = False,
+        at_most: int | None = None,
     ) -> None:
         limit_ms = session.config.call_timeout_ms if timeout_ms is None else timeout_ms
         self.session = session
@@ -72,6 +74,7 @@ class Call:
         self._deadline_ms = now_ms + limit_ms
         self._resume_ms = now_ms
         self._one_try = one_try
+        self._at_most = at_most
         self._failures = 0
         self._trouble = "nothing was tried"
         self._sent: Send | None = None
@@ -115,6 +118,8 @@ class Call:
     def _send(self, link: Link, question: ApiMessage, now_ms: int) -> Send:
         offered = OFFERED.get(question.api_key)
         last_version = APIS[question.api_key].last_version if offered is None else offered.last
+        if self._at_most is not None and question is self.request:
+            last_version = self._at_most
         self._sent = Send(
             link=link,
             request=question,

@@ -1,0 +1,81 @@
+"""Every test here runs against Apache Kafka and against a broker of ours, with the same words."""
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from golden.kafka_broker import KafkaBroker
+from golden.kafka_tools import fetch_jars
+from ledgerstone.client.admin import NewTopic, create_topic
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import Endpoint
+from tests.kit.broker import BrokerProcess
+
+_NUMBERS = itertools.count()
+
+NewName = Callable[[str], str]
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(
+            "kafka",
+            marks=[
+                pytest.mark.kafka,
+                pytest.mark.skipif(shutil.which("java") is None, reason="Kafka needs Java"),
+            ],
+        ),
+        "ledgerstone",
+    ],
+)
+def bootstrap(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    directory = tmp_path_factory.mktemp("broker")
+    if request.param == "ledgerstone":
+        with BrokerProcess(directory) as ours:
+            yield ours.bootstrap
+        return
+    kafka = KafkaBroker(jars=fetch_jars(), work=directory / "kafka")
+    kafka.format()
+    kafka.start()
+    yield kafka.bootstrap
+    kafka.kill()
+
+
+def connected(bootstrap: str) -> Client:
+    host, _, port = bootstrap.rpartition(":")
+    return Client([Endpoint(host, int(port))])
+
+
+@pytest.fixture
+def client(bootstrap: str) -> Iterator[Client]:
+    with connected(bootstrap) as made:
+        yield made
+
+
+@pytest.fixture
+def other(bootstrap: str) -> Iterator[Client]:
+    """Of another process, as far as a broker can tell."""
+    with connected(bootstrap) as made:
+        yield made
+
+
+@pytest.fixture
+def new_name() -> NewName:
+    return lambda stem: f"{stem}-{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def make_topic(client: Client, new_name: NewName) -> MakeTopic:
+    def make(stem: str = "topic", *, partitions: int = 1) -> str:
+        name = new_name(stem)
+        topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs={})
+        create_topic(client, topic)
+        return name
+
+    return make
