@@ -20,8 +20,8 @@ from ledgerstone.client import transaction_admin
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.transaction_admin import (
     HANGING_AFTER_MS,
-    OpenTransaction,
     TransactionDescription,
+    TxnInPartition,
 )
 from ledgerstone.errors import InvalidTxnState
 from ledgerstone.system import SystemClock
@@ -141,14 +141,14 @@ def abort(
     flush()
 
 
-def _at(client: Client, partition: TopicPartition, start_offset: int | None) -> OpenTransaction:
+def _at(client: Client, partition: TopicPartition, start_offset: int | None) -> TxnInPartition:
     for each in transaction_admin.open_transactions(client, [partition]):
         if each.start_offset == start_offset:
             return each
     raise InvalidTxnState(f"no transaction in {partition} is open from offset {start_offset}")
 
 
-def _refuse_owned(client: Client, transaction: OpenTransaction) -> None:
+def _refuse_owned(client: Client, transaction: TxnInPartition) -> None:
     """Its other partitions could still be committed: part of a transaction would be lost."""
     owner = transaction_admin.owners_of(client, [transaction]).get(transaction)
     if owner is not None:
@@ -210,7 +210,7 @@ def _partitions(client: Client, topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in client.topic(topic).partitions]
 
 
-def _show_open(found: list[OpenTransaction], *, as_json: bool) -> None:
+def _show_open(found: list[TxnInPartition], *, as_json: bool) -> None:
     rows: list[tuple[Cell, ...]] = [
         (
             each.partition.topic,

@@ -67,7 +67,7 @@ class TransactionDescription:
     partitions: tuple[TopicPartition, ...]
 
 
-class OpenTransaction(NamedTuple):
+class TxnInPartition(NamedTuple):
     """A transaction as the leader of a partition knows it: by its producer."""
 
     partition: TopicPartition
@@ -143,9 +143,7 @@ def _describe(client: Client, listed: ListedTransaction) -> TransactionDescripti
     raise TransactionalIdNotFound(f"transactional id {transactional_id} is unknown")
 
 
-def open_transactions(
-    client: Client, partitions: Iterable[TopicPartition]
-) -> list[OpenTransaction]:
+def open_transactions(client: Client, partitions: Iterable[TopicPartition]) -> list[TxnInPartition]:
     """What is open in each partition, by its leader's word."""
 
     def build(group: Mapping[TopicPartition, None]) -> DescribeProducersRequest:
@@ -180,8 +178,8 @@ def _read_producers(
             yield PartitionAnswer(partition, each.error_code, each)
 
 
-def _open(partition: TopicPartition, producer: DescribeProducersActiveProducer) -> OpenTransaction:
-    return OpenTransaction(
+def _open(partition: TopicPartition, producer: DescribeProducersActiveProducer) -> TxnInPartition:
+    return TxnInPartition(
         partition,
         producer.current_txn_start_offset,
         producer.producer_id,
@@ -193,7 +191,7 @@ def _open(partition: TopicPartition, producer: DescribeProducersActiveProducer) 
 
 def find_hanging(
     client: Client, partitions: Iterable[TopicPartition], *, older_than_ms: int, now_ms: int
-) -> list[OpenTransaction]:
+) -> list[TxnInPartition]:
     """Open in a partition, silent for longer than `older_than_ms`, and no coordinator will ever end
     it: none knows the producer, or its transaction does not name the partition."""
     old = [
@@ -205,9 +203,7 @@ def find_hanging(
     return [each for each in old if each not in owners]
 
 
-def owners_of(
-    client: Client, transactions: Sequence[OpenTransaction]
-) -> dict[OpenTransaction, str]:
+def owners_of(client: Client, transactions: Sequence[TxnInPartition]) -> dict[TxnInPartition, str]:
     """The transactional ids whose coordinators will end them; those without one hang."""
     producer_ids = sorted({each.producer_id for each in transactions})
     owned: dict[tuple[int, TopicPartition], str] = {}
@@ -222,7 +218,7 @@ def owners_of(
     return {each: owner for each, owner in found.items() if owner is not None}
 
 
-def abort_hanging(client: Client, transaction: OpenTransaction) -> None:
+def abort_hanging(client: Client, transaction: TxnInPartition) -> None:
     """Writes the marker that no coordinator will write. Its epoch is the producer's own, so a
     producer that is still alive can go on."""
     partition = transaction.partition

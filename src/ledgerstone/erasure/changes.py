@@ -12,8 +12,8 @@ from ledgerstone.erasure.audit_headers import MIN_TELLING_KEY_BYTES, check_text
 from ledgerstone.erasure.erasure import (
     NEEDS_KEY,
     TRANSITIONS,
-    AbortedTxn,
     Acceptance,
+    AskedAbort,
     Erasure,
     Evidence,
     FileTrouble,
@@ -31,7 +31,7 @@ from ledgerstone.errors import InvalidRequest, InvariantViolation
 
 MAX_EVIDENCE: Final = 256
 MAX_EXCEPTIONS: Final = 100
-MAX_ABORTED_TXNS: Final = 256
+MAX_ASKED_ABORTS: Final = 256
 # Of spans of records that are kept; their records are counted all the same.
 MAX_SPANS: Final = 1000
 MAX_EVIDENCE_BYTES: Final = 4096
@@ -90,13 +90,13 @@ def topic_gone(erasure: Erasure, *, now_ms: int) -> Erasure:
     return _moved(replace(erasure, target_partitions=()), Stage.TOMBSTONED, now_ms)
 
 
-def aborting(erasure: Erasure, txns: Iterable[AbortedTxn]) -> Erasure:
+def aborting(erasure: Erasure, txns: Iterable[AskedAbort]) -> Erasure:
     """Written down before anybody is asked to abort, so that no abort is unaccounted for. One that
     is asked for again stands in it once."""
-    known = {each[:3]: None for each in erasure.aborted_txns}
+    known = {each[:3]: None for each in erasure.asked_aborts}
     fresh = [each for each in txns if each[:3] not in known]
-    kept = (*erasure.aborted_txns, *fresh)[:MAX_ABORTED_TXNS]
-    return replace(erasure, aborted_txns=kept)
+    kept = (*erasure.asked_aborts, *fresh)[:MAX_ASKED_ABORTS]
+    return replace(erasure, asked_aborts=kept)
 
 
 def stamped(erasure: Erasure, *, now_ms: int) -> Erasure:

@@ -62,7 +62,7 @@ class Tombstone(NamedTuple):
     written_ms: int
 
 
-class AbortedTxn(NamedTuple):
+class AskedAbort(NamedTuple):
     """An open transaction that the erasure ended. Its transactional id may hold the key, so it is
     known by its producer."""
 
@@ -233,7 +233,7 @@ class Erasure:
     searched_ends: tuple[PartitionEnd, ...] = ()
     target_partitions: tuple[int, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
-    aborted_txns: tuple[AbortedTxn, ...] = ()
+    asked_aborts: tuple[AskedAbort, ...] = ()
     scans: tuple[ReplicaScan, ...] = ()
     recreated: tuple[RecordSpan, ...] = ()  # a later life of the key; not covered
     elsewhere: tuple[RecordSpan, ...] = ()  # records with the same key in other topics

@@ -9,7 +9,7 @@ import pytest
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.erasure import (
     TRANSITIONS,
-    AbortedTxn,
+    AskedAbort,
     Erasure,
     Evidence,
     Outcome,
@@ -497,10 +497,10 @@ def test_transaction_that_is_being_aborted_is_waited_for() -> None:
 
 
 def test_aborted_transaction_is_written_down_once() -> None:
-    first = AbortedTxn(0, 2, 7, NOW)
+    first = AskedAbort(0, 2, 7, NOW)
 
     once = changes.aborting(at_stage(Stage.TOMBSTONED), [first])
-    again = changes.aborting(once, [first._replace(asked_ms=NOW + 1), AbortedTxn(3, 5, 7, NOW)])
+    again = changes.aborting(once, [first._replace(asked_ms=NOW + 1), AskedAbort(3, 5, 7, NOW)])
 
-    assert again.aborted_txns == (first, AbortedTxn(3, 5, 7, NOW))
+    assert again.asked_aborts == (first, AskedAbort(3, 5, 7, NOW))
     assert decode(encode(again)) == again

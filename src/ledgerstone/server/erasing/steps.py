@@ -12,7 +12,7 @@ from ledgerstone.client.partitioner import partition_of
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import ID_HEADER, headers_of
 from ledgerstone.erasure.erasure import (
-    AbortedTxn,
+    AskedAbort,
     Erasure,
     PartitionEnd,
     ReplicaScan,
@@ -271,7 +271,7 @@ def abort_open(work: ErasingWork, erasure_id: str, step: AbortOpen) -> None:
             changes.aborting(
                 erasure,
                 [
-                    AbortedTxn(partition, txn.first_offset, txn.producer_id, now_ms)
+                    AskedAbort(partition, txn.first_offset, txn.producer_id, now_ms)
                     for partition, txn in step.txns
                 ],
             )
