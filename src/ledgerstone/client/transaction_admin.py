@@ -10,7 +10,7 @@ from ledgerstone.client.cluster import ask_about
 from ledgerstone.client.errors import check
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.rounds import PartitionAnswer
-from ledgerstone.client.routing import Broker
+from ledgerstone.client.routing import ToBroker
 from ledgerstone.errors import InvalidTxnState, TransactionalIdNotFound
 from ledgerstone.protocol.messages.describe_producers import (
     DescribeProducersActiveProducer,
@@ -96,7 +96,7 @@ def list_transactions(
     found: dict[str, ListedTransaction] = {}
     for broker_id in sorted(client.session.cluster.brokers):
         # A broker knows only the transactions it coordinates.
-        response = client.call(request, ListTransactionsResponse, to=Broker(broker_id))
+        response = client.call(request, ListTransactionsResponse, to=ToBroker(broker_id))
         check(response.error_code, f"transactions of broker {broker_id}")
         for each in response.transaction_states:
             found[each.transactional_id] = ListedTransaction(
@@ -122,7 +122,7 @@ def _describe(client: Client, listed: ListedTransaction) -> TransactionDescripti
     response = client.call(
         DescribeTransactionsRequest(transactional_ids=[transactional_id]),
         DescribeTransactionsResponse,
-        to=Broker(listed.coordinator),
+        to=ToBroker(listed.coordinator),
     )
     for each in response.transaction_states:
         check(each.error_code, f"transactional id {transactional_id}")

@@ -49,7 +49,7 @@ class AbortOpen:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitStep:
     """Nothing can be done; `until_ms` is None where no clock will change that."""
 
     until_ms: int | None
@@ -57,7 +57,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanStep:
     node_ids: tuple[int, ...]
 
 
@@ -85,8 +85,8 @@ Step = (
     | WriteTombstones
     | Ask
     | AbortOpen
-    | Wait
-    | Scan
+    | WaitStep
+    | ScanStep
     | AskVerifiers
     | Issue
     | Nothing

@@ -17,6 +17,7 @@ from ledgerstone.server.housekeeping.flushes import Flushes
 from ledgerstone.server.housekeeping.retention import Retention
 from ledgerstone.server.results import Done, GroupCleaned
 from ledgerstone.server.tombstones.holds import TombstoneHolds
+from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
@@ -69,6 +70,7 @@ class Alone:
             log_dir=log_dir,
             partitions=OneLog(self.partition),
             holds=TombstoneHolds(NoGroups(), lambda: True),
+            txn_owners=TransactionShards(),
             settings=CleanerSettings.from_values({}),
             read_settings=lambda: CleanerSettings.from_values({}),
             files=CleaningFiles.open(self.fs, log_dir.path),

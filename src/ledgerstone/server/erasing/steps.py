@@ -36,10 +36,10 @@ from ledgerstone.erasure.steps import (
     AskVerifiers,
     Issue,
     Nothing,
-    Scan,
+    ScanStep,
     Search,
     Step,
-    Wait,
+    WaitStep,
     WriteTombstones,
 )
 from ledgerstone.errors import CorruptRecord, KafkaError, MessageTooLarge, StorageError
@@ -60,7 +60,7 @@ _DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
 def what_for(step: Step) -> tuple[str | None, int | None]:
     """What an erasure waits for while a step is being taken, and until when."""
     match step:
-        case Wait():
+        case WaitStep():
             return step.because, step.until_ms
         case AskVerifiers():
             return f"evidence of {', '.join(step.names)} is awaited", step.until_ms
@@ -68,7 +68,7 @@ def what_for(step: Step) -> tuple[str | None, int | None]:
             return "a pass is asked for", None
         case AbortOpen():
             return "an open transaction is being aborted", None
-        case Search() | WriteTombstones() | Scan() | Issue() | Advance() | Nothing():
+        case Search() | WriteTombstones() | ScanStep() | Issue() | Advance() | Nothing():
             return None, None
 
 
