@@ -289,6 +289,7 @@ class Broker:
         """Somebody has set the wall clock: what goes by it is looked at without waiting."""
         self.housekeeping.look_now()
         self.cleaning.look_now()
+        self.transactions.look_now()
         self.erasing.something_happened()
 
     @property

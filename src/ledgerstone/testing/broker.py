@@ -57,6 +57,7 @@ class LedgerstoneBroker:
         self._access = Access.from_dice(SystemDice())
         self._thread: BrokerThread | None = None
         self._client: Client | None = None
+        self._clients: list[Client] = []  # all that were made, to be closed with the broker
         self._client_lock = threading.RLock()
         self.clock = VirtualClock(self)
         self.api = LocalApi(self)
@@ -129,8 +130,9 @@ class LedgerstoneBroker:
     def _end(self, how: Callable[[BrokerThread], None]) -> None:
         thread, self._thread = self._need_thread(), None
         with self._client_lock:
-            client, self._client = self._client, None
-        if client is not None:
+            self._client = None
+            clients, self._clients = self._clients, []
+        for client in clients:
             client.close()
         how(thread)
 
@@ -156,7 +158,9 @@ class LedgerstoneBroker:
         self._need_thread()
         host, _, port = self.bootstrap.rpartition(":")
         # On the broker's clock, so that records written after `advance` are recent.
-        return Client([Endpoint(host, int(port))], clock=self.clock.source)
+        made = Client([Endpoint(host, int(port))], clock=self.clock.source)
+        self._clients.append(made)
+        return made
 
     # -- topics ---------------------------------------------------------------------------------
 
@@ -233,6 +237,19 @@ class LedgerstoneBroker:
         """Takes the id over, as its next producer would: what is open is aborted, and the producer
         that opened it can neither write nor commit."""
         transactions.fence(self._new_client(), transactional_id)
+
+    def await_transactions(self, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Waits until no transaction is open, as after an `advance` past their timeouts."""
+
+        def undecided(running: RunningBroker) -> list[str]:
+            return [each.transactional_id for each in running.broker.txn_shards.undecided()]
+
+        wait_until(
+            lambda: not self.on_the_loop(undecided),
+            "no transaction is open",
+            timeout_s,
+            lambda: f"open: {', '.join(self.on_the_loop(undecided))}",
+        )
 
     def transaction(
         self,
@@ -318,10 +335,19 @@ class LedgerstoneBroker:
         return answer
 
     def erase(
-        self, topic: str, key: Text, reason: str = "", *, timeout_s: float = TIMEOUT_S
+        self,
+        topic: str,
+        key: Text,
+        reason: str = "",
+        *,
+        abort_open: bool = False,
+        timeout_s: float = TIMEOUT_S,
     ) -> dict[str, Any]:
-        """Erases a key with evidence and returns the receipt; advances the clock as needed."""
-        return checks.erase(self, topic, _base64(key), reason, timeout_s)
+        """Erases a key with evidence and returns the receipt; advances the clock as needed.
+
+        `abort_open` ends open transactions that hold it up."""
+        encoded = _base64(key)
+        return checks.erase(self, topic, encoded, reason, timeout_s, abort_open=abort_open)
 
     # -- assertions -----------------------------------------------------------------------------
 

@@ -451,6 +451,11 @@ class Transactions:
 
     # -- time ---------------------------------------------------------------------------------
 
+    def look_now(self) -> None:
+        """The wall clock was set: open transactions may have timed out, ids expired."""
+        if self.shards:
+            self._abort_check_ms = self._expiry_check_ms = self.clock.monotonic_ms()
+
     def abort(self, transactional_id: str) -> None:
         """An operator ends what the id has open; its producer is fenced."""
         _LOG.warning("transaction aborted by request transactional_id=%r", shown(transactional_id))
