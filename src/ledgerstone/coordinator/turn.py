@@ -87,7 +87,7 @@ class TxnMarker(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     records: list[GroupRecord]
     answers: list[Answer]
     # Answers that are made once every outcome before this one is replayed.
@@ -117,5 +117,5 @@ class Turn:
     def answer_late(self, token: Token, respond: Callable[[], ApiMessage]) -> None:
         self.late.append(LateAnswer(token, respond))
 
-    def outcome(self) -> Outcome:
-        return Outcome(self.records, self.answers, self.late, self.producer)
+    def outcome(self) -> TurnOutcome:
+        return TurnOutcome(self.records, self.answers, self.late, self.producer)

@@ -8,7 +8,7 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
-    Scan,
+    StartScan,
     SyncSwap,
     Unlink,
 )
@@ -35,7 +35,7 @@ class Agents:
             Unlink: (housekeeping, erasing),
             SyncSwap: (cleaning,),
             Clean: (cleaning, erasing),
-            Scan: (erasing,),
+            StartScan: (erasing,),
             AskVerifier: (erasing,),
             Analyse: (anatomy,),
         }

@@ -51,7 +51,7 @@ MakeSite = Callable[[Broker, Callable[[], None]], Site]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Surroundings:
     """What a broker is given of the world."""
 
     fs: Filesystem
@@ -61,7 +61,9 @@ class World:
     boot_id: str | None = None
 
 
-def open_broker(config: BrokerConfig, world: World, advertised: Sequence[Listener]) -> Broker:
+def open_broker(
+    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener]
+) -> Broker:
     """Everything but sockets: a broker that could serve. `advertised` has the real ports."""
     path = config.log_dirs[0]
     try:
@@ -93,7 +95,7 @@ def open_broker(config: BrokerConfig, world: World, advertised: Sequence[Listene
 
 
 def _compose(
-    config: BrokerConfig, world: World, advertised: Sequence[Listener], log_dir: LogDir
+    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dir: LogDir
 ) -> Broker:
     metadata_log = MetadataLog(log_dir)
     controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
@@ -127,7 +129,6 @@ def _compose(
         handled=HANDLED,
         log_dir=log_dir,
         metadata_log=metadata_log,
-        image=link.image,
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
@@ -148,7 +149,7 @@ def _compose(
 
 def _register(
     config: BrokerConfig,
-    world: World,
+    world: Surroundings,
     advertised: Sequence[Listener],
     log_dir: LogDir,
     link: ControllerLink,
@@ -188,7 +189,7 @@ class RunningBroker:
 
 async def start_broker(
     config: BrokerConfig,
-    world: World,
+    world: Surroundings,
     make_site: MakeSite | None = None,
     make_runtime: Callable[[Broker, asyncio.AbstractEventLoop], Runtime] = Runtime,
     is_stopping: Callable[[], bool] = lambda: False,
@@ -236,7 +237,7 @@ async def start_broker(
 
 async def _open_when_there_is_room(
     config: BrokerConfig,
-    world: World,
+    world: Surroundings,
     advertised: Sequence[Listener],
     is_stopping: Callable[[], bool],
 ) -> Broker:

@@ -45,7 +45,7 @@ from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Reques
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.server.state_agents import build_state_agents
-from ledgerstone.server.throttle import Throttle
+from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
@@ -79,8 +79,6 @@ class Broker:
     handled: frozenset[int]
     log_dir: LogDir
     metadata_log: MetadataLog
-    # What is committed of the metadata.
-    image: MetadataImage
     controller_link: ControllerLink
     producer_ids: ProducerIds
     partitions: HostedPartitions
@@ -106,7 +104,7 @@ class Broker:
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
     # Connections whose waiting request was answered: what came behind it is served then.
     _answered: dict[int, None] = field(default_factory=dict)
-    _faults: Throttle = field(default_factory=Throttle)
+    _faults: LogThrottle = field(default_factory=LogThrottle)
     # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked.
     may_be_due_sooner: bool = True
     _idle_check_ms: int = 0
@@ -118,7 +116,7 @@ class Broker:
             clock=self.clock,
             dice=self.dice,
             log_dir=self.log_dir,
-            image=lambda: self.image,
+            image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
             shards=self.shards,
@@ -461,6 +459,11 @@ class Broker:
         self.anatomy.check_invariants()
 
     # -- what handlers ask --------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed of the metadata."""
+        return self.controller_link.image
 
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.image.topic_names.get(topic_id)

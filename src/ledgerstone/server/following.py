@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.replay import Applied
+from ledgerstone.metadata.replay import Replayed
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.agents import Agents
@@ -26,10 +25,8 @@ from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.types import TopicPartition
 
 
-class Turn(Protocol):
+class FollowerTurn(Protocol):
     """The broker, as far as news of the metadata reach it."""
-
-    image: MetadataImage
 
     def grew(self, topic_partition: TopicPartition) -> None:
         """Retries requests parked on the partition before the turn ends."""
@@ -44,7 +41,7 @@ class Turn(Protocol):
 class Following:
     """The broker's subscription to the metadata."""
 
-    turn: Turn
+    turn: FollowerTurn
     partitions: HostedPartitions
     disk: DiskWatch
     counters: Counters
@@ -58,12 +55,12 @@ class Following:
     def metadata_refused(self, error: Exception) -> None:
         self.turn.log_failed(METADATA_PARTITION, error)
 
-    def metadata_committed(self, applied: Applied) -> None:
+    def metadata_committed(self, applied: Replayed) -> None:
         """Records are durable, and now true: image, hosted partitions, what waited for them."""
         turn = self.turn
         self.disk.accepted(str(METADATA_PARTITION))
-        turn.image, delta = applied
-        self.partitions.apply(delta, turn.image)
+        image, delta = applied
+        self.partitions.apply(delta, image)
         for topic in delta.topics_deleted:
             self.near_tombstones.forget(topic.name)
             self.counters.forget(topic.name)

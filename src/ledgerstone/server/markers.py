@@ -38,7 +38,7 @@ _TIMEOUT_MS: Final = 30_000
 OnWritten = Callable[[int], None]
 
 
-class HostedLogs(Protocol):
+class FindsPartition(Protocol):
     def find(self, topic_partition: TopicPartition) -> Partition | None: ...
 
 
@@ -50,7 +50,7 @@ class CompletesTransactions(Protocol):
         ...
 
 
-class Appends(Protocol):
+class HearsOfAppends(Protocol):
     def appended(self, topic_partition: TopicPartition, size: int = 0) -> None: ...
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None: ...
@@ -87,9 +87,9 @@ class Markers:
     """An agent (`server.agent`)."""
 
     clock: Clock
-    partitions: HostedLogs
+    partitions: FindsPartition
     groups: CompletesTransactions
-    turn: Appends
+    turn: HearsOfAppends
     _awaited: dict[TopicPartition, list[_Awaited]] = field(default_factory=dict)
 
     def write_markers(

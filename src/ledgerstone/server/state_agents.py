@@ -23,7 +23,7 @@ from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.storage.log_dir import LogDir
 
 
-class Turn(Answers, Appends, HostsTopics, Protocol):
+class AgentTurn(Answers, Appends, HostsTopics, Protocol):
     """The broker, as far as its agents change what happens in this turn."""
 
 
@@ -46,7 +46,7 @@ def build_state_agents(
     cleaning: CleaningWork,
     disk: DiskTrouble,
     unlinking: UnlinksSoon,
-    turn: Turn,
+    turn: AgentTurn,
 ) -> StateAgents:
     groups = Groups(
         config=config,

@@ -12,7 +12,7 @@ from functools import partial
 
 from ledgerstone.coordinator.failures import refused_after_append
 from ledgerstone.coordinator.shard import GroupShard
-from ledgerstone.coordinator.turn import Answer, Now, Outcome, TxnMarker
+from ledgerstone.coordinator.turn import Answer, Now, TurnOutcome, TxnMarker
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.builder import RecordParts, build_batch
@@ -29,7 +29,7 @@ from ledgerstone.types import NO_PRODUCER_ID
 class InFlight:
     """An outcome that is not committed yet. Its answers are empty once their time was up."""
 
-    outcome: Outcome
+    outcome: TurnOutcome
     deadline_ms: int
 
 
@@ -68,7 +68,7 @@ class HostedShard:
         self.is_loaded = True
 
     def take(
-        self, outcome: Outcome, now: Now, timeout_ms: int, terms: TxnTerms | None = None
+        self, outcome: TurnOutcome, now: Now, timeout_ms: int, terms: TxnTerms | None = None
     ) -> Appended | None:
         """Appends what the outcome wants remembered; what the log refuses raises. `terms` are those
         of records in a transaction."""
