@@ -76,10 +76,11 @@ if TYPE_CHECKING:
 
 DATA = "/data"
 ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
-# Few partitions for the offsets, because each is a log to make; rebalances that wait for nobody.
+# Few partitions for coordinators, as each is a log to make; rebalances that wait for nobody.
 SETTINGS = {
     "log.dirs": DATA,
     "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
 }
 

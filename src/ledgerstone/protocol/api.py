@@ -20,7 +20,7 @@ _WHOLE: Final = (
     ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS,
     ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS,
     ApiKey.DELETE_RECORDS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS,
     ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.SASL_AUTHENTICATE,
@@ -45,7 +45,6 @@ _PARTLY: Final[dict[int, VersionRange]] = {
     ApiKey.OFFSET_COMMIT: VersionRange(2, 9),  # 10 has topic ids
     ApiKey.OFFSET_FETCH: VersionRange(1, 9),  # 10 has topic ids
     ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5),  # 6 is for two-phase commit
-    ApiKey.END_TXN: VersionRange(0, 4),  # 5 promises transactions of version 2
 }
 
 OFFERED: Final[dict[int, VersionRange]] = {

@@ -21,12 +21,13 @@ class Agents:
         self,
         *,
         groups: Agent,
+        transactions: Agent,
         housekeeping: Agent,
         erasing: Agent,
         cleaning: Agent,
         anatomy: Agent,
     ) -> None:
-        self.all: list[Agent] = [groups, housekeeping, erasing, cleaning, anatomy]
+        self.all: list[Agent] = [groups, transactions, housekeeping, erasing, cleaning, anatomy]
         # Agents that open connections, by the purpose that their `Dial` names.
         self.dialling: dict[str, DiallingAgent] = {}
         # A result goes to each of these, in this order: the first one owns the effect.

@@ -35,7 +35,7 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
-from ledgerstone.server.markers import Markers
+from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
@@ -47,6 +47,7 @@ from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -94,8 +95,9 @@ class Broker:
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
     groups: Groups = field(init=False)
+    transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
-    markers: Markers = field(init=False)
+    markers: PartitionMarkers = field(init=False)
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
@@ -111,7 +113,7 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.groups, self.erasing = build_state_agents(
+        self.groups, self.transactions, self.erasing = build_state_agents(
             config=self.config,
             clock=self.clock,
             dice=self.dice,
@@ -119,6 +121,7 @@ class Broker:
             image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
+            producer_ids=self.producer_ids,
             shards=self.shards,
             scans=self.scans,
             cleaning=self.cleaning,
@@ -128,17 +131,22 @@ class Broker:
         )
         self.agents = Agents(
             groups=self.groups,
+            transactions=self.transactions,
             housekeeping=self.housekeeping,
             erasing=self.erasing,
             cleaning=self.cleaning,
             anatomy=self.anatomy,
         )
-        self.markers = Markers(
+        self.markers = PartitionMarkers(
             clock=self.clock, partitions=self.partitions, groups=self.groups, turn=self
         )
         self.verification = TxnVerification(
-            config=self.config, clock=self.clock, partitions=self.partitions
+            config=self.config,
+            clock=self.clock,
+            partitions=self.partitions,
+            coordinator=self.transactions,
         )
+        self.transactions.markers = self.markers
         self.agents.add(self.markers)
         self.agents.add(self.verification)
         self.following = Following(
@@ -149,6 +157,7 @@ class Broker:
             near_tombstones=self.near_tombstones,
             cleaning=self.cleaning,
             groups=self.groups,
+            transactions=self.transactions,
             erasing=self.erasing,
             markers=self.markers,
             agents=self.agents,
@@ -455,6 +464,7 @@ class Broker:
         self.image.check_invariants()
         self.partitions.check_invariants()
         self.groups.check_invariants()
+        self.transactions.check_invariants()
         self.cleaning.check_invariants()
         self.anatomy.check_invariants()
 
