@@ -113,7 +113,13 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.groups, self.transactions, self.erasing = build_state_agents(
+        (
+            self.groups,
+            self.markers,
+            self.transactions,
+            self.verification,
+            self.erasing,
+        ) = build_state_agents(
             config=self.config,
             clock=self.clock,
             dice=self.dice,
@@ -137,16 +143,6 @@ class Broker:
             cleaning=self.cleaning,
             anatomy=self.anatomy,
         )
-        self.markers = PartitionMarkers(
-            clock=self.clock, partitions=self.partitions, groups=self.groups, turn=self
-        )
-        self.verification = TxnVerification(
-            config=self.config,
-            clock=self.clock,
-            partitions=self.partitions,
-            coordinator=self.transactions,
-        )
-        self.transactions.markers = self.markers
         self.agents.add(self.markers)
         self.agents.add(self.verification)
         self.following = Following(

@@ -50,7 +50,7 @@ class CompletesTransactions(Protocol):
         ...
 
 
-class HearsOfAppends(Protocol):
+class MarkerTurn(Protocol):
     def appended(self, topic_partition: TopicPartition, size: int = 0) -> None: ...
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None: ...
@@ -89,7 +89,7 @@ class PartitionMarkers:
     clock: Clock
     partitions: FindsPartition
     groups: CompletesTransactions
-    turn: HearsOfAppends
+    turn: MarkerTurn
     _awaited: dict[TopicPartition, list[_Awaited]] = field(default_factory=dict)
 
     def write_markers(

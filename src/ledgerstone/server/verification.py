@@ -94,8 +94,7 @@ class TxnVerification:
     config: BrokerConfig
     clock: Clock
     partitions: GetsPartition
-    # None as long as no coordinator runs here.
-    coordinator: AddsPartitions | None = None
+    coordinator: AddsPartitions
     # Questions to be asked again: when, a number that tells equal times apart, which.
     _retries: list[tuple[int, int, _Asking]] = field(default_factory=list)
     _next_number: int = 0
@@ -130,9 +129,6 @@ class TxnVerification:
                     guards[topic_partition] = guard
         if not guards:
             asking.on_verified(Verified(errors, {}, must_be_verified=enabled))
-        elif self.coordinator is None:
-            refused = dict.fromkeys(guards, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            self._answered(asking, Verified(errors | refused, guards, must_be_verified=enabled))
         else:
             self.coordinator.add_partitions(
                 _request(question, list(guards)),

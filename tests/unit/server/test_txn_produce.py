@@ -116,16 +116,6 @@ def test_verification_can_be_turned_off_but_adding_cannot() -> None:
     assert len(coordinator.asked) == 1
 
 
-def test_without_a_coordinator_the_client_tries_again(machine: InProcess, client: Client) -> None:
-    machine.broker.verification.coordinator = None
-
-    response = client.ask(txn_produce(txn_batch()), ProduceResponse, V1)
-
-    (answer,) = response.responses[0].partition_responses
-    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert "COORDINATOR_NOT_AVAILABLE" in (answer.error_message or "")
-
-
 # -- what the coordinator may say -------------------------------------------------------------
 
 
