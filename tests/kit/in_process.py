@@ -17,7 +17,7 @@ from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.erasure.scan_messages import report_message, report_of
 from ledgerstone.erasure.verifiers import Word
 from ledgerstone.erasure.worker import scan
-from ledgerstone.protocol.api import OFFERED
+from ledgerstone.protocol.api import OFFERED, ApiKey
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
 from ledgerstone.protocol.headers import (
@@ -76,10 +76,11 @@ if TYPE_CHECKING:
 
 DATA = "/data"
 ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
-# Few partitions for the offsets, because each is a log to make; rebalances that wait for nobody.
+# Few partitions for coordinators, as each is a log to make; rebalances that wait for nobody.
 SETTINGS = {
     "log.dirs": DATA,
     "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
 }
 
@@ -96,8 +97,12 @@ def frame_of(
     return frame_prefix(len(content)) + content
 
 
+# The last version that names topics by their names, as tests do.
+_BY_NAME = {ApiKey.PRODUCE: 12}
+
+
 def newest_version(message: ApiMessage) -> int:
-    return OFFERED[message.api_key].last
+    return _BY_NAME.get(ApiKey(message.api_key), OFFERED[message.api_key].last)
 
 
 def _bytes_of(piece: Piece) -> bytes:

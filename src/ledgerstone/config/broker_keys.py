@@ -236,6 +236,74 @@ _GROUPS: Final = (
         600_000,
         "How often expired producer ids are removed.",
     ),
+    _flag(
+        "transaction.partition.verification.enable",
+        True,
+        "Whether a partition's leader asks the coordinator before the first batch of a transaction "
+        "is written; without it a lost or late producer can leave a transaction open for ever.",
+    ),
+    _int(
+        "add.partitions.to.txn.retry.backoff.ms",
+        20,
+        "Time after which a leader asks a coordinator again that is still ending the transaction "
+        "before.",
+    ),
+    _int(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        100,
+        "How long a leader goes on asking before it leaves the retry to the client.",
+        at_least=0,
+    ),
+)
+
+_TRANSACTIONS: Final = (
+    _int(
+        "transaction.max.timeout.ms",
+        900_000,
+        "Longest transaction timeout that a producer may ask for; above it, InitProducerId fails "
+        "with INVALID_TRANSACTION_TIMEOUT.",
+    ),
+    _int(
+        "transactional.id.expiration.ms",
+        604_800_000,
+        "How long an inactive transactional id is kept.",
+    ),
+    _int(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        10_000,
+        "How often transactions past their timeout are aborted.",
+    ),
+    _int(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        3_600_000,
+        "How often expired transactional ids are removed.",
+    ),
+    _int("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state."),
+    # Differs from Kafka (3): a single broker must serve transactions without configuration.
+    BrokerKey(
+        name="transaction.state.log.replication.factor",
+        kind=ConfigType.SHORT,
+        default=1,
+        at_least=1,
+        doc="Replicas of __transaction_state.",
+    ),
+    # Differs from Kafka (2), likewise.
+    _int("transaction.state.log.min.isr", 1, "min.insync.replicas of __transaction_state."),
+    _int(
+        "transaction.state.log.segment.bytes", 104_857_600, "Segment size of __transaction_state."
+    ),
+    # Ours; Kafka has no limit in bytes, and keeps transactional ids for days.
+    _long(
+        "ledgerstone.transactions.max.bytes",
+        134_217_728,
+        "Memory for all transactional ids and the partitions of their transactions. Above it, new "
+        "ids and partitions fail with POLICY_VIOLATION; open transactions can still be ended.",
+    ),
+    _long(
+        "ledgerstone.transaction.max.bytes",
+        8_388_608,
+        "The same for one transactional id and its partitions.",
+    ),
 )
 
 _LOG: Final = (
@@ -413,6 +481,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
         *_NETWORK,
         *_TOPICS,
         *_GROUPS,
+        *_TRANSACTIONS,
         *_LOG,
         *_CLEANER,
         *_topic_defaults(),

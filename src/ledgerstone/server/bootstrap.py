@@ -19,7 +19,7 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
-from ledgerstone.metadata.records import bootstrap_records
+from ledgerstone.metadata.records import bootstrap_records, missing_features
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -103,6 +103,8 @@ def _compose(
     link = ControllerLink(metadata_log, controller)
     if not link.image.features:
         link.write(bootstrap_records())
+    elif missing := missing_features(link.image.features):
+        link.write(missing)
     _register(config, world, advertised, log_dir, link, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(link.image, metadata_log.topic_ids)
