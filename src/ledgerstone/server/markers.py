@@ -83,7 +83,7 @@ class _Awaited(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Markers:
+class MarkerWriter:
     """An agent (`server.agent`)."""
 
     clock: Clock

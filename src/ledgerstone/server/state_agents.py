@@ -22,7 +22,7 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
-from ledgerstone.server.markers import Markers, MarkerTurn
+from ledgerstone.server.markers import MarkerTurn, MarkerWriter
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.topic import TransactionTopic
@@ -36,7 +36,7 @@ class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
 
 class StateAgents(NamedTuple):
     groups: Groups
-    markers: Markers
+    markers: MarkerWriter
     transactions: Transactions
     verification: TxnVerification
     erasing: Erasing
@@ -73,7 +73,7 @@ def build_state_agents(
         appends=turn,
         topics=turn,
     )
-    markers = Markers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    markers = MarkerWriter(clock=clock, partitions=partitions, groups=groups, turn=turn)
     transactions = Transactions(
         config=config,
         clock=clock,
