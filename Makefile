@@ -13,10 +13,11 @@ WARM := from ledgerstone.records.kernels import load; load(print)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## create .venv from the locked requirements (every target does this)
+setup: ## create .venv from the locked requirements (every target sets up what it needs)
 	@tools/setup
 
-demo: setup ## turn a git history into a topic and a table, compact it, erase a key
+demo: ## turn a git history into a topic and a table, compact it, erase a key
+	@tools/setup demo
 	@.venv/bin/ledgerstone demo $(DEMO)
 
 test: setup ## run the test suite, without the slow sweeps and without Kafka
