@@ -7,6 +7,9 @@ JOBS ?= 2
 # Compiles kernels that were edited since set-up, so that no test has to.
 WARM := from ledgerstone.records.kernels import load; load(print)
 
+# Many containers set it; every process would compile what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs clean
 
