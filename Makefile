@@ -7,16 +7,20 @@ JOBS ?= 2
 # Compiles kernels that were edited since set-up, so that no test has to.
 WARM := from ledgerstone.records.kernels import load; load(print)
 
+# Many containers set it; every process would compile what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## create .venv from the locked requirements (every target does this)
+setup: ## create .venv from the locked requirements (every target sets up what it needs)
 	@tools/setup
 
-demo: setup ## turn a git history into a topic and a table, compact it, erase a key
+demo: ## turn a git history into a topic and a table, compact it, erase a key
+	@tools/setup demo
 	@.venv/bin/ledgerstone demo $(DEMO)
 
 test: setup ## run the test suite, without the slow sweeps and without Kafka
