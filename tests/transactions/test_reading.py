@@ -23,16 +23,17 @@ from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.consumer import Consumer
 from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED, FetchConfig, Fetcher
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.client.offsets import LATEST
 from ledgerstone.pipeline.connecting import log_ends
 from ledgerstone.spark import fetching
 from ledgerstone.spark.filters import Pruning
-from ledgerstone.spark.gaps import Reason, gaps_in
+from ledgerstone.spark.gaps import GapReason, gaps_in
 from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.positions import offsets_at
-from ledgerstone.spark.read_options import Fold, Isolation, RowOptions, Rows
+from ledgerstone.spark.read_options import FoldMode, RowOptions, Rows
 from ledgerstone.spark.schema import projection, schema_of
-from ledgerstone.spark.windows import Window, record_batches
+from ledgerstone.spark.windows import FetchWindow, record_batches
 from ledgerstone.state.rebuild import rebuild
 from ledgerstone.types import TopicPartition
 from tests.kit.broker import wait_until
@@ -188,10 +189,10 @@ def test_consumer_from_every_offset(
 
 def _spark_windows(
     client: Client, wanted: OffsetRange, rows: RowOptions, fetch_bytes: int, offset: int
-) -> Iterator[Window]:
+) -> Iterator[FetchWindow]:
     rest = wanted._replace(start_offset=offset)
     for each in fetching.windows(client, rest, rows, fetch_bytes=fetch_bytes):
-        yield Window(each.fetch_offset, each.records, each.aborted)
+        yield FetchWindow(each.fetch_offset, each.records, each.aborted)
 
 
 def _spark_rows(
@@ -209,7 +210,7 @@ def test_spark_rows_of_every_range(
     client: Client, log: str, expected: list[Entry], fetch_bytes: int
 ) -> None:
     partition = TopicPartition(log, 0)
-    end = offsets_at(client, [partition], LATEST, Isolation.READ_COMMITTED)[partition]
+    end = offsets_at(client, [partition], LATEST, IsolationLevel.READ_COMMITTED)[partition]
 
     for start in range(0, end, 3):
         for stop in (min(start + 4, end), end):
@@ -226,7 +227,7 @@ def test_fold_of_every_range(
 
     for start in range(0, end, 7):
         wanted = OffsetRange(TopicPartition(log, 0), start, end)
-        found = _spark_rows(client, wanted, RowOptions(fold=Fold.LATEST), fetch_bytes)
+        found = _spark_rows(client, wanted, RowOptions(fold=FoldMode.LATEST), fetch_bytes)
         latest = {each[1]: each for each in expected if each[0] >= start}
         assert sorted(found) == sorted(latest.values()), f"from {start}"
 
@@ -256,7 +257,7 @@ def test_every_offset_without_a_row_has_a_reason(
 
     missing = [offset for gap in gaps for offset in range(gap.start_offset, gap.end_offset)]
     assert sorted([*missing, *(each[0] for each in expected)]) == list(range(end))
-    assert {gap.reason for gap in gaps} == {Reason.CONTROL, Reason.ABORTED}
+    assert {gap.reason for gap in gaps} == {GapReason.CONTROL, GapReason.ABORTED}
 
 
 def test_a_waiting_reader_gets_a_transaction_when_it_is_committed(

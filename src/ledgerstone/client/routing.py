@@ -34,13 +34,13 @@ class AnyBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ToController:
     def __str__(self) -> str:
         return "the controller"
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class ToBroker:
     node_id: int
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Coordinator:
         return f"the coordinator of {self.key_type.name.lower()} {self.key}"
 
 
-Target = AnyBroker | Controller | Broker | Coordinator
+Target = AnyBroker | ToController | ToBroker | Coordinator
 
 _FOR_CONTROLLER: Final = (
     ApiKey.CREATE_TOPICS,
@@ -82,7 +82,7 @@ def target_of(request: ApiMessage) -> Target:
     transactional_id = _transactional_id_of(request)
     if transactional_id is not None:
         return Coordinator(transactional_id, KeyType.TRANSACTION)
-    return Controller() if request.api_key in _FOR_CONTROLLER else AnyBroker()
+    return ToController() if request.api_key in _FOR_CONTROLLER else AnyBroker()
 
 
 def _group_of(request: ApiMessage) -> str | None:

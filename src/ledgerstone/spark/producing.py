@@ -29,7 +29,7 @@ _TIMEOUT_MS: Final = 30_000
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenTotals:
     records: int = 0
     bytes: int = 0
 
@@ -38,7 +38,7 @@ class BatchProducer:
     def __init__(self, client: Client, numbering: Numbering | None = None) -> None:
         self._client = client
         self._numbering = IdempotentNumbering(client) if numbering is None else numbering
-        self.written: dict[TopicPartition, Written] = {}
+        self.written: dict[TopicPartition, WrittenTotals] = {}
 
     @property
     def identity(self) -> ProducerId:
@@ -70,7 +70,7 @@ class BatchProducer:
             raise WriteFailed(f"{partition}: {error}") from error
         for partition, (count, batch) in batches.items():
             self._numbering.acknowledged(partition, count)
-            total = self.written.setdefault(partition, Written())
+            total = self.written.setdefault(partition, WrittenTotals())
             total.records += count
             total.bytes += len(batch)
 

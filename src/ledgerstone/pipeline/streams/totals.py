@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.measures import (
     EXACT_FUNCTIONS,
-    Kind,
     Measure,
+    MeasureKind,
     result_of,
     selected,
 )
 
-__all__ = ["MAX_MEASURES", "Aggregate", "Kind", "TableRow", "TotalsStore", "in_order"]
+__all__ = ["MAX_MEASURES", "Aggregate", "MeasureKind", "TableRow", "TotalsStore", "in_order"]
 
 MAX_MEASURES: Final = 50
 _TABLES: Final = """
@@ -40,7 +40,7 @@ INSERT INTO tellings SELECT lower(hex(randomblob(16))), 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     name: str
-    kind: Kind
+    kind: MeasureKind
     column: str | None = None  # None: count rows
 
 
