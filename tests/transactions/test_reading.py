@@ -41,7 +41,7 @@ from tests.transactions.conftest import MakeTopic, NewName, connected
 from tests.transactions.kit import ends
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-STEPS = 120
+STEPS = 100
 KEYS = 9
 # One batch for each answer: brokers send a first batch however large it is.
 ONE_BATCH = 1
@@ -178,7 +178,7 @@ def test_consumer_from_every_offset(
     config = FetchConfig(max_bytes=fetch_bytes, partition_max_bytes=fetch_bytes)
     (end,) = _ends(client, log, READ_COMMITTED)
 
-    for start in range(0, end, 5 if fetch_bytes == ONE_BATCH else 1):
+    for start in range(0, end, 1 if fetch_bytes > 1_000 else 17):
         consumer = Consumer(Fetcher(client, config), {TopicPartition(log, 0): start})
         found: list[Entry] = []
         while consumer.positions[TopicPartition(log, 0)] < end:
@@ -212,7 +212,7 @@ def test_spark_rows_of_every_range(
     partition = TopicPartition(log, 0)
     end = offsets_at(client, [partition], LATEST, IsolationLevel.READ_COMMITTED)[partition]
 
-    for start in range(0, end, 3):
+    for start in range(0, end, 3 if fetch_bytes > 1_000 else 23):
         for stop in (min(start + 4, end), end):
             wanted = OffsetRange(partition, start, stop)
             found = _spark_rows(client, wanted, RowOptions(), fetch_bytes)
@@ -225,7 +225,7 @@ def test_fold_of_every_range(
 ) -> None:
     (end,) = _ends(client, log, READ_COMMITTED)
 
-    for start in range(0, end, 7):
+    for start in range(0, end, 7 if fetch_bytes > 1_000 else 47):
         wanted = OffsetRange(TopicPartition(log, 0), start, end)
         found = _spark_rows(client, wanted, RowOptions(fold=FoldMode.LATEST), fetch_bytes)
         latest = {each[1]: each for each in expected if each[0] >= start}
