@@ -7,6 +7,12 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.offsets import LATEST, list_offsets
+from ledgerstone.types import TopicPartition
+from tests.kit.broker import wait_until
+
 
 class Reachable(Protocol):
     """A broker, ours or Kafka's."""
@@ -63,15 +69,23 @@ def plain(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-class FailOnce:
-    """Passes keys on; the first attempt ends when the sink has got some of them. Runs in workers,
+class FailOnceWritten:
+    """Gives keys; the first attempt ends when the sink has written some of them. Runs in workers,
     which can import this module and no test."""
 
-    def __init__(self, marker: str, *, at: int) -> None:
-        self.marker, self.at = marker, at
+    def __init__(self, marker: str, bootstrap: str, topic: str) -> None:
+        self.marker, self.bootstrap, self.topic = marker, bootstrap, topic
 
     def __call__(self, number: int) -> str:
-        if number == self.at and not Path(self.marker).exists():
+        if number == 19_500 and not Path(self.marker).exists():
+            wait_until(self._is_written, "something was written")
             Path(self.marker).touch()
             raise ValueError("the first attempt ends here")
-        return str(number)
+        return str(number % 7)
+
+    def _is_written(self) -> bool:
+        host, _, port = self.bootstrap.rpartition(":")
+        with Client([Endpoint(host, int(port))]) as client:
+            partitions = [TopicPartition(self.topic, number) for number in range(2)]
+            ends = list_offsets(client, dict.fromkeys(partitions, LATEST))
+        return any(end.offset > 0 for end in ends.values())
