@@ -4,29 +4,21 @@ What a test demands has to hold on Apache Kafka too: `make kafka-reads` runs eac
 with Kafka's Java clients of version 4 (TV2) and 3 (TV1).
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
-from golden.kafka_broker import KafkaBroker
-from golden.kafka_tools import fetch_jars
-from tests.compat.confluent_admin import AdminClient, NewTopic
 from tests.compat.conftest import NewName
 from tests.compat.txn_aiokafka import AioKafka
 from tests.compat.txn_confluent import Confluent
 from tests.compat.txn_face import Fenced, Read, TxnClient, TxnProducer
 from tests.compat.txn_java import Java, JavaOld
 from tests.compat.txn_kafka_python import KafkaPython
-from tests.kit.broker import FAST_GROUPS, BrokerProcess, wait_until
+from tests.compat.txn_served import BOTH, NEEDS_JAVA, Served, make_topic, serving
+from tests.kit.broker import wait_until
 
-NEEDS_JAVA = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(shutil.which("java") is None, reason="needs Java"),
-]
 CLIENTS = [
     Confluent,
     KafkaPython,
@@ -34,37 +26,15 @@ CLIENTS = [
     pytest.param(Java, marks=NEEDS_JAVA),
     pytest.param(JavaOld, marks=NEEDS_JAVA),
 ]
-SETTINGS = {
-    **FAST_GROUPS,
-    "transaction.state.log.num.partitions": "2",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
-    "log.cleaner.backoff.ms": "200",
-}
 SHORT_MS = 1_000
 
 
-class Served(Protocol):
-    @property
-    def bootstrap(self) -> str: ...
-
-
-@pytest.fixture(scope="module", params=["ours", pytest.param("kafka", marks=NEEDS_JAVA)])
+@pytest.fixture(scope="module", params=BOTH)
 def served(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
-    work = tmp_path_factory.mktemp("transactions")
-    if request.param == "ours":
-        with BrokerProcess(work, dict(SETTINGS)) as process:
-            yield process
-            assert " ERROR " not in process.log_text, process.log_text
-        return
-    kafka = KafkaBroker(jars=fetch_jars(), work=work / "kafka", settings=SETTINGS)
-    kafka.format()
-    kafka.start()
-    try:
-        yield kafka
-    finally:
-        kafka.kill()
+    with serving(request.param, tmp_path_factory.mktemp("transactions")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module", params=CLIENTS, ids=lambda kind: kind.name)
@@ -78,15 +48,7 @@ def client(
 
 @pytest.fixture
 def topic(served: Served, new_name: NewName) -> str:
-    return _made(served, new_name("txn"), 2)
-
-
-def _made(served: Served, name: str, partitions: int, **config: str) -> str:
-    admin = AdminClient({"bootstrap.servers": served.bootstrap, "log_level": 0})
-    settings = {key.replace("_", "."): value for key, value in config.items()}
-    asked = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
-    admin.create_topics([asked])[name].result(20)
-    return name
+    return make_topic(served.bootstrap, new_name("txn"), 2)
 
 
 def _ready(client: TxnClient, transactional_id: str, timeout_ms: int = 60_000) -> TxnProducer:
@@ -290,8 +252,8 @@ def test_vanished_producer_is_aborted_by_its_successor(
 def test_aborted_tombstone_deletes_nothing_and_a_committed_one_does(
     client: TxnClient, served: Served, new_name: NewName
 ) -> None:
-    topic = _made(
-        served,
+    topic = make_topic(
+        served.bootstrap,
         new_name("compacted"),
         1,
         cleanup_policy="compact",
