@@ -211,6 +211,6 @@ def test_force_terminate(tool: Tool, tmp_path: Path) -> None:
     """Takes the id away from its producer, and so aborts what is open."""
     client = Confluent(tool.bootstrap, tmp_path)
 
-    assert tool.text("forceTerminateTransaction", "--transactional-id", OPEN.tid) == ""
+    assert tool.text("forceTerminateTransaction", "--transactionalId", OPEN.tid) == ""
 
     wait_until(lambda: client.read(OPEN.topic, 0) == ([], 2), "it is aborted")
