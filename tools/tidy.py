@@ -24,6 +24,19 @@ LARGEST_SHOWN: Final = 5
 RINGS: Final[Mapping[str, int]] = {
     "ledgerstone.testing.broker": 6,
 }
+# Class names that several modules define because they mean the same thing there.
+SAME_NOUN: Final[Mapping[str, str]] = {
+    "CommittedOffset": "what a group committed, at both ends of the wire",
+    "ConfigEntry": "one setting in DescribeConfigs, at both ends of the wire",
+    "ConfigSource": "Kafka's numbers for where a setting was made, at both ends of the wire",
+    "Endpoint": "host and port of a broker, at both ends of the wire",
+    "Member": "a member of a group, and the simulated client that plays one",
+    "Producer": "our producer, and the simulated one",
+    "ResourceType": "Kafka's numbers for what has settings, at both ends of the wire",
+    "VirtualClock": "a clock that tests move: the simulator's, and that of our pytest plugin",
+}
+# Each agent names there what it needs of the broker; equal names mean the same broker.
+NARROW_VIEWS: Final = "/needs.py"
 GENERATED: Final = ("requirements/",)
 MADE_BY_CODEGEN: Final = "src/ledgerstone/protocol/messages/"
 # The simulated world stands in for the outside one; grades say nothing about it.
@@ -290,6 +303,29 @@ def check_rings(
     return found, shown
 
 
+def check_class_names(
+    trees: Mapping[str, ast.Module], same_noun: Mapping[str, str]
+) -> list[Finding]:
+    """One class name, one thing. Names with an underscore are a module's own."""
+    homes: dict[str, list[tuple[str, int]]] = {}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append((path, node.lineno))
+    found: list[Finding] = []
+    for name, places in homes.items():
+        if name in same_noun or all(path.endswith(NARROW_VIEWS) for path, _ in places):
+            continue
+        for path, line in places[1:]:
+            message = f"{name} is also a class of {places[0][0]}: give one a name of its own"
+            found.append(Finding(path, line, message))
+    for name in same_noun:
+        if len(homes.get(name, ())) < 2:
+            message = f"{name} has one meaning now: take it out of SAME_NOUN"
+            found.append(Finding("tools/tidy.py", 1, message))
+    return found
+
+
 def tracked_files() -> list[str]:
     """What git would commit; in a tree without git, every file outside hidden directories."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
@@ -331,6 +367,7 @@ def main() -> int:
                 trees[name] = source.tree
     ring_findings, largest_ring = check_rings(trees, RINGS)
     findings += ring_findings
+    findings += check_class_names(trees, SAME_NOUN)
     for finding in findings:
         print(finding)
     largest = sorted(sizes, reverse=True)[:LARGEST_SHOWN]

@@ -12,7 +12,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.errors import check
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.partitioner import Partitioner
-from ledgerstone.client.rounds import Answers, PartitionAnswer
+from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers
 from ledgerstone.errors import ConfigError, KafkaError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.init_producer_id import (
@@ -153,12 +153,12 @@ class Producer:
 
     def _produce(
         self, batches: Mapping[TopicPartition, list[_Item]]
-    ) -> Answers[ProducePartitionResponse]:
+    ) -> PartitionAnswers[ProducePartitionResponse]:
         # Built once: a retry must carry the same sequence numbers to be recognised.
         built = {partition: self._build(partition, items) for partition, items in batches.items()}
         if self._config.acks == 0:
             return self._produce_unanswered(built)
-        answers: Answers[ProducePartitionResponse] = self._client.ask_leaders(
+        answers: PartitionAnswers[ProducePartitionResponse] = self._client.ask_leaders(
             "Produce",
             built,
             self._request,
@@ -177,7 +177,7 @@ class Producer:
 
     def _produce_unanswered(
         self, built: Mapping[TopicPartition, bytearray]
-    ) -> Answers[ProducePartitionResponse]:
+    ) -> PartitionAnswers[ProducePartitionResponse]:
         def read(_: ProduceResponse) -> Iterator[PartitionAnswer[ProducePartitionResponse]]:
             for partition in built:
                 answer = ProducePartitionResponse(base_offset=NO_OFFSET)

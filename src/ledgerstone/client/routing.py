@@ -30,13 +30,13 @@ class AnyBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ToController:
     def __str__(self) -> str:
         return "the controller"
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class ToBroker:
     node_id: int
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Coordinator:
         return f"the coordinator of {self.key_type.name.lower()} {self.key}"
 
 
-Target = AnyBroker | Controller | Broker | Coordinator
+Target = AnyBroker | ToController | ToBroker | Coordinator
 
 _FOR_CONTROLLER: Final = (
     ApiKey.CREATE_TOPICS,
@@ -77,7 +77,7 @@ def target_of(request: ApiMessage) -> Target:
         return Coordinator(group)
     if isinstance(request, InitProducerIdRequest) and request.transactional_id is not None:
         return Coordinator(request.transactional_id, KeyType.TRANSACTION)
-    return Controller() if request.api_key in _FOR_CONTROLLER else AnyBroker()
+    return ToController() if request.api_key in _FOR_CONTROLLER else AnyBroker()
 
 
 def _group_of(request: ApiMessage) -> str | None:

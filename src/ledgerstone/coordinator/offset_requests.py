@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ledgerstone.coordinator.group_records import offset_record, offset_tombstone
-from ledgerstone.coordinator.group_state import GroupState, State
+from ledgerstone.coordinator.group_state import GroupPhase, GroupState
 from ledgerstone.coordinator.offsets import CommittedOffset, Growth, OffsetStore
 from ledgerstone.coordinator.partitioning import java_length
 from ledgerstone.coordinator.pending_offsets import PendingOffsets
@@ -222,9 +222,9 @@ def delete_offsets(
     pending: PendingOffsets,
     turn: Turn,
 ) -> OffsetDeleteResponse:
-    if group.state is State.DEAD:
+    if group.state is GroupPhase.DEAD:
         raise GroupIdNotFound(f"{group.group_id!r} is being deleted")
-    if group.state is not State.EMPTY and not group.uses_consumer_protocol:
+    if group.state is not GroupPhase.EMPTY and not group.uses_consumer_protocol:
         raise NonEmptyGroup(f"{group.group_id!r} has {len(group.roster)} members")
     subscribed = group.subscribed_topics()
     response = OffsetDeleteResponse()

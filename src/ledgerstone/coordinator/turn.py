@@ -61,7 +61,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     records: list[GroupRecord]
     answers: list[Answer]
 
@@ -80,5 +80,5 @@ class Turn:
     def answer(self, token: Token, response: ApiMessage) -> None:
         self.answers.append(Answer(token, response))
 
-    def outcome(self) -> Outcome:
-        return Outcome(self.records, self.answers)
+    def outcome(self) -> TurnOutcome:
+        return TurnOutcome(self.records, self.answers)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ledgerstone.erasure.changes import MAX_SPANS
 from ledgerstone.erasure.key_print import hmac_of
-from ledgerstone.erasure.outputs import GROUP, VERIFIER, Reason, Status
+from ledgerstone.erasure.outputs import GROUP, VERIFIER, Status, UnverifiedReason
 from ledgerstone.erasure.receipt_shape import odd_fields
 from ledgerstone.erasure.receipt_words import (
     FIELDS_1,
@@ -38,7 +38,7 @@ _VERSION_1: Final = (
     "the clock was a virtual one"
 )
 _STATUSES: Final = tuple(each.value for each in Status)
-_REASONS: Final = tuple(each.value for each in Reason)
+_REASONS: Final = tuple(each.value for each in UnverifiedReason)
 _VERSION_2: Final = (
     "version 2: it does not say which outputs of the topic were known, nor which of them had "
     "missed the tombstone"

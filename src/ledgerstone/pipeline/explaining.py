@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 
 from ledgerstone.pipeline.definition import (
-    Codec,
+    ColumnCodec,
     Deletes,
     Format,
     OnBadRecord,
-    OnMissedTombstones,
     Pipeline,
     TargetType,
 )
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.spark.read_options import OnMissedTombstones
 
 _DELETES = {
     Deletes.HARD: "A tombstone deletes its row.",
@@ -66,7 +66,7 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
         yield "Records are folded to the latest of each key in the reader."
 
 
-def _codec(codec: Codec) -> str:
+def _codec(codec: ColumnCodec) -> str:
     columns = ", ".join(f"{each.name} {each.type.value}" for each in codec.columns)
     where = ""
     if codec.format is Format.AVRO:

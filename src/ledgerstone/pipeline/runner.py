@@ -23,7 +23,9 @@ from ledgerstone.errors import LedgerstoneError
 from ledgerstone.pipeline.applying import BatchReport, ChangeApplier
 from ledgerstone.pipeline.bad_records import Letter
 from ledgerstone.pipeline.connecting import connect_to, log_ends
-from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
+from ledgerstone.pipeline.definition import (
+    Pipeline,
+)
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
 from ledgerstone.pipeline.following import (
     begin_to_follow,
@@ -31,7 +33,7 @@ from ledgerstone.pipeline.following import (
     how_to_begin_anew,
     topic_now,
 )
-from ledgerstone.pipeline.missed_deletes import MissedDeletes
+from ledgerstone.pipeline.missed_deletes import MissedDeletesCheck
 from ledgerstone.pipeline.reading import EARLIEST, change_stream, collected
 from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
@@ -40,6 +42,7 @@ from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from ledgerstone.spark.failures import failure_of, is_connection_lost, spark_said
 from ledgerstone.spark.offsets import topic_ids_in
 from ledgerstone.spark.progress import publish
+from ledgerstone.spark.read_options import OnMissedTombstones
 from ledgerstone.types import TopicPartition
 
 CHECKPOINT: Final = "checkpoint"
@@ -122,7 +125,7 @@ class PipelineRun:
         applier = ChangeApplier(pipeline, target, lambda letters: _send(producer, letters))
         status.positions = dict(applier.positions)
         _check_reach(client, pipeline, applier)
-        watch = MissedDeletes(client, pipeline.source, self._work)
+        watch = MissedDeletesCheck(client, pipeline.source, self._work)
         self._check_deletes(watch, target, applier, status)
         _publish(client, pipeline, applier.positions)
         checkpoint = self._work / CHECKPOINT
@@ -212,7 +215,11 @@ class PipelineRun:
             logger.info("pipeline=%s: its JVM was stopped too: %s", self._pipeline.name, error)
 
     def _check_deletes(
-        self, watch: MissedDeletes, target: TableTarget, applier: ChangeApplier, status: RunStatus
+        self,
+        watch: MissedDeletesCheck,
+        target: TableTarget,
+        applier: ChangeApplier,
+        status: RunStatus,
     ) -> None:
         choice = self._pipeline.source.on_missed_tombstones
         if choice is OnMissedTombstones.IGNORE:

@@ -8,7 +8,7 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
-    Scan,
+    StartScan,
     SyncSwap,
     Unlink,
 )
@@ -21,12 +21,13 @@ class Agents:
         self,
         *,
         groups: Agent,
+        transactions: Agent,
         housekeeping: Agent,
         erasing: Agent,
         cleaning: Agent,
         anatomy: Agent,
     ) -> None:
-        self.all: list[Agent] = [groups, housekeeping, erasing, cleaning, anatomy]
+        self.all: list[Agent] = [groups, transactions, housekeeping, erasing, cleaning, anatomy]
         # Agents that open connections, by the purpose that their `Dial` names.
         self.dialling: dict[str, DiallingAgent] = {}
         # A result goes to each of these, in this order: the first one owns the effect.
@@ -35,7 +36,7 @@ class Agents:
             Unlink: (housekeeping, erasing),
             SyncSwap: (cleaning,),
             Clean: (cleaning, erasing),
-            Scan: (erasing,),
+            StartScan: (erasing,),
             AskVerifier: (erasing,),
             Analyse: (anatomy,),
         }

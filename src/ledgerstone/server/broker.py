@@ -44,8 +44,9 @@ from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Reques
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.server.state_agents import build_state_agents
-from ledgerstone.server.throttle import Throttle
+from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
 
@@ -77,8 +78,6 @@ class Broker:
     handled: frozenset[int]
     log_dir: LogDir
     metadata_log: MetadataLog
-    # What is committed of the metadata.
-    image: MetadataImage
     controller_link: ControllerLink
     producer_ids: ProducerIds
     partitions: HostedPartitions
@@ -94,6 +93,7 @@ class Broker:
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
     groups: Groups = field(init=False)
+    transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
@@ -102,21 +102,22 @@ class Broker:
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
     # Connections whose waiting request was answered: what came behind it is served then.
     _answered: dict[int, None] = field(default_factory=dict)
-    _faults: Throttle = field(default_factory=Throttle)
+    _faults: LogThrottle = field(default_factory=LogThrottle)
     # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked.
     may_be_due_sooner: bool = True
     _idle_check_ms: int = 0
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.groups, self.erasing = build_state_agents(
+        self.groups, self.transactions, self.erasing = build_state_agents(
             config=self.config,
             clock=self.clock,
             dice=self.dice,
             log_dir=self.log_dir,
-            image=lambda: self.image,
+            image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
+            producer_ids=self.producer_ids,
             shards=self.shards,
             scans=self.scans,
             cleaning=self.cleaning,
@@ -126,6 +127,7 @@ class Broker:
         )
         self.agents = Agents(
             groups=self.groups,
+            transactions=self.transactions,
             housekeeping=self.housekeeping,
             erasing=self.erasing,
             cleaning=self.cleaning,
@@ -139,6 +141,7 @@ class Broker:
             near_tombstones=self.near_tombstones,
             cleaning=self.cleaning,
             groups=self.groups,
+            transactions=self.transactions,
             erasing=self.erasing,
             agents=self.agents,
         )
@@ -421,10 +424,16 @@ class Broker:
         self.image.check_invariants()
         self.partitions.check_invariants()
         self.groups.check_invariants()
+        self.transactions.check_invariants()
         self.cleaning.check_invariants()
         self.anatomy.check_invariants()
 
     # -- what handlers ask --------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed of the metadata."""
+        return self.controller_link.image
 
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.image.topic_names.get(topic_id)

@@ -1,4 +1,6 @@
-"""Builds the agents that keep their state in logs of their own: groups and erasing. Grade D.
+"""Builds the agents that keep their state in logs of their own: groups, transactions, erasing.
+
+Grade D.
 
 They come after the agents of the logs: cleaning has to know of their tombstones.
 """
@@ -20,15 +22,19 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
+from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.needs import DrawsProducerIds
+from ledgerstone.server.transactions.topic import TransactionTopic
 from ledgerstone.storage.log_dir import LogDir
 
 
-class Turn(Answers, Appends, HostsTopics, Protocol):
+class AgentTurn(Answers, Appends, HostsTopics, Protocol):
     """The broker, as far as its agents change what happens in this turn."""
 
 
 class StateAgents(NamedTuple):
     groups: Groups
+    transactions: Transactions
     erasing: Erasing
 
 
@@ -41,12 +47,13 @@ def build_state_agents(
     image: Callable[[], MetadataImage],
     partitions: HostedPartitions,
     controller: ControllerLink,
+    producer_ids: DrawsProducerIds,
     shards: HostedShards,
     scans: Scans,
     cleaning: CleaningWork,
     disk: DiskTrouble,
     unlinking: UnlinksSoon,
-    turn: Turn,
+    turn: AgentTurn,
 ) -> StateAgents:
     groups = Groups(
         config=config,
@@ -61,6 +68,19 @@ def build_state_agents(
         answers=turn,
         appends=turn,
         topics=turn,
+    )
+    transactions = Transactions(
+        config=config,
+        clock=clock,
+        image=image,
+        partitions=partitions,
+        topic=TransactionTopic(
+            config=config, image=image, partitions=partitions, controller=controller
+        ),
+        producer_ids=producer_ids,
+        cleaning=cleaning,
+        disk=disk,
+        appends=turn,
     )
     topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
     erasing = Erasing(
@@ -77,4 +97,4 @@ def build_state_agents(
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,
     )
-    return StateAgents(groups, erasing)
+    return StateAgents(groups, transactions, erasing)

@@ -20,13 +20,13 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import LogDirLocked
 from ledgerstone.fs import join
 from ledgerstone.sim.platter import (
-    Change,
     Directory,
     Edit,
     EntryOperation,
     Inode,
     Node,
     PowerLoss,
+    UnsyncedChange,
     make_durable,
     set_entry,
     split_for_fsync,
@@ -91,13 +91,13 @@ class SimFile:
             raise _error(errno.EINVAL, self._path)
         payload = bytes(data)
         if payload:
-            self._disk.write(self._path, inode, Change(position, payload))
+            self._disk.write(self._path, inode, UnsyncedChange(position, payload))
 
     def truncate(self, size: int) -> None:
         inode = self._live()
         if size < 0:
             raise _error(errno.EINVAL, self._path)
-        self._disk.write(self._path, inode, Change(size, None))
+        self._disk.write(self._path, inode, UnsyncedChange(size, None))
 
     def fsync(self) -> None:
         self._disk.sync(self._path, self._live())
@@ -347,7 +347,7 @@ class SimFilesystem:
         if fault is not None:
             self._strike(fault, path)
 
-    def write(self, path: str, inode: Inode, change: Change) -> None:
+    def write(self, path: str, inode: Inode, change: UnsyncedChange) -> None:
         position, data = change
         if data is None:
             self._begin("truncate", path, f" {position}")
@@ -360,7 +360,7 @@ class SimFilesystem:
         elif self.capacity_bytes is not None:
             writable = min(len(data), self._room_after(inode, position))
         if writable:
-            inode.change(Change(position, data[:writable]), self._now_ms())
+            inode.change(UnsyncedChange(position, data[:writable]), self._now_ms())
         if fault is not None:
             self._strike(fault, path)
         if writable < len(data):

@@ -12,7 +12,7 @@ from ledgerstone.erasure.erasure import Stage
 from ledgerstone.errors import CorruptRecord, KafkaError, StorageError
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
-from ledgerstone.sim.model import Found, NodeModel, read_records
+from ledgerstone.sim.model import FoundRecord, NodeModel, read_records
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.world import Violation, World
 from ledgerstone.types import TopicPartition
@@ -151,7 +151,7 @@ class LogsHoldFacts(Checker):
             else:
                 self._check_compact(model, tp, found, partition.log.log_end_offset)
 
-    def _check_found(self, model: NodeModel, tp: TopicPartition, found: list[Found]) -> None:
+    def _check_found(self, model: NodeModel, tp: TopicPartition, found: list[FoundRecord]) -> None:
         previous = -1
         serials: dict[int, int] = {}
         last: dict[str, int] = {}
@@ -176,14 +176,14 @@ class LogsHoldFacts(Checker):
             last[written.producer] = serial
             model.learn(tp, offset, serial)
 
-    def _check_plain(self, model: NodeModel, tp: TopicPartition, found: list[Found]) -> None:
+    def _check_plain(self, model: NodeModel, tp: TopicPartition, found: list[FoundRecord]) -> None:
         there = {each.offset for each in found}
         lost = [offset for offset in model.facts.get(tp, {}) if offset not in there]
         if lost:
             self.fail(f"{tp} lost offsets {lost[:5]}")
 
     def _check_compact(
-        self, model: NodeModel, tp: TopicPartition, found: list[Found], end_offset: int
+        self, model: NodeModel, tp: TopicPartition, found: list[FoundRecord], end_offset: int
     ) -> None:
         facts = model.facts.get(tp, {})
         latest: dict[bytes, int] = {}

@@ -22,7 +22,7 @@ SERIAL_HEADER = "s"
 _READ_BYTES = 1 << 20
 
 
-class Written(NamedTuple):
+class WrittenRecord(NamedTuple):
     """One record as its producer made it."""
 
     topic_partition: TopicPartition
@@ -32,7 +32,7 @@ class Written(NamedTuple):
     sent_ms: int
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """One record as a log holds it."""
 
     offset: int
@@ -66,7 +66,7 @@ class NodeModel:
     world: World
     is_durable: bool
     delete_retention_ms: int
-    written: list[Written] = field(default_factory=list)
+    written: list[WrittenRecord] = field(default_factory=list)
     facts: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
     commits: dict[tuple[str, TopicPartition], CommitModel] = field(default_factory=dict)
     # Topics by name: True once acknowledged, False once their deletion was.
@@ -96,7 +96,7 @@ class NodeModel:
 
     def write(self, tp: TopicPartition, key: bytes, value: bytes | None, producer: str) -> int:
         """The serial of a record that is about to be sent."""
-        self.written.append(Written(tp, key, value, producer, self.world.now_ms))
+        self.written.append(WrittenRecord(tp, key, value, producer, self.world.now_ms))
         return len(self.written) - 1
 
     def learn(self, tp: TopicPartition, offset: int, serial: int) -> None:
@@ -168,9 +168,9 @@ class NodeModel:
                 commit.is_open = True
 
 
-def read_records(log: PartitionLog) -> list[Found]:
+def read_records(log: PartitionLog) -> list[FoundRecord]:
     """Everything below the high watermark, as a reader from the start would get it."""
-    found: list[Found] = []
+    found: list[FoundRecord] = []
     offset = log.log_start_offset
     while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
         batches = piece.read()
@@ -181,6 +181,8 @@ def read_records(log: PartitionLog) -> list[Found]:
                         return found
                     serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
                     value = None if record.value is None else bytes(record.value)
-                    found.append(Found(record.offset, serial, bytes(record.key or b""), value))
+                    found.append(
+                        FoundRecord(record.offset, serial, bytes(record.key or b""), value)
+                    )
             offset = header.next_offset
     return found

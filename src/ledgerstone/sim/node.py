@@ -12,7 +12,7 @@ from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.fs import FileSlice
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.bootstrap import World as BrokerWorld
+from ledgerstone.server.bootstrap import Surroundings as BrokerWorld
 from ledgerstone.server.bootstrap import open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Effect

@@ -33,7 +33,7 @@ _TIMEOUT_MS: Final = 30_000
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenTotals:
     records: int = 0
     bytes: int = 0
 
@@ -42,7 +42,7 @@ class BatchProducer:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._sequences: dict[TopicPartition, int] = {}
-        self.written: dict[TopicPartition, Written] = {}
+        self.written: dict[TopicPartition, WrittenTotals] = {}
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_TIMEOUT_MS)
         response = client.call(request, InitProducerIdResponse)
         check(response.error_code, "a producer id")
@@ -62,7 +62,7 @@ class BatchProducer:
         for partition, (count, batch) in batches.items():
             sequence = self.next_sequence(partition)
             self._sequences[partition] = increment_sequence(sequence, count)
-            total = self.written.setdefault(partition, Written())
+            total = self.written.setdefault(partition, WrittenTotals())
             total.records += count
             total.bytes += len(batch)
 

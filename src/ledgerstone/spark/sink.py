@@ -26,7 +26,7 @@ from ledgerstone.spark.delivery import AtLeastOnce, Content, Delivery, NotedDeli
 from ledgerstone.spark.encoding import Int64s, partitions_by_key
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.spark.outgoing import Outgoing, built_batches, outgoing_rows
-from ledgerstone.spark.producing import BatchProducer, Written
+from ledgerstone.spark.producing import BatchProducer, WrittenTotals
 from ledgerstone.spark.worker import connect, settle
 from ledgerstone.spark.write_options import WriteColumns, WriteOptions, write_columns
 from ledgerstone.types import TopicPartition
@@ -136,7 +136,7 @@ class TaskWriter:
         self._partition_counts: dict[str, int] = {}
 
     @property
-    def written(self) -> Mapping[TopicPartition, Written]:
+    def written(self) -> Mapping[TopicPartition, WrittenTotals]:
         return {} if self._producer is None else self._producer.written
 
     def write(self, rows: Outgoing) -> None:

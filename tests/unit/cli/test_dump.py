@@ -21,6 +21,7 @@ from ledgerstone.errors import KernelBuildFailed
 from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.storage.dump import Fact
+from ledgerstone.system import ReadOnlyFilesystem
 
 T = 1_700_000_000_000
 HORIZON = T + 86_401_000
@@ -310,7 +311,7 @@ def test_read_only_files_are_dumped_and_stay_as_they_are(tmp_path: Path) -> None
     path = Path(log_of(tmp_path, build_batch([pair(b"k", b"v")])))
     content = path.read_bytes()
 
-    file = command.ReadOnlyFilesystem().open(str(path))
+    file = ReadOnlyFilesystem().open(str(path))
 
     assert file.pread(100, 0) == content
     with pytest.raises(OSError, match="Bad file descriptor"):

@@ -9,7 +9,7 @@ from ledgerstone.client.blocking import Client, dial_tcp
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.errors import BrokerUnreachable
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets, offsets_at
-from ledgerstone.client.routing import Broker
+from ledgerstone.client.routing import ToBroker
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.errors import KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -223,7 +223,7 @@ def test_one_broker_can_be_asked_by_its_id() -> None:
     cluster.once(ListGroupsRequest, ListGroupsResponse())
 
     with cluster.client() as client:
-        client.call(ListGroupsRequest(), ListGroupsResponse, to=Broker(2))
+        client.call(ListGroupsRequest(), ListGroupsResponse, to=ToBroker(2))
 
     assert cluster.asked(ListGroupsRequest) == [2]
 

@@ -11,7 +11,7 @@ from ledgerstone.coordinator.group_records import (
     read_record,
     subscribed_topics,
 )
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -171,7 +171,7 @@ def test_restored_members_get_a_whole_session_before_they_count_as_silent(desk: 
     desk.pass_time(SESSION_MS - 1)
     assert member in desk.group().roster.members
     desk.pass_time(1)
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
 
 
 def test_restored_follower_may_join_again_without_a_rebalance(desk: Desk) -> None:
@@ -196,7 +196,7 @@ def test_offsets_bring_their_group_back_even_after_its_tombstone(desk: Desk) -> 
     desk.restart()
 
     assert desk.committed() == 7
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
 
 
 # -- records that could not be appended -----------------------------------------------------------
@@ -268,7 +268,7 @@ def test_group_whose_deletion_was_not_written_lives_on(desk: Desk) -> None:
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.GROUP_ID_NOT_FOUND,
     ]
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
     assert desk.commit(8) == ErrorCode.NONE
 
 

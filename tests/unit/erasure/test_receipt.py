@@ -15,11 +15,11 @@ from ledgerstone.erasure.erasure import (
     Evidence,
     KindCount,
     NameHits,
-    Outcome,
     PartitionEnd,
     PartitionScan,
     RecordCounts,
     RecordSpan,
+    ScanOutcome,
     SearchedFiles,
     Stage,
 )
@@ -42,7 +42,11 @@ PUBLIC_KEY = public_key_of(SEED)
 
 def verified() -> Erasure:
     word = Evidence(
-        verifier="lake", output="table", outcome=Outcome.UNKNOWN, evidence="12 files", given_ms=T0
+        verifier="lake",
+        output="table",
+        outcome=ScanOutcome.UNKNOWN,
+        evidence="12 files",
+        given_ms=T0,
     )
     erasure = with_evidence(at_stage(Stage.VERIFIED), word, salt=SALT)
     counts = RecordCounts(older=0, recreated=3, elsewhere=1)

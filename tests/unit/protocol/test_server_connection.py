@@ -25,7 +25,7 @@ from ledgerstone.protocol.server_connection import (
     ConnectionLimits,
     OversizedRequest,
     ServerConnection,
-    State,
+    ServerState,
     UnknownApi,
 )
 from ledgerstone.protocol.wire import MalformedMessage
@@ -119,7 +119,7 @@ def test_frame_that_waits_is_not_decoded_before_its_turn() -> None:
 
     with pytest.raises(MalformedMessage):
         server.next_request()
-    assert server.state is State.CLOSED
+    assert server.state is ServerState.CLOSED
     assert len(sent(server)) == 10
 
 
@@ -173,7 +173,7 @@ def test_key_or_version_that_is_not_offered_closes_the_connection(
     with pytest.raises(UnknownApi, match=str(api_key)):
         server.next_request()
 
-    assert server.state is State.CLOSED
+    assert server.state is ServerState.CLOSED
     assert not server.wants_read
     assert server.next_request() is None
 

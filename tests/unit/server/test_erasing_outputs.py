@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.erasure.erasure import Outcome, Stage
+from ledgerstone.erasure.erasure import ScanOutcome, Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.standing import GROUPS_WAIT_MS
 from ledgerstone.erasure.supplement import verify_supplement
@@ -316,7 +316,7 @@ def test_verifier_that_answers_after_the_receipt_gives_a_supplement() -> None:
     asked = AskVerifier("lake", question_about(erasure))
 
     machine.report(asked, VerifierFailed("it failed with OSError"))
-    machine.report(asked, VerifierSaid((Word("t", Outcome.CLEAN, "0 rows"),)))
+    machine.report(asked, VerifierSaid((Word("t", ScanOutcome.CLEAN, "0 rows"),)))
 
     (content,) = supplements_of(machine, erasure_id)
     assert content["covers"] == [{"kind": "verifier", "name": "lake"}]

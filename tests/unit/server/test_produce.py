@@ -317,15 +317,6 @@ def test_id_that_a_client_makes_up_is_not_given_to_it(client: Client) -> None:
     assert given != made_up
 
 
-def test_transactional_id_is_refused_for_good_and_an_empty_one_is_none(client: Client) -> None:
-    codes = [
-        client.ask(InitProducerIdRequest(transactional_id=each), InitProducerIdResponse).error_code
-        for each in ("payments", "")
-    ]
-
-    assert codes == [ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REQUEST]
-
-
 def test_producers_of_a_partition_are_described(client: Client) -> None:
     produced(client, batch(("key", "v"), producer_id=7, producer_epoch=2, base_sequence=0))
     topics = [DescribeProducersRequestTopic(name=TOPIC, partition_indexes=[0, 9])]

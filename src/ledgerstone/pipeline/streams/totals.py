@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.measures import (
     EXACT_FUNCTIONS,
-    Kind,
     Measure,
+    MeasureKind,
     result_of,
     selected,
 )
 
-__all__ = ["MAX_MEASURES", "Aggregate", "Kind", "TableRow", "TotalsStore", "in_order"]
+__all__ = ["MAX_MEASURES", "Aggregate", "MeasureKind", "TableRow", "TotalsStore", "in_order"]
 
 MAX_MEASURES: Final = 50
 _TABLES: Final = """
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS told_to(topic TEXT NOT NULL, topic_id TEXT NOT NULL);
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     name: str
-    kind: Kind
+    kind: MeasureKind
     column: str | None = None  # None: count rows
 
 

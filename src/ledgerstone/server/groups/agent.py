@@ -16,7 +16,7 @@ from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.partitioning import partition_for
 from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import Answer as ShardAnswer
-from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext
+from ledgerstone.coordinator.turn import GroupConfig, Now, RequestContext, TurnOutcome
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -49,7 +49,7 @@ from ledgerstone.server.groups.questions import Combine, Part, Question
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.server.results import Result
-from ledgerstone.server.throttle import Throttle, shown
+from ledgerstone.server.throttle import LogThrottle, shown
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.types import TopicPartition
 
@@ -57,7 +57,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 _STORAGE_ERROR: Final = LogStorageError.code
 
-Call = Callable[[GroupShard, RequestContext, Now], Outcome]
+Call = Callable[[GroupShard, RequestContext, Now], TurnOutcome]
 
 
 class ShardPart(NamedTuple):
@@ -86,7 +86,7 @@ class Groups:
     topics: HostsTopics
     memory: GroupMemory = field(init=False)
     _group_config: GroupConfig = field(init=False)
-    _throttle: Throttle = field(default_factory=Throttle)
+    _throttle: LogThrottle = field(default_factory=LogThrottle)
     _partition_count: int = 0
     # All partitions of the offsets topic that belong here have been made.
     _is_complete: bool = False
@@ -349,7 +349,7 @@ class Groups:
     def _now(self) -> Now:
         return Now(self.clock.now_ms(), self.clock.monotonic_ms())
 
-    def _settle(self, number: int, outcome: Outcome) -> None:
+    def _settle(self, number: int, outcome: TurnOutcome) -> None:
         """Records first, then answers: nothing is said that could still be lost."""
         hosted, now = self.shards.by_number[number], self._now()
         try:
@@ -358,7 +358,9 @@ class Groups:
             self.disk.log_failed(hosted.partition.topic_partition, error, now.monotonic_ms)
             code = error.code if isinstance(error, KafkaError) else _STORAGE_ERROR
             refused = hosted.shard.append_failed(outcome, code, now)
-            hosted.take(Outcome([], refused.answers), now, self.config.offsets_commit_timeout_ms)
+            hosted.take(
+                TurnOutcome([], refused.answers), now, self.config.offsets_commit_timeout_ms
+            )
         else:
             if appended is not None:
                 self.appends.appended(hosted.partition.topic_partition, appended.size)

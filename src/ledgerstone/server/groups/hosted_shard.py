@@ -11,7 +11,7 @@ from functools import partial
 
 from ledgerstone.coordinator.failures import refused_after_append
 from ledgerstone.coordinator.shard import GroupShard
-from ledgerstone.coordinator.turn import Answer, Now, Outcome
+from ledgerstone.coordinator.turn import Answer, Now, TurnOutcome
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.control import ControlType
@@ -26,7 +26,7 @@ from ledgerstone.types import NO_PRODUCER_ID
 class InFlight:
     """An outcome that is not committed yet. Its answers are empty once their time was up."""
 
-    outcome: Outcome
+    outcome: TurnOutcome
     deadline_ms: int
 
 
@@ -64,7 +64,7 @@ class HostedShard:
                     self.shard.replay(record.key, record.value, producer_id)
         self.is_loaded = True
 
-    def take(self, outcome: Outcome, now: Now, timeout_ms: int) -> Appended | None:
+    def take(self, outcome: TurnOutcome, now: Now, timeout_ms: int) -> Appended | None:
         """Appends what the outcome wants remembered; what the log refuses raises."""
         waiting = InFlight(outcome, now.monotonic_ms + timeout_ms)
         if not outcome.records:
@@ -91,7 +91,7 @@ class HostedShard:
             if each.deadline_ms > now.monotonic_ms:
                 break
             answers += _refused(each, ErrorCode.REQUEST_TIMED_OUT)
-            each.outcome = Outcome(each.outcome.records, [])
+            each.outcome = TurnOutcome(each.outcome.records, [])
         return answers
 
     @property
