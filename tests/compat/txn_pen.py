@@ -34,6 +34,8 @@ class Pen:
 
     name: str
     steps: list[Step] = field(default_factory=list)
+    # Where scripts share one.
+    own_topic: str | None = None
 
     @property
     def tid(self) -> str:
@@ -41,7 +43,7 @@ class Pen:
 
     @property
     def topic(self) -> str:
-        return "".join(each if each.isalnum() else "-" for each in self.name)
+        return self.own_topic or "".join(each if each.isalnum() else "-" for each in self.name)
 
     @property
     def group(self) -> str:
@@ -270,8 +272,8 @@ class Script:
     steps: tuple[Step, ...]
 
 
-def script(name: str, write: Callable[[Pen], None]) -> Script:
-    pen = Pen(name)
+def script(name: str, write: Callable[[Pen], None], topic: str | None = None) -> Script:
+    pen = Pen(name, own_topic=topic)
     write(pen)
     return Script(pen.name, pen.topic, pen.tid, pen.group, tuple(pen.steps))
 
