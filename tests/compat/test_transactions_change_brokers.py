@@ -8,12 +8,19 @@ The golden files of `tests/golden/kafka_transactions` are such files of Kafka's;
 directions are done live. Needs Java, and Maven for the first run: `make kafka-reads`.
 """
 
+import json
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from golden.kafka_tools import fetch_jars
+from ledgerstone.cli.main import app
+from ledgerstone.coordinator.transactions.metadata import BY_NAME
 from tests.compat.both_brokers import Side
 from tests.compat.txn_confluent import Confluent
 from tests.compat.txn_exchange import (
@@ -89,3 +96,72 @@ def test_other_broker_goes_on(pair: tuple[Served, Served], tmp_path: Path) -> No
     assert _read(one.bootstrap, tmp_path, committed=True) == expected["committed"]
     assert _read(one.bootstrap, tmp_path, committed=False) == expected["uncommitted"]
     other.start()
+
+
+def test_dump_tools_decode_each_others_transactions(
+    pair: tuple[Served, Served], tmp_path: Path
+) -> None:
+    one, _ = pair
+    side = Side("one", one.bootstrap)
+    begin(side)
+    side.close()
+    one.kill()
+    log = one.data / "__transaction_state-0" / "00000000000000000000.log"
+
+    kafkas, ours = _kafkas_dump(log), _our_dump(log)
+    one.start()
+
+    assert len(kafkas) > 20
+    assert ours == kafkas
+
+
+def _kafkas_dump(log: Path) -> list[tuple[Any, ...]]:
+    tool = "org.apache.kafka.tools.DumpLogSegments"
+    command = fetch_jars().java(tool, "--transaction-log-decoder", "--files", str(log))
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    found = []
+    for key, value in re.findall(r" key: (\{.*\}) payload: (\{.*\})", text):
+        name, said = json.loads(key)["data"]["transactionalId"], json.loads(value)["data"]
+        partitions = {
+            f"{each['topic']}-{number}"
+            for each in said["transactionPartitions"] or ()
+            for number in each["partitionIds"]
+        }
+        found.append(
+            (
+                name,
+                said["transactionStatus"],
+                said["producerId"],
+                said["producerEpoch"],
+                said.get("previousProducerId", -1),
+                said.get("nextProducerId", -1),
+                said["transactionTimeoutMs"],
+                partitions,
+                said["transactionStartTimestampMs"],
+                said["transactionLastUpdateTimestampMs"],
+                said.get("clientTransactionVersion", 0),
+            )
+        )
+    return found
+
+
+def _our_dump(log: Path) -> list[tuple[Any, ...]]:
+    ran = CliRunner().invoke(app, ["dump", "--records", "--json", str(log)])
+    facts = [json.loads(line) for line in ran.stdout.splitlines()]
+    return [
+        (
+            each["transactional_id"],
+            BY_NAME[each["state"]],
+            each["producer_id"],
+            each["producer_epoch"],
+            each["previous_producer_id"],
+            each["next_producer_id"],
+            each["timeout_ms"],
+            set(each["partitions"]),
+            each["start_ms"],
+            each["last_update_ms"],
+            each["client_version"],
+        )
+        for each in facts
+        if each["type"] == "transaction"
+    ]
