@@ -21,11 +21,13 @@ from ledgerstone.protocol.messages.produce import ProduceRequest, ProduceRespons
 
 # Their responses are large and carry an error code per partition.
 _READ_BY_PARTITION: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
+# Later versions promise that the client speaks transactions of version 2.
+_LAST_VERSIONS: Final = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """Send this, connecting first if necessary; then report `answered`, or `failed`."""
+    """SendRequest this, connecting first if necessary; then report `answered`, or `failed`."""
 
     link: LinkId
     request: ApiMessage
@@ -115,6 +117,7 @@ class Call:
     def _send(self, link: LinkId, question: ApiMessage, now_ms: int) -> SendRequest:
         offered = OFFERED.get(question.api_key)
         last_version = APIS[question.api_key].last_version if offered is None else offered.last
+        last_version = _LAST_VERSIONS.get(ApiKey(question.api_key), last_version)
         self._sent = SendRequest(
             link=link,
             request=question,

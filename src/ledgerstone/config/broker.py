@@ -94,6 +94,9 @@ class BrokerConfig:
     offsets_commit_timeout_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
+    transaction_partition_verification_enable: bool
+    add_partitions_to_txn_retry_backoff_ms: int
+    add_partitions_to_txn_retry_backoff_max_ms: int
 
     transaction_max_timeout_ms: int
     transactional_id_expiration_ms: int

@@ -236,6 +236,24 @@ _GROUPS: Final = (
         600_000,
         "How often expired producer ids are removed.",
     ),
+    _flag(
+        "transaction.partition.verification.enable",
+        True,
+        "Whether a partition's leader asks the coordinator before the first batch of a transaction "
+        "is written; without it a lost or late producer can leave a transaction open for ever.",
+    ),
+    _int(
+        "add.partitions.to.txn.retry.backoff.ms",
+        20,
+        "Time after which a leader asks a coordinator again that is still ending the transaction "
+        "before.",
+    ),
+    _int(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        100,
+        "How long a leader goes on asking before it leaves the retry to the client.",
+        at_least=0,
+    ),
 )
 
 _TRANSACTIONS: Final = (

@@ -118,6 +118,19 @@ class ClassicGroup(GroupState):
             raise RebalanceInProgress(f"{self.group_id!r} waits for its assignment")
         self.touch(member, turn)
 
+    def check_txn_commit(
+        self, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> None:
+        """As `check_commit`, for offsets in a transaction (KIP-447). Old clients say nothing about
+        themselves; a rebalance under way is no reason to refuse, an older generation is. The
+        session goes on from the last heartbeat."""
+        self.check_alive()
+        is_silent = generation_id < 0 and not member_id and group_instance_id is None
+        if is_silent or (generation_id < 0 and self.state is GroupPhase.EMPTY):
+            return
+        self.roster.known(member_id, group_instance_id)
+        self._check_generation(generation_id)
+
     def check_alive(self) -> None:
         if self.state is GroupPhase.DEAD:
             raise CoordinatorNotAvailable(f"{self.group_id!r} is being deleted")

@@ -28,7 +28,22 @@ from ledgerstone.coordinator.offset_requests import (
     fetch_offsets,
 )
 from ledgerstone.coordinator.timers import Timer, TimerKind
-from ledgerstone.coordinator.turn import GroupConfig, Now, RequestContext, Turn, TurnOutcome
+from ledgerstone.coordinator.turn import (
+    Answer,
+    GroupConfig,
+    Now,
+    RequestContext,
+    Token,
+    Turn,
+    TurnOutcome,
+    TxnMarker,
+    TxnProducer,
+)
+from ledgerstone.coordinator.txn_offset_requests import (
+    commit_txn_offsets,
+    marker_written,
+    txn_commit_refused,
+)
 from ledgerstone.errors import (
     GroupIdNotFound,
     IllegalGeneration,
@@ -62,6 +77,7 @@ from ledgerstone.protocol.messages.offset_commit import OffsetCommitRequest
 from ledgerstone.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ledgerstone.protocol.messages.offset_fetch import OffsetFetchRequest
 from ledgerstone.protocol.messages.sync_group import SyncGroupRequest
+from ledgerstone.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ledgerstone.types import NO_PRODUCER_ID, TopicPartition
 
 
@@ -245,11 +261,40 @@ class GroupShard:
     def handle_offset_fetch(
         self, request: OffsetFetchRequest, context: RequestContext, now: Now
     ) -> TurnOutcome:
+        def fetch() -> ApiMessage:
+            offsets, pending = self.table.offsets, self.table.pending
+            return fetch_offsets(request, context.api_version, offsets, pending)
+
         turn = Turn(now)
-        offsets, pending = self.table.offsets, self.table.pending
-        answer = fetch_offsets(request, context.api_version, offsets, pending)
-        turn.answer(context.token, answer)
+        if request.require_stable:
+            # A transaction whose offsets are still in flight makes them unstable already: a member
+            # that took over would otherwise read what its predecessor is about to replace.
+            turn.answer_late(context.token, fetch)
+        else:
+            turn.answer(context.token, fetch())
         return turn.outcome()
+
+    def handle_txn_offset_commit(
+        self, request: TxnOffsetCommitRequest, context: RequestContext, now: Now
+    ) -> TurnOutcome:
+        """The producer was verified: the partition of this shard belongs to its transaction."""
+
+        def commit(turn: Turn) -> ApiMessage:
+            generation_id = request.generation_id
+            group = self.table.groups.get(request.group_id)
+            if group is not None:
+                group.check_txn_commit(request.member_id, request.group_instance_id, generation_id)
+            elif generation_id >= 0:
+                raise IllegalGeneration(f"{request.group_id!r} has no generation {generation_id}")
+            turn.producer = TxnProducer(request.producer_id, request.producer_epoch)
+            pending, longest = self.table.pending, self._config.offset_metadata_max_bytes
+            return commit_txn_offsets(request, longest, pending, turn)
+
+        return _answered(context, now, commit, lambda code: txn_commit_refused(request, code))
+
+    def complete_transaction(self, marker: TxnMarker, token: Token) -> TurnOutcome:
+        """A coordinator ends a transaction; offsets change when the marker is replayed."""
+        return TurnOutcome([], [Answer(token, marker_written(marker.producer_id))], marker=marker)
 
     def handle_offset_delete(
         self, request: OffsetDeleteRequest, context: RequestContext, now: Now

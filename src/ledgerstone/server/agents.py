@@ -41,6 +41,10 @@ class Agents:
             Analyse: (anatomy,),
         }
 
+    def add(self, agent: Agent) -> None:
+        """One that asks for no effects."""
+        self.all.append(agent)
+
     def add_dialling(self, purpose: str, agent: DiallingAgent) -> None:
         assert purpose not in self.dialling, purpose
         self.dialling[purpose] = agent

@@ -35,6 +35,7 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.markers import Markers
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
@@ -47,6 +48,7 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
 
@@ -95,6 +97,8 @@ class Broker:
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
+    markers: Markers = field(init=False)
+    verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
@@ -109,7 +113,13 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.groups, self.transactions, self.erasing = build_state_agents(
+        (
+            self.groups,
+            self.markers,
+            self.transactions,
+            self.verification,
+            self.erasing,
+        ) = build_state_agents(
             config=self.config,
             clock=self.clock,
             dice=self.dice,
@@ -133,6 +143,8 @@ class Broker:
             cleaning=self.cleaning,
             anatomy=self.anatomy,
         )
+        self.agents.add(self.markers)
+        self.agents.add(self.verification)
         self.following = Following(
             turn=self,
             partitions=self.partitions,
@@ -143,6 +155,7 @@ class Broker:
             groups=self.groups,
             transactions=self.transactions,
             erasing=self.erasing,
+            markers=self.markers,
             agents=self.agents,
         )
         self.controller_link.subscriber = self.following
@@ -332,7 +345,8 @@ class Broker:
             if request.api_key not in _UNSCHEDULED:
                 self.may_be_due_sooner = True
             if isinstance(answer, Later):
-                wire.let_go_of_frame()
+                if request.api_key not in _KEEPS_FRAME:
+                    wire.let_go_of_frame()
                 continue
             peer.in_work = None
             if answer is None:
@@ -367,6 +381,28 @@ class Broker:
         self._respond(peer.wire, response)
         self._send(peer)
         self._answered[peer.number] = None
+
+    def is_awaited(self, request: Request) -> bool:
+        """Whether its client is still there and waits for the answer."""
+        peer = self.peers.by_number.get(request.connection)
+        return peer is not None and peer.in_work is request and not peer.is_closing
+
+    def finish(self, request: Request, answer: Answer | Exception) -> None:
+        """Does with a handler's answer what would have been done, had it returned it itself."""
+        if isinstance(answer, Later) or not self.is_awaited(request):
+            return
+        if isinstance(answer, Parked):
+            self.purgatory.park(request, answer)
+            self.may_be_due_sooner = True
+        elif answer is None:
+            peer = self.peers.by_number[request.connection]
+            peer.in_work = None
+            peer.wire.skip_response()
+            self._answered[peer.number] = None
+        elif isinstance(answer, bytes):
+            raise AssertionError(f"encoded for another turn: {answer.hex()}")
+        else:
+            self._end_parked([(request, answer)])
 
     def _end_parked(self, ended: Ended) -> None:
         for request, outcome in ended:

@@ -60,6 +60,8 @@ from ledgerstone.server.handlers import (
     sasl_handshake,
     share_group_heartbeat,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Request
@@ -104,6 +106,8 @@ HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.OFFSET_DELETE: offset_delete.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
     ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat.handle,
     ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,

@@ -18,6 +18,7 @@ from ledgerstone.server.effects import Effect
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.markers import Markers
 from ledgerstone.server.metadata_log import METADATA_PARTITION
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
@@ -50,6 +51,7 @@ class Following:
     groups: Groups
     transactions: Transactions
     erasing: Erasing
+    markers: Markers
     agents: Agents
 
     def metadata_refused(self, error: Exception) -> None:
@@ -75,6 +77,7 @@ class Following:
         NOT_LEADER_OR_FOLLOWER now; coordinators and the journal of erasures load or resign."""
         for event in self.partitions.take_events():
             self.turn.grew(event.topic_partition)
+            self.markers.partition_changed(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
                 self.groups.leadership_changed(event)
             elif event.topic_partition.topic == TRANSACTION_STATE:
@@ -85,6 +88,7 @@ class Following:
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched: requests and decisions that waited for it may be answered."""
         self.turn.grew(topic_partition)
+        self.markers.partition_changed(topic_partition)
         if topic_partition.topic == CONSUMER_OFFSETS:
             self.groups.high_watermark_moved(topic_partition.partition)
         elif topic_partition.topic == TRANSACTION_STATE:

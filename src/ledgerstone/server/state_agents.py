@@ -22,19 +22,23 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
+from ledgerstone.server.markers import Markers, MarkerTurn
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.topic import TransactionTopic
+from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 
 
-class AgentTurn(Answers, Appends, HostsTopics, Protocol):
+class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
     """The broker, as far as its agents change what happens in this turn."""
 
 
 class StateAgents(NamedTuple):
     groups: Groups
+    markers: Markers
     transactions: Transactions
+    verification: TxnVerification
     erasing: Erasing
 
 
@@ -69,6 +73,7 @@ def build_state_agents(
         appends=turn,
         topics=turn,
     )
+    markers = Markers(clock=clock, partitions=partitions, groups=groups, turn=turn)
     transactions = Transactions(
         config=config,
         clock=clock,
@@ -81,6 +86,10 @@ def build_state_agents(
         cleaning=cleaning,
         disk=disk,
         appends=turn,
+        markers=markers,
+    )
+    verification = TxnVerification(
+        config=config, clock=clock, partitions=partitions, coordinator=transactions
     )
     topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
     erasing = Erasing(
@@ -97,4 +106,4 @@ def build_state_agents(
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,
     )
-    return StateAgents(groups, transactions, erasing)
+    return StateAgents(groups, markers, transactions, verification, erasing)

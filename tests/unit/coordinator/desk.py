@@ -85,7 +85,8 @@ class Desk:
         self.log += outcome.records
         for record in outcome.records:
             self.shard.replay(*record)
-        for token, response in outcome.answers:
+        late = [(token, respond()) for token, respond in outcome.late]
+        for token, response in [*outcome.answers, *late]:
             assert isinstance(token, int)
             assert token not in self.answers, f"{token} answered twice"
             self.answers[token] = response

@@ -44,10 +44,13 @@ def _generations(desk: Desk) -> list[GroupMetadataValue]:
 
 
 def test_offset_record_has_the_bytes_kafka_writes() -> None:
-    record = offset_record("g", TP, CommittedOffset(5, 2, "m", 1000))
+    record = offset_record("g", TP, CommittedOffset(5, 2, "m", 1000), bytes(range(16)))
 
     assert record.key == bytes.fromhex("0001 0001 67 0001 74 00000003")
-    assert record.value == bytes.fromhex("0003 0000000000000005 00000002 0001 6d 00000000000003e8")
+    assert record.value == bytes.fromhex(
+        "0004 0000000000000005 00000002 02 6d 00000000000003e8 01 00 10"
+        "000102030405060708090a0b0c0d0e0f"
+    )
 
 
 def test_offset_record_with_an_expiry_of_its_own_is_of_version_1() -> None:

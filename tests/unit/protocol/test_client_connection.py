@@ -67,7 +67,7 @@ def test_negotiation_asks_first_and_then_is_ready() -> None:
     assert isinstance(asked.message, ApiVersionsRequest)
     assert asked.message.client_software_name == "ledgerstone"
     assert states == [ClientState.NEGOTIATING, ClientState.READY]
-    assert client.best_version(0) == 11
+    assert client.best_version(0) == 13
     assert client.api_versions is not None
     assert client.api_versions.finalized_features_epoch == 7
 

@@ -162,7 +162,7 @@ def test_api_versions_of_a_newer_client_is_answered_in_the_oldest_layout() -> No
 
 
 @pytest.mark.parametrize(
-    ("api_key", "version"), [(0, 0), (0, 2), (0, 13), (3, 14), (4, 0), (71, 0), (999, 0), (-1, -1)]
+    ("api_key", "version"), [(0, 0), (0, 2), (0, 14), (3, 14), (4, 0), (71, 0), (999, 0), (-1, -1)]
 )
 def test_key_or_version_that_is_not_offered_closes_the_connection(
     api_key: int, version: int

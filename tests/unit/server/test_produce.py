@@ -52,7 +52,7 @@ def followed(machine: InProcess, *isr: int) -> Partition:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-@pytest.mark.parametrize("version", range(3, 12))
+@pytest.mark.parametrize("version", range(3, 13))
 def test_every_version_is_answered_with_the_offset(client: Client, version: int, acks: int) -> None:
     response = client.ask(produce(ONE, acks=acks), ProduceResponse, version)
 

@@ -79,8 +79,7 @@ class Transactions:
     partitions: HostedLogs
     topic: TransactionTopic
     producer_ids: DrawsProducerIds
-    # Set by the broker; without it, what is decided waits.
-    markers: WritesMarkers | None = None
+    markers: WritesMarkers
     cleaning: CountsTombstones
     disk: DiskTrouble
     appends: Appends
@@ -415,9 +414,6 @@ class Transactions:
             gone = [each for each in markers.partitions if image.partition(*each) is None]
             self._marked(number, hosted, markers, gone)
         if not there:
-            return
-        if self.markers is None:
-            self.retries.later(number, transactional_id, self.clock.monotonic_ms())
             return
         request = markers_request(markers, there, hosted.coordinator_epoch)
         self.markers.write_markers(request, partial(self._answered, number, hosted, markers))
