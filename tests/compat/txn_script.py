@@ -19,7 +19,7 @@ NOT_YET: Final = (
     ErrorCode.NOT_COORDINATOR,
 )
 FINISHING: Final = ("PrepareCommit", "PrepareAbort")
-ORDERED_BY: Final = ("partition_index", "name", "topic", "transactional_id", "producer_id")
+ORDERED_BY: Final = ("partition_index", "index", "name", "topic", "transactional_id", "producer_id")
 
 
 def make_topics(side: Side, scripts: Sequence[Script]) -> None:
