@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from golden.kafka_broker import KafkaBroker
 from golden.kafka_tools import fetch_jars
 from ledgerstone.cli.main import app
 from ledgerstone.coordinator.transactions.metadata import BY_NAME
@@ -27,17 +28,19 @@ from tests.compat.txn_exchange import (
     PARTITIONS,
     SETTINGS,
     TOPIC,
+    LostMarker,
     begin,
     go_on,
     make_topics_only,
     plain,
     transplant,
+    unlike,
 )
 from tests.compat.txn_golden import read_expected
 from tests.compat.txn_served import NEEDS_JAVA, Served, serving
 
 pytestmark = NEEDS_JAVA
-RESTARTS = 3
+RESTARTS, ATTEMPTS = 3, 5
 OTHER = {"ours": "kafka", "kafka": "ours"}
 
 
@@ -61,6 +64,20 @@ def _restart(broker: Served, times: int) -> None:
         broker.stop()
 
 
+def _gone_on(one: Served, other: Served, receiving: Side, work: Path) -> dict[str, Any]:
+    for _ in range(ATTEMPTS):
+        transplant(one.data, other.data)
+        other.start()
+        try:
+            return go_on(receiving, work)
+        except LostMarker:
+            # Ours never does that.
+            assert isinstance(other, KafkaBroker)
+            receiving.close()
+            other.kill()
+    raise AssertionError(f"Kafka lost a marker {ATTEMPTS} times")
+
+
 def _read(bootstrap: str, work: Path, *, committed: bool) -> Any:
     client = Confluent(bootstrap, work)
     return plain([client.read(TOPIC, each, committed=committed) for each in range(PARTITIONS)])
@@ -79,13 +96,11 @@ def test_other_broker_goes_on(pair: tuple[Served, Served], tmp_path: Path) -> No
     first.close()
 
     one.kill()
-    transplant(one.data, other.data)
     receiving.known |= first.known
-    other.start()
-    found = plain(go_on(receiving, tmp_path))
+    found = plain(_gone_on(one, other, receiving, tmp_path))
     receiving.close()
 
-    assert found["answers"] == expected["answers"]
+    assert unlike(found["answers"], expected["answers"]) == []
     assert found["committed"] == expected["committed"]
     assert found["uncommitted"] == expected["uncommitted"]
 

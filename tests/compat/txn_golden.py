@@ -15,7 +15,7 @@ from typing import Any, Final
 from golden.kafka_broker import KafkaBroker
 from golden.kafka_tools import fetch_jars
 from tests.compat.both_brokers import Side
-from tests.compat.txn_exchange import EXCHANGED, SETTINGS, begin, go_on, plain
+from tests.compat.txn_exchange import EXCHANGED, SETTINGS, LostMarker, begin, go_on, plain
 
 DIRECTORY: Final = Path(__file__).parents[1] / "golden" / "kafka_transactions"
 NOT_KEPT: Final = (".index", ".timeindex", "partition.metadata")
@@ -39,8 +39,7 @@ def main() -> None:
             known = dict(side.known)
             broker.kill()
             shutil.copytree(broker.data, work / "killed")
-            broker.start()
-            found = go_on(side, work)
+            found = _gone_on(broker, side, work)
             side.close()
         finally:
             if broker.process is not None:
@@ -48,6 +47,18 @@ def main() -> None:
         _keep(work / "killed")
     facts = {"kafka": jars.version, "known": known, **plain(found)}
     (DIRECTORY / "expected.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _gone_on(broker: KafkaBroker, side: Side, work: Path) -> dict[str, Any]:
+    while True:
+        broker.start()
+        try:
+            return go_on(side, work)
+        except LostMarker:
+            side.close()
+            broker.kill()
+            shutil.rmtree(broker.data)
+            shutil.copytree(work / "killed", broker.data)
 
 
 def _keep(data: Path) -> None:
