@@ -1,0 +1,90 @@
+"""Notices what must happen sometimes, and counts it; see `marks`. Part of sim."""
+
+from typing import TYPE_CHECKING
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.raft import messages
+from ledgerstone.raft.leader import Leader
+from ledgerstone.raft.roles import Candidate, Resigned, Role
+from ledgerstone.sim.world import World
+
+if TYPE_CHECKING:
+    from ledgerstone.sim.quorum.machine import Machine
+
+
+class Sightings:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._roles: dict[int, Role] = {}
+        # By machine: truncations, snapshots let go, offset of the voter set, kraft.version.
+        self._facts: dict[int, tuple[int, int, int, int]] = {}
+
+    def started(self, machine: "Machine") -> None:
+        assert machine.node is not None
+        self._facts.pop(machine.number, None)
+        role = machine.node.role
+        self._roles[machine.number] = role
+        if isinstance(role, Resigned):
+            self._world.mark("a restart found itself leader")
+        if isinstance(role, Candidate) and machine.durable.voted is not None:
+            self._world.mark("a restart found its own vote")
+
+    def stepped(self, machine: "Machine") -> None:
+        node = machine.node
+        assert node is not None
+        before, role = self._roles.get(machine.number), node.role
+        if before is not role:
+            self._roles[machine.number] = role
+            if before is not None:
+                self._moved(machine, before, role)
+        history = node.quorum.history
+        facts = (
+            node.quorum.truncations,
+            machine.log.raised_count,
+            history.current_offset,
+            history.version,
+        )
+        known = self._facts.get(machine.number)
+        if facts == known:
+            return
+        self._facts[machine.number] = facts
+        if known is None:
+            return
+        if facts[0] > known[0]:
+            self._world.mark("a follower truncated its log")
+            if facts[2] < known[2]:
+                self._world.mark("a change of voters was undone")
+        if facts[1] > known[1]:
+            self._world.mark("old snapshots were cleaned")
+        if facts[3] > known[3]:
+            self._world.mark("kraft.version became 1")
+
+    def _moved(self, machine: "Machine", before: Role, role: Role) -> None:
+        assert machine.node is not None
+        if isinstance(before, Leader):
+            if not isinstance(role, Resigned):
+                self._world.mark("an epoch race")
+            elif machine.node.quorum.is_voter:
+                self._world.mark("a leader resigned")
+            else:
+                self._world.mark("a leader was removed from the voters")
+        elif isinstance(before, Candidate) and not isinstance(role, Leader):
+            self._world.mark("an election was lost")
+        if isinstance(role, Leader) and any(
+            each is not machine and each.leader is not None for each in machine.fleet
+        ):
+            self._world.mark("two leaders at once")
+
+    def replied(self, request: messages.Request, answer: messages.Answer) -> None:
+        if isinstance(answer, messages.FetchAnswer):
+            if answer.error is ErrorCode.FENCED_LEADER_EPOCH:
+                self._world.mark("a fetch was fenced")
+        elif isinstance(answer, messages.FetchSnapshotAnswer):
+            if answer.error is ErrorCode.SNAPSHOT_NOT_FOUND:
+                self._world.mark("a snapshot was deleted while it was fetched")
+        elif isinstance(answer, messages.VoteAnswer):
+            assert isinstance(request, messages.Vote)
+            if request.is_pre_vote:
+                self._world.mark(f"a pre-vote was {'granted' if answer.is_granted else 'refused'}")
+            elif not answer.is_granted and answer.epoch == request.epoch:
+                self._world.mark("a vote met another vote")
