@@ -89,7 +89,7 @@ class VoterChanges:
             self._refuse(change.token, refusal)
             return
         change.correlation = None
-        change.record_offset = append_control(quorum, [voters_record(voters)])
+        change.record_offset = self._write(role, [voters_record(voters)])
         if not change.waits_for_commit:
             role.change = None
             quorum.reply(change.token, fencing.told(quorum, VoterChangeAnswer()))
@@ -113,7 +113,7 @@ class VoterChanges:
         role.change = VoterChange(
             token=token,
             deadline_ms=quorum.now.monotonic_ms + quorum.settings.request_timeout_ms,
-            record_offset=append_control(quorum, [voters_record(voters)]),
+            record_offset=self._write(role, [voters_record(voters)]),
         )
 
     def on_update(self, token: int, asked: UpdateVoter) -> None:
@@ -133,7 +133,7 @@ class VoterChanges:
             # Nothing is written before the step to version 1; the leader keeps it in mind.
             role.introduced[voter.key.id] = voter
         elif voters != quorum.voters:
-            append_control(quorum, [voters_record(voters)])
+            self._write(role, [voters_record(voters)])
         quorum.reply(token, fencing.told(quorum, VoterChangeAnswer()))
 
     def on_upgrade(self, token: int, asked: UpgradeVersion) -> None:
@@ -163,8 +163,17 @@ class VoterChanges:
         role.change = VoterChange(
             token=token,
             deadline_ms=quorum.now.monotonic_ms + quorum.settings.request_timeout_ms,
-            record_offset=append_control(quorum, records),
+            record_offset=self._write(role, records),
         )
+
+    def _write(self, role: Leader, records: list[Message]) -> int:
+        """The new set holds at once, and has its time to be heard of: a sole voter's timer stood
+        still until now."""
+        offset = append_control(self._quorum, records)
+        role.heard.clear()
+        timeout_ms = self._quorum.settings.check_quorum_timeout_ms
+        role.check_quorum_deadline_ms = self._quorum.now.monotonic_ms + timeout_ms
+        return offset
 
     # -- refusals, in Kafka's order -----------------------------------------------------------
 

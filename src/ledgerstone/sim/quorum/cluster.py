@@ -55,9 +55,9 @@ def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
         digest=world.trace.digest(),
         steps=world.trace.count,
         virtual_ms=world.now_ms,
-        elections=cluster.checkers.elections,
-        committed=cluster.checkers.committed_end,
-        acknowledged=cluster.checkers.acknowledged_count,
+        elections=cluster.checkers.leaders.elections,
+        committed=cluster.checkers.logs.committed_end,
+        acknowledged=cluster.checkers.logs.acknowledged_count,
         recovery_ms=cluster.recovery_ms,
         marks=world.marks,
         trace=world.trace.lines,
@@ -107,12 +107,15 @@ class Cluster:
                 bootstrap=servers,
             )
             if config.dynamic and number < config.voters:
-                machine.snapshots.finish(NO_SNAPSHOT, bootstrap_snapshot(voters, wall_ms=0))
+                machine.host.snapshots.finish(NO_SNAPSHOT, bootstrap_snapshot(voters, wall_ms=0))
             self.fleet.append(machine)
+        hosts = [machine.host for machine in self.fleet]
+        self.checkers.meet(hosts)
+        sightings.fleet = hosts
         for machine in self.fleet:
-            machine.fleet = self.fleet
+            machine.meet(self.fleet)
         self.faults = Faults(self.world, self.network, self.fleet)
-        self.workload = Workload(self.world, config, self.fleet)
+        self.workload = Workload(self.world, config, self.fleet, self.faults.wiped)
         self.recovery_ms = -1
         self._steps_before = 0
 
@@ -157,11 +160,11 @@ class Cluster:
         """No proposals: logs stand still, replicas become equal, and the epoch stays."""
         self._run(self.world.now_ms + _CALM_MS)
         epochs = [each.node.epoch for each in self.fleet if each.node is not None]
-        acknowledged = self.checkers.acknowledged_count
+        acknowledged = self.checkers.logs.acknowledged_count
         if not self.workload.propose_once():
             raise Violation("Liveness", f"calm, and no leader: {self._complaint()}")
         self._run(self.world.now_ms + _CALM_MS)
-        if self.checkers.acknowledged_count == acknowledged:
+        if self.checkers.logs.acknowledged_count == acknowledged:
             raise Violation("Liveness", f"calm, and nothing is committed: {self._complaint()}")
         if not self._is_recovered():
             raise Violation("Liveness", f"calm, and replicas differ: {self._complaint()}")
@@ -190,7 +193,7 @@ class Cluster:
         dice = self.world.dice("left out")
         count = min(self.scenario.config.left_out, len(self.fleet) - 1)
         down: list[Machine] = []
-        sets = [each.known_voters() for each in self.fleet]
+        sets = [each.host.known_voters() for each in self.fleet]
         for _ in range(count):
             machine = dice.pick(self.fleet)
             if machine in down or machine.number in self.faults.wiped:
@@ -201,11 +204,11 @@ class Cluster:
         return down
 
     def _complaint(self) -> str:
-        return "; ".join(each.describe() for each in self.fleet)
+        return "; ".join(each.host.describe() for each in self.fleet)
 
 
 def _has_majority(voters: VoterSet, alive: list[Machine]) -> bool:
-    count = sum(voters.match(each.identity.key) is not None for each in alive)
+    count = sum(voters.match(each.host.identity.key) is not None for each in alive)
     return count >= voters.majority
 
 

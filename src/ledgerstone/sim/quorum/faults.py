@@ -26,7 +26,7 @@ class Faults:
             case "blackout":
                 for machine in self._fleet:
                     machine.lose_power(fault.number("mode"))
-                    self._restart(machine, fault.number("down") + self._dice.below(500))
+                    machine.come_back(fault.number("down") + self._dice.below(500))
             case _:
                 self._strike_node(fault, self._target(fault.number("node")))
 
@@ -35,19 +35,24 @@ class Faults:
         match fault.kind:
             case "crash":
                 machine.die()
-                self._restart(machine, down)
+                machine.come_back(down)
             case "power":
                 machine.lose_power(fault.number("mode"))
-                self._restart(machine, down)
+                machine.come_back(down)
             case "torn":
-                # Dies inside one of the next disk operations of its vote.
+                # Dies inside one of the next disk operations of its vote. Power may go later.
                 fs = machine.fs
+                machine.dies_with_power = bool(fault.number("power"))
                 fs.crash_at(fs.operation_count + fault.number("ops"), torn=True)
-                self._restart(machine, down + 2_000)
+                machine.come_back(down + 2_000)
+                if not machine.dies_with_power:
+                    at_ms = down + 2_000 + fault.number("later")
+                    label = f"n{machine.number} loses power"
+                    self._world.after(at_ms, label, lambda: self._lose_power(machine))
             case "stop":
                 machine.tell(Stop())
                 self._world.after(800, f"n{machine.number} stopped", machine.die)
-                self._restart(machine, down + 900)
+                machine.come_back(down + 900)
             case "wipe":
                 self._wipe(machine, down)
             case "pause":
@@ -59,29 +64,35 @@ class Faults:
             case "slow":
                 self._slow(machine, fault.number("ms"))
             case "eio":
-                machine.fails_next_sync = True
+                machine.hands.fails_next_sync = True
             case "resign":
-                if machine.leader is not None:
-                    machine.tell(Resign(machine.leader.epoch))
+                if machine.host.leader is not None:
+                    machine.tell(Resign(machine.host.leader.epoch))
 
     def _target(self, number: int) -> Machine:
         """Node -1 is a leader, if there is one."""
         if number >= 0:
             return self._fleet[number]
-        leaders = [each for each in self._fleet if each.leader is not None]
+        leaders = [each for each in self._fleet if each.host.leader is not None]
         return self._dice.pick(leaders or self._fleet)
 
-    def _restart(self, machine: Machine, after_ms: int) -> None:
-        self._world.after(after_ms, f"n{machine.number} back", machine.start)
+    def _lose_power(self, machine: Machine) -> None:
+        if not self.is_over:
+            machine.lose_power(0)
+            machine.come_back(100)
 
     def _wipe(self, machine: Machine, down: int) -> None:
         """At most one disk of a run: more could hold all copies of something committed."""
-        if self.wiped or not machine.identity.is_controller:
+        if self.wiped or not machine.host.identity.is_controller:
+            return
+        own_id = machine.number
+        sets = [each.host.known_voters() for each in self._fleet]
+        if any(own_id in voters.ids and len(voters) < 3 for voters in sets):
             return
         self.wiped.append(machine.number)
         self._world.mark("a disk was lost")
         machine.wipe(self._ids.random_bytes(16))
-        self._restart(machine, down)
+        machine.come_back(down)
 
     def _cut(self, machine: Machine, way: int, ms: int) -> None:
         paths = []
@@ -101,10 +112,10 @@ class Faults:
         self._network.cut(paths, ms)
 
     def _slow(self, machine: Machine, ms: int) -> None:
-        machine.slow_ms = 400
+        machine.hands.slow_ms = 400
 
         def end() -> None:
-            machine.slow_ms = 0
+            machine.hands.slow_ms = 0
 
         self._world.after(ms, f"n{machine.number} fast again", end)
 
@@ -115,8 +126,8 @@ class Faults:
         self.is_over = True
         self._network.heal()
         for machine in self._fleet:
-            machine.slow_ms = 0
-            machine.fails_next_sync = False
+            machine.hands.slow_ms = 0
+            machine.hands.fails_next_sync = False
             machine.fs.clear_faults()
             machine.paused_until_ms = min(machine.paused_until_ms, self._world.now_ms)
             if machine in left_out:

@@ -167,7 +167,13 @@ def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | s
         case "power":
             return {**node, "down": ms, "mode": dice.below(3)}
         case "torn":
-            return {**node, "down": ms, "ops": dice.between(1, 6)}
+            return {
+                **node,
+                "down": ms,
+                "ops": dice.between(1, 6),
+                "power": dice.below(2),
+                "later": dice.pick((5, 100, 800)),
+            }
         case "eio" | "resign":
             return node
         case "pause" | "slow":

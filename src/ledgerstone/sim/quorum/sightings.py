@@ -1,53 +1,50 @@
 """Notices what must happen sometimes, and counts it; see `marks`. Part of sim."""
 
-from typing import TYPE_CHECKING
-
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft import messages
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.roles import Candidate, Resigned, Role
+from ledgerstone.sim.quorum.host import Host
 from ledgerstone.sim.world import World
-
-if TYPE_CHECKING:
-    from ledgerstone.sim.quorum.machine import Machine
 
 
 class Sightings:
     def __init__(self, world: World) -> None:
         self._world = world
+        self.fleet: list[Host] = []
         self._roles: dict[int, Role] = {}
         # By machine: truncations, snapshots let go, offset of the voter set, kraft.version.
         self._facts: dict[int, tuple[int, int, int, int]] = {}
 
-    def started(self, machine: "Machine") -> None:
-        assert machine.node is not None
-        self._facts.pop(machine.number, None)
-        role = machine.node.role
-        self._roles[machine.number] = role
+    def started(self, host: Host) -> None:
+        assert host.node is not None
+        self._facts.pop(host.number, None)
+        role = host.node.role
+        self._roles[host.number] = role
         if isinstance(role, Resigned):
             self._world.mark("a restart found itself leader")
-        if isinstance(role, Candidate) and machine.durable.voted is not None:
+        if isinstance(role, Candidate) and host.durable.voted is not None:
             self._world.mark("a restart found its own vote")
 
-    def stepped(self, machine: "Machine") -> None:
-        node = machine.node
+    def stepped(self, host: Host) -> None:
+        node = host.node
         assert node is not None
-        before, role = self._roles.get(machine.number), node.role
+        before, role = self._roles.get(host.number), node.role
         if before is not role:
-            self._roles[machine.number] = role
+            self._roles[host.number] = role
             if before is not None:
-                self._moved(machine, before, role)
+                self._moved(host, before, role)
         history = node.quorum.history
         facts = (
             node.quorum.truncations,
-            machine.log.raised_count,
+            host.log.raised_count,
             history.current_offset,
             history.version,
         )
-        known = self._facts.get(machine.number)
+        known = self._facts.get(host.number)
         if facts == known:
             return
-        self._facts[machine.number] = facts
+        self._facts[host.number] = facts
         if known is None:
             return
         if facts[0] > known[0]:
@@ -59,19 +56,19 @@ class Sightings:
         if facts[3] > known[3]:
             self._world.mark("kraft.version became 1")
 
-    def _moved(self, machine: "Machine", before: Role, role: Role) -> None:
-        assert machine.node is not None
+    def _moved(self, host: Host, before: Role, role: Role) -> None:
+        assert host.node is not None
         if isinstance(before, Leader):
             if not isinstance(role, Resigned):
                 self._world.mark("an epoch race")
-            elif machine.node.quorum.is_voter:
+            elif host.node.quorum.is_voter:
                 self._world.mark("a leader resigned")
             else:
                 self._world.mark("a leader was removed from the voters")
         elif isinstance(before, Candidate) and not isinstance(role, Leader):
             self._world.mark("an election was lost")
         if isinstance(role, Leader) and any(
-            each is not machine and each.leader is not None for each in machine.fleet
+            each is not host and each.leader is not None for each in self.fleet
         ):
             self._world.mark("two leaders at once")
 

@@ -12,13 +12,15 @@ from ledgerstone.sim.world import World
 class Workload:
     """A controller beside each leader proposes; an operator changes voters now and then."""
 
-    def __init__(self, world: World, config: Config, fleet: list[Machine]) -> None:
+    def __init__(self, world: World, config: Config, fleet: list[Machine], lost: list[int]) -> None:
         self._world = world
         self._config = config
         self._fleet = fleet
         self._dice = world.dice("workload")
         self._serial = 0
         self.is_over = False
+        # Nodes whose disk is another one now.
+        self.lost = lost
 
     def begin(self) -> None:
         self._world.after(self._config.pace_ms, "propose", self._propose)
@@ -37,25 +39,25 @@ class Workload:
 
     def propose_once(self) -> bool:
         """To each that believes to lead: a deposed leader gets proposals, too."""
-        leaders = [each for each in self._leaders() if each.is_told_leader]
+        leaders = [each for each in self._leaders() if each.hands.is_told_leader]
         for machine in leaders:
             self._serial += 1
-            assert machine.leader is not None
-            if not machine.is_stopping:
-                machine.propose(machine.leader.epoch, f"record {self._serial}".encode())
+            leader = machine.host.leader
+            if leader is not None and not machine.host.is_stopping:
+                machine.propose(leader.epoch, f"record {self._serial}".encode())
         return bool(leaders)
 
     def _leaders(self) -> list[Machine]:
-        now_ms = self._world.now_ms
-        return [
-            each
-            for each in self._fleet
-            if each.leader is not None and now_ms >= each.paused_until_ms
-        ]
+        return [each for each in self._fleet if each.host.leader is not None and not each.is_paused]
 
     # -- voters -------------------------------------------------------------------------------
 
     def change_voters(self) -> None:
+        """While a disk is lost, only that is mended: another voter less could be one too many."""
+        if self.lost:
+            for number in self.lost:
+                self.replace_lost(number)
+            return
         leaders = self._leaders()
         if not leaders:
             return
@@ -65,7 +67,7 @@ class Workload:
         spares = [
             each
             for each in self._fleet
-            if each.identity.is_controller and voters.get(each.identity.key.id) is None
+            if each.host.identity.is_controller and voters.get(each.host.identity.key.id) is None
         ]
         adds = spares and (len(voters) <= 2 or self._dice.chance(50))
         if adds:
@@ -75,7 +77,7 @@ class Workload:
 
     def replace_lost(self, number: int) -> None:
         """What an operator does about a lost disk: the old replica out, the new one in."""
-        lost = self._fleet[number].identity.key
+        lost = self._fleet[number].host.identity.key
         for machine in self._leaders():
             assert machine.node is not None
             listed = machine.node.voters.get(lost.id)
@@ -86,13 +88,15 @@ class Workload:
 
     def _add(self, machine: Machine, spare: Machine) -> None:
         request = messages.AddVoter(
-            cluster_id=machine.identity.cluster_id, voter=spare.identity.voter, timeout_ms=3_000
+            cluster_id=machine.host.identity.cluster_id,
+            voter=spare.host.identity.voter,
+            timeout_ms=3_000,
         )
         machine.ask(request, self._told)
 
     def _remove(self, machine: Machine, key: ReplicaKey) -> None:
         machine.ask(
-            messages.RemoveVoter(cluster_id=machine.identity.cluster_id, key=key), self._told
+            messages.RemoveVoter(cluster_id=machine.host.identity.cluster_id, key=key), self._told
         )
 
     def upgrade(self) -> None:
