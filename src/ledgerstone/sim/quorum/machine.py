@@ -175,6 +175,8 @@ class Machine:
             self.lose_power(2)
             self.come_back(_BACK_MS)
             return
+        except Violation:
+            raise
         except (LedgerstoneError, AssertionError, LookupError) as error:
             checker = "VotesSurvive" if isinstance(error, StorageError) else "NodeFault"
             raise Violation(checker, f"n{self.number} at start: {error!r}") from error
@@ -227,6 +229,8 @@ class Machine:
             return
         try:
             call(node)
+        except Violation:
+            raise
         except (LedgerstoneError, AssertionError, LookupError) as error:
             raise Violation("NodeFault", f"n{self.number}: {error!r}") from error
         self.checkers.stepped(self.host)

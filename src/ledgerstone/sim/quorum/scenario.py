@@ -118,7 +118,7 @@ def draw_config(seed: int) -> Config:
         jitter_ms=dice.pick((0, 10, 80, 400)),
         loss_percent=dice.between(1, 15) if is_bad_network else 0,
         twin_percent=20 if is_bad_network else 0,
-        disk_ms=dice.pick((0, 3, 3, 60)),
+        disk_ms=dice.pick((0, 3, 20, 120)),
         old_nodes=dice.below(8) if dice.chance(10) else 0,
         left_out=dice.below(3),
         fault_ms=dice.pick((10_000, 15_000, 20_000)),
@@ -170,9 +170,9 @@ def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | s
             return {
                 **node,
                 "down": ms,
-                "ops": dice.between(1, 6),
+                "ops": dice.pick((1, 2, 3, 4, 5, 6, 6, 6)),
                 "power": dice.below(2),
-                "later": dice.pick((5, 100, 800)),
+                "later": dice.pick((1, 5, 100, 800)),
             }
         case "eio" | "resign":
             return node
