@@ -306,10 +306,12 @@ class RaftNode:
                     return NEVER
                 return self._elections.poll_candidate(role)
             case Leader():
-                again_ms = self._leading.poll(role)
+                # A leader that removed itself answers before it resigns.
+                change_ms = self._changes.poll(role)
+                again_ms = min(change_ms, self._leading.poll(role))
                 if self.quorum.role is not role:
                     return again_ms
-                return min(again_ms, self._changes.poll(role), self._serving.poll(role))
+                return min(again_ms, self._serving.poll(role))
             case Follower():
                 again_ms = self._joining.poll(role)
                 return min(again_ms, self._following.poll(role))

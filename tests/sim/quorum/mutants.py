@@ -230,23 +230,6 @@ def restarted_leader_leads_on(patch: Patch) -> None:
     patch.setattr(node, "assume_role", assume_role)
 
 
-def leader_ignores_higher_epochs(patch: Patch) -> None:
-    original = Quorum.become_unattached
-
-    def become_unattached(self: Quorum, epoch: int, **how: Any) -> None:
-        if not isinstance(self.role, Leader):
-            original(self, epoch, **how)
-
-    follow = fencing.follow
-
-    def deaf(quorum: Quorum, *args: Any) -> None:
-        if not isinstance(quorum.role, Leader):
-            follow(quorum, *args)
-
-    patch.setattr(Quorum, "become_unattached", become_unattached)
-    patch.setattr(fencing, "follow", deaf)
-
-
 def leader_never_checks_its_quorum(patch: Patch) -> None:
     patch.setattr(Leader, "is_out_of_touch", lambda self, voters, now_ms: False)
 
@@ -508,7 +491,6 @@ MUTANTS = [
     Mutant("half of the votes is enough", half_of_the_votes_is_enough),
     Mutant("an election without a new epoch", election_without_a_new_epoch),
     Mutant("a restarted leader leads on", restarted_leader_leads_on),
-    Mutant("a leader ignores higher epochs", leader_ignores_higher_epochs),
     Mutant("a leader never checks its quorum", leader_never_checks_its_quorum),
     Mutant("the fetch timer is reset by asking", follower_waits_for_ever),
     Mutant("a lost disk keeps its vote", lost_disk_keeps_its_vote),

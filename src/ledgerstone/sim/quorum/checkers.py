@@ -8,7 +8,7 @@ from ledgerstone.raft import messages
 from ledgerstone.raft.hard_state import HardState
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.replica import ReplicaKey
-from ledgerstone.raft.roles import Candidate, Prospective, Role
+from ledgerstone.raft.roles import Candidate, Prospective, Resigned, Role
 from ledgerstone.sim.quorum.host import Host, Proposal
 from ledgerstone.sim.quorum.leader_checks import LeaderChecks
 from ledgerstone.sim.quorum.log_checks import LogChecks
@@ -37,7 +37,10 @@ class Checkers:
         assert node is not None
         role = node.role
         if self._roles.get(host.number) is not role:
+            before = self._roles.get(host.number)
             self._roles[host.number] = role
+            if isinstance(before, Leader) and isinstance(role, Resigned):
+                self.leaders.resigned(host)
             self._entered(host, role)
         epoch, high_watermark = role.epoch, node.high_watermark
         known_epoch, known_hw = self._marks.get(host.number, (-1, -1))
@@ -53,6 +56,7 @@ class Checkers:
             self._marks[host.number] = (epoch, high_watermark)
         if high_watermark > max(known_hw, 0):
             self.logs.advanced(host, max(known_hw, host.log.start_offset), high_watermark)
+            self.logs.check_voters(host, high_watermark)
 
     def _entered(self, host: Host, role: Role) -> None:
         assert host.node is not None
@@ -70,6 +74,18 @@ class Checkers:
         self._roles.pop(host.number, None)
         self._marks.pop(host.number, None)
         self.votes.started(host, state)
+
+    def died(self, host: Host) -> None:
+        """A leadership that never was durable was never seen: another start may win it again."""
+        assert host.node is not None
+        epoch = host.node.epoch
+        is_known = host.durable[:2] == (epoch, host.identity.key.id)
+        if host.leader is not None and not is_known:
+            self.leaders.forget(host, epoch)
+            self.logs.forget(host, epoch)
+
+    def asked_to_leave(self, host: Host) -> None:
+        self.leaders.asked_to_leave(host)
 
     def appended(self, host: Host, entry: Entry) -> None:
         self.logs.appended(host, entry)

@@ -20,8 +20,9 @@ _LISTENER = "CONTROLLER"
 _LOOK_MS = 500
 # A healed quorum has a leader, everything committed and every replica equal within this time.
 RECOVERY_MS = 40_000
+_SETTLE_MS = 4_000
 # And keeps its epoch from then on.
-_CALM_MS = 4_000
+_CALM_MS = 2_500
 # More steps than this in a virtual second mean that somebody asks without waiting.
 _MAX_STEPS_A_SECOND = 6_000
 
@@ -146,7 +147,10 @@ class Cluster:
         self.world.note("heal")
         self.faults.heal(self._choose_left_out())
         began_ms = self.world.now_ms
-        while not self._is_recovered():
+        # A leader that lost its majority just before must be given the time to notice.
+        self._run(began_ms + _SETTLE_MS)
+        acknowledged = self.checkers.logs.acknowledged_count
+        while not self._is_recovered() or acknowledged == self.checkers.logs.acknowledged_count:
             if self.world.now_ms - began_ms > RECOVERY_MS:
                 raise Violation("Liveness", self._complaint())
             for number in self.faults.wiped:

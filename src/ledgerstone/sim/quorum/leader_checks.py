@@ -24,6 +24,28 @@ class LeaderChecks:
         self._committed: dict[int, int | None] = {}
         self._contacts: dict[int, dict[int, int]] = {}
         self._since: dict[int, int] = {}
+        # Told to resign or stop.
+        self._leaving: set[int] = set()
+
+    def forget(self, host: Host, epoch: int) -> None:
+        if self._leaders.get(epoch) == host.identity.key:
+            del self._leaders[epoch]
+
+    def asked_to_leave(self, host: Host) -> None:
+        self._leaving.add(host.number)
+
+    def resigned(self, host: Host) -> None:
+        """Unless it was told to, or is no voter any more, it had lost touch."""
+        assert host.node is not None
+        voters, own_id = host.node.voters, host.identity.key.id
+        if host.number in self._leaving or own_id not in voters.ids:
+            return
+        silent_ms = self._silent_ms(host)
+        # Its clock may run a little faster than the world's.
+        if silent_ms * 1.1 < host.settings.check_quorum_timeout_ms:
+            raise Violation(
+                "LeadersStay", f"n{host.number} resigned {silent_ms} ms after it heard a majority"
+            )
 
     def elected(self, host: Host, role: Leader) -> None:
         self.elections += 1
@@ -34,6 +56,7 @@ class LeaderChecks:
             raise Violation("OneLeaderAnEpoch", f"epoch {role.epoch}: {known} and {key}")
         self._leaders[role.epoch] = key
         self._committed[host.number] = None
+        self._leaving.discard(host.number)
         self._contacts[host.number] = {}
         self._since[host.number] = self._world.now_ms
         self._logs.check_complete(host, role.epoch)
@@ -93,18 +116,24 @@ class LeaderChecks:
             # A sole voter is in touch with itself.
             self._since[host.number] = self._world.now_ms
             return
-        since = self._since[host.number]
-        contacts = self._contacts[host.number]
-        heard = sorted(
-            (max(contacts.get(each, since), since) for each in voters.ids if each != own_id),
-            reverse=True,
-        )
-        silent_ms = self._world.now_ms - heard[needed - 1]
+        silent_ms = self._silent_ms(host)
         # The timer begins anew with the fetch that completes a majority, so it may run twice.
         if silent_ms > host.settings.check_quorum_timeout_ms * 2 + _SLACK_MS:
             raise Violation(
                 "LeadersKeepInTouch", f"n{host.number} leads, {silent_ms} ms without a majority"
             )
+
+    def _silent_ms(self, host: Host) -> int:
+        """How long ago it had heard of enough voters."""
+        assert host.node is not None
+        voters, own_id = host.node.voters, host.identity.key.id
+        needed = voters.majority - (own_id in voters.ids)
+        since, contacts = self._since[host.number], self._contacts[host.number]
+        heard = sorted(
+            (max(contacts.get(each, since), since) for each in voters.ids if each != own_id),
+            reverse=True,
+        )
+        return self._world.now_ms - heard[needed - 1] if needed else 0
 
     def appended(self, host: Host, entry: Entry) -> None:
         """A leader writes a voter set only after the one before it is committed."""

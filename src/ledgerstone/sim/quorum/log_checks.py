@@ -31,7 +31,14 @@ class LogChecks:
         self.acknowledged_count = 0
         self._appended: dict[tuple[int, int], _Appended] = {}
         self._digests: dict[int, int] = {0: 0}
-        self._voters: VoterSet | None = None
+        # Committed voter sets with their offsets.
+        self._voters: list[tuple[int, VoterSet]] = []
+
+    def forget(self, host: Host, epoch: int) -> None:
+        """Of an epoch that was never durable; it ends the log, if any of it is there."""
+        for entry in host.log.entries_from(host.log.start_offset):
+            if entry.epoch == epoch:
+                self._appended.pop((entry.base_offset, epoch), None)
 
     def appended(self, host: Host, entry: Entry) -> None:
         """Log matching: equal offset and epoch mean equal records, and equal ones before."""
@@ -75,15 +82,30 @@ class LogChecks:
             if not isinstance(found.record, VotersRecord):
                 continue
             voters = voters_of(found.record)
-            before, self._voters = self._voters, voters
+            before = self._voters[-1][1] if self._voters else None
+            self._voters.append((found.offset, voters))
             if before is None:
                 continue
             if not before.differs_by_at_most_one(voters):
                 raise Violation("VotersChangeOneByOne", f"{before} to {voters}")
             if len(voters) != len(before):
-                self._world.mark(
-                    f"a voter was {'removed' if len(voters) < len(before) else 'added'}"
-                )
+                change = "removed" if len(voters) < len(before) else "added"
+                self._world.mark(f"a voter was {change}")
+
+    def check_voters(self, host: Host, high_watermark: int) -> None:
+        """A replica goes by the voter set of the log it has committed."""
+        assert host.node is not None
+        expected = None
+        for offset, voters in reversed(self._voters):
+            if offset < high_watermark:
+                expected = voters
+                break
+        found = host.node.quorum.history.voters_before(high_watermark)
+        if expected is not None and found != expected:
+            raise Violation(
+                "VotersFollowTheLog",
+                f"n{host.number} at {high_watermark} goes by {found}, not {expected}",
+            )
 
     def check_complete(self, host: Host, epoch: int) -> None:
         """Leader completeness: whoever is elected has everything that is committed."""

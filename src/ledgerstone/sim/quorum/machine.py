@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ledgerstone.errors import LedgerstoneError, StorageError
 from ledgerstone.raft import messages
-from ledgerstone.raft.events import Asked, Event, Now
+from ledgerstone.raft.events import Asked, Event, Now, Resign, Stop
 from ledgerstone.raft.hard_state import HardState
 from ledgerstone.raft.node import RaftNode
 from ledgerstone.raft.quorum_state_file import QuorumStateFile
@@ -190,6 +190,7 @@ class Machine:
         """The process ends; the page cache stays."""
         if self.node is not None:
             self._world.note(f"n{self.number} dies")
+            self.checkers.died(self.host)
         self.host.node = None
         self.incarnation += 1
         self.host.snapshots.drop_part()
@@ -246,8 +247,9 @@ class Machine:
         """From an operator beside the node."""
         self.asked(request, Operator(on_answer))
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: Resign | Stop) -> None:
         if not self.is_paused:
+            self.checkers.asked_to_leave(self.host)
             self.step(event)
 
     def propose(self, epoch: int, text: bytes) -> None:

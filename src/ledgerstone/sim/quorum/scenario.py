@@ -121,7 +121,7 @@ def draw_config(seed: int) -> Config:
         disk_ms=dice.pick((0, 3, 20, 120)),
         old_nodes=dice.below(8) if dice.chance(10) else 0,
         left_out=dice.below(3),
-        fault_ms=dice.pick((10_000, 15_000, 20_000)),
+        fault_ms=dice.pick((6_000, 10_000, 15_000)),
     )
 
 
