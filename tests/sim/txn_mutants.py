@@ -308,9 +308,7 @@ def unstable_offsets_are_told(patch: Patch) -> None:
 
 def generations_are_not_compared(patch: Patch) -> None:
     """Offsets of a member that the group has moved on without are taken."""
-    patch.setattr(
-        classic_group.ClassicGroup, "check_txn_commit", lambda group, *args, **how: None
-    )
+    patch.setattr(classic_group.ClassicGroup, "check_txn_commit", lambda group, *args, **how: None)
 
 
 # -- compaction -----------------------------------------------------------------------------------
