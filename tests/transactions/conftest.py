@@ -1,17 +1,14 @@
 """Every test here runs against Apache Kafka and against a broker of ours, with the same words."""
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from golden.kafka_broker import KafkaBroker
-from golden.kafka_tools import fetch_jars
 from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
-from tests.kit.broker import BrokerProcess
+from tests.kit.both_brokers import BOTH_BROKERS, running_broker
 
 _NUMBERS = itertools.count()
 
@@ -19,32 +16,12 @@ NewName = Callable[[str], str]
 MakeTopic = Callable[..., str]
 
 
-@pytest.fixture(
-    scope="session",
-    params=[
-        pytest.param(
-            "kafka",
-            marks=[
-                pytest.mark.kafka,
-                pytest.mark.skipif(shutil.which("java") is None, reason="Kafka needs Java"),
-            ],
-        ),
-        "ledgerstone",
-    ],
-)
+@pytest.fixture(scope="session", params=BOTH_BROKERS)
 def bootstrap(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("broker")
-    if request.param == "ledgerstone":
-        with BrokerProcess(directory) as ours:
-            yield ours.bootstrap
-        return
-    kafka = KafkaBroker(jars=fetch_jars(), work=directory / "kafka")
-    kafka.format()
-    kafka.start()
-    yield kafka.bootstrap
-    kafka.kill()
+    with running_broker(request.param, tmp_path_factory.mktemp("broker")) as found:
+        yield found.bootstrap
 
 
 def connected(bootstrap: str) -> Client:

@@ -8,7 +8,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import CommittedOffset, committed_offsets
 from ledgerstone.client.producer import NewRecord, ProducerConfig
 from ledgerstone.client.transactions import TransactionalProducer, end_prepared
-from ledgerstone.client.txn_errors import MustAbort, ProducerFenced
+from ledgerstone.client.txn_errors import MustAbort, MustClose
 from ledgerstone.client.txn_session import TV1, TV2, TxnProtocol
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.batch import Codec
@@ -138,10 +138,10 @@ def test_a_newer_producer_fences_the_older(
     # A leader cannot tell a fenced producer from one whose transaction has timed out.
     with pytest.raises(MustAbort):
         older.send([NewRecord(topic, b"k", b"older still")])
-    with pytest.raises(ProducerFenced) as caught:
+    with pytest.raises(MustClose) as caught:
         older.abort()
     assert caught.value.code == ErrorCode.PRODUCER_FENCED
-    with pytest.raises(ProducerFenced):
+    with pytest.raises(MustClose):
         older.begin()
     with newer.begin():
         newer.send([NewRecord(topic, b"k", b"newer")])
@@ -158,7 +158,7 @@ def test_a_fenced_producer_commits_nothing(
     older.send([NewRecord(topic, b"k", b"older")])
     make_producer(other, name)
 
-    with pytest.raises(ProducerFenced):
+    with pytest.raises(MustClose):
         older.commit()
 
     assert committed(client, topic) == []
@@ -199,7 +199,7 @@ def test_a_transaction_is_ended_by_another_process_and_again(
     end_prepared(other, prepared, commit=True)
 
     assert committed(client, topic) == [(b"k", b"v")]
-    with pytest.raises(ProducerFenced):
+    with pytest.raises(MustClose):
         end_prepared(other, prepared, commit=False)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.transactions import Transactions, end_prepared
+from ledgerstone.client.transactions import ProducerTransactions, end_prepared
 from ledgerstone.client.txn_errors import TransactionError
 from ledgerstone.client.txn_session import Prepared
 from ledgerstone.records.builder import build_batch
-from ledgerstone.spark.decision import Decision, WriteId, deciding_id, decision_group, encoded
+from ledgerstone.spark.decision import BatchDecision, WriteId, deciding_id, decision_group, encoded
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.spark.producing import BatchProducer
 from ledgerstone.spark.two_phase import (
@@ -46,7 +46,7 @@ class Query:
         return TopicPartition(self.topic, 0)
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> BatchDecision:
         return read_decision(self.client, self.query_id, self.at)
 
     def abort(self, batch_id: int, prepared: dict[int, Prepared]) -> None:
@@ -148,9 +148,9 @@ def test_driver_killed_before_the_decision(query: Query, again: Query) -> None:
 
 def test_driver_killed_while_it_decides(query: Query, again: Query) -> None:
     prepared = query.run_tasks(0)
-    driver = Transactions(query.client, deciding_id(query.query_id))
+    driver = ProducerTransactions(query.client, deciding_id(query.query_id))
     driver.begin()
-    (part,) = encoded(Decision(batch_id=0, prepared=prepared))
+    (part,) = encoded(BatchDecision(batch_id=0, prepared=prepared))
     driver.send_offsets(decision_group(query.query_id), {query.at: part})
 
     # The open decision of the dead driver must not hold up the tasks of the next run.

@@ -1,7 +1,7 @@
 """How batches are numbered: not at all, by an idempotent producer, or in a transaction.
 
 A `Numbering` gives each batch its producer id, epoch and sequence, and learns what came of it. The
-transactional one is `transactions.Transactions`. Shell over a `Client`.
+transactional one is `transactions.ProducerTransactions`. Shell over a `Client`.
 """
 
 from collections.abc import Collection, Mapping

@@ -144,8 +144,8 @@ def committed_offsets(
 ) -> dict[TopicPartition, CommittedOffset]:
     """Committed offsets; None asks for all partitions. Those without a commit are left out.
 
-    For partitions named here, it waits until no transaction with an offset of theirs is open. Asked
-    for all, Kafka does not mention a partition whose only offset is in an open transaction."""
+    For partitions named here, it waits until no transaction with an offset of theirs is open.
+    Asked for all, Kafka omits a partition whose only offset is in an open transaction."""
     wanted = None if partitions is None else by_topic(dict.fromkeys(partitions, None))
     request = OffsetFetchRequest(
         group_id=group,

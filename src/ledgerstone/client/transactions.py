@@ -1,6 +1,6 @@
 """Transactions over a `Client`: performs what the session asks for. Shell.
 
-`Transactions` is the numbering of a producer (`producer.Producer`, or Spark's), so batches get
+`ProducerTransactions` is the numbering of a producer (`producer.Producer`, or Spark's): batches get
 their epochs and sequences from the session. `TransactionalProducer` is both in one, for callers
 that send records.
 """
@@ -34,7 +34,7 @@ from ledgerstone.protocol.messages.txn_offset_commit import TxnOffsetCommitRespo
 from ledgerstone.types import TopicPartition
 
 
-class Transactions:
+class ProducerTransactions:
     """Connects with `start` or with the first `begin`, which fences earlier producers of the id."""
 
     def __init__(
@@ -139,7 +139,7 @@ def _versions(client: Client) -> ApiVersionsResponse:
 def end_prepared(client: Client, prepared: Prepared, *, commit: bool) -> None:
     """Ends a transaction that another process has prepared. May be repeated.
 
-    Raises ProducerFenced if that producer no longer owns the transactional id."""
+    Raises MustClose if that producer no longer owns the transactional id."""
     session = TxnSession.of_prepared(prepared, _versions(client))
     request = session.end_request(commit=commit)
     assert request is not None, f"{prepared} has sent records"
@@ -151,7 +151,7 @@ class TransactionalProducer:
     """Sends records and offsets in transactions: all of one become visible, or none.
 
     `send` and `send_offsets` raise MustAbort if only `abort` can follow, and every call raises
-    ProducerFenced once another producer has taken over the transactional id. One thread at a time.
+    MustClose once another producer has taken over the transactional id. One thread at a time.
     """
 
     def __init__(
@@ -165,11 +165,11 @@ class TransactionalProducer:
         config = config or ProducerConfig()
         if config.acks != ProducerConfig().acks:
             raise ConfigError("acks", config.acks, "transactions need acks=all")
-        self._transactions = Transactions(client, transactional_id, timeout_ms=timeout_ms)
+        self._transactions = ProducerTransactions(client, transactional_id, timeout_ms=timeout_ms)
         self._producer = Producer(client, config, numbering=self._transactions)
 
     @property
-    def transactions(self) -> Transactions:
+    def transactions(self) -> ProducerTransactions:
         return self._transactions
 
     def begin(self) -> Self:

@@ -22,12 +22,12 @@ class MustAbort(TransactionError):
     """The transaction can only be aborted. The producer goes on with the next one."""
 
 
-class ProducerFenced(TransactionError):
+class MustClose(TransactionError):
     """Another producer has taken over the transactional id, or the broker refuses this one for
-    good. The producer is of no use any more."""
+    good. Only a new producer can continue."""
 
 
-class Asked(Enum):
+class ErrorSource(Enum):
     """Who answered with an error code: the same code means different things."""
 
     LEADER = "the leader of a partition"
@@ -54,5 +54,5 @@ _FATAL_FROM_COORDINATORS: Final = frozenset(
 )
 
 
-def is_fatal(code: int, asked: Asked) -> bool:
-    return code in _FATAL or (asked is not Asked.LEADER and code in _FATAL_FROM_COORDINATORS)
+def is_fatal(code: int, asked: ErrorSource) -> bool:
+    return code in _FATAL or (asked is not ErrorSource.LEADER and code in _FATAL_FROM_COORDINATORS)

@@ -17,7 +17,7 @@ from ledgerstone.client.committed import CommittedOffset
 from ledgerstone.client.errors import name_of
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.producer_id import NO_PRODUCER, ProducerId
-from ledgerstone.client.txn_errors import Asked, MustAbort, ProducerFenced, is_fatal
+from ledgerstone.client.txn_errors import ErrorSource, MustAbort, MustClose, is_fatal
 from ledgerstone.errors import ConfigError, InvariantViolation
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.add_offsets_to_txn import (
@@ -133,7 +133,7 @@ class TxnSession:
             return
         text = f"{self} cannot {action}: it is {self.state.value}"
         if self.state is TxnState.DEAD:
-            raise ProducerFenced(text)
+            raise MustClose(text)
         if self.state is TxnState.BROKEN:
             raise MustAbort(text)
         raise InvariantViolation(text)
@@ -152,7 +152,7 @@ class TxnSession:
 
     def initialized(self, answer: InitProducerIdResponse, versions: ApiVersionsResponse) -> None:
         self._expect("start", TxnState.NEW)
-        self._check(answer.error_code, Asked.COORDINATOR, "InitProducerId")
+        self._check(answer.error_code, ErrorSource.COORDINATOR, "InitProducerId")
         self.protocol = protocol_of(versions)
         self._continue_as(ProducerId(answer.producer_id, answer.producer_epoch))
         self.state = TxnState.READY
@@ -201,7 +201,7 @@ class TxnSession:
         # The others were not tried because of one that failed: that one is the reason.
         results.sort(key=lambda each: each[1] == ErrorCode.OPERATION_NOT_ATTEMPTED)
         for partition, code in results:
-            self._check(code, Asked.COORDINATOR, f"AddPartitionsToTxn {partition}")
+            self._check(code, ErrorSource.COORDINATOR, f"AddPartitionsToTxn {partition}")
         self._partitions.update(partition for partition, _ in results)
 
     def acknowledged(self, partition: TopicPartition, records: int) -> None:
@@ -214,7 +214,7 @@ class TxnSession:
 
     def refused(self, code: int, text: str) -> None:
         """A leader refused a batch. Raises."""
-        self._fail(code, Asked.LEADER, f"{self}: {text}")
+        self._fail(code, ErrorSource.LEADER, f"{self}: {text}")
 
     # -- offsets -------------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class TxnSession:
         )
 
     def added_offsets(self, group_id: str, answer: AddOffsetsToTxnResponse) -> None:
-        self._check(answer.error_code, Asked.COORDINATOR, f"AddOffsetsToTxn {group_id}")
+        self._check(answer.error_code, ErrorSource.COORDINATOR, f"AddOffsetsToTxn {group_id}")
         self._groups.add(group_id)
 
     def offsets_request(
@@ -269,7 +269,7 @@ class TxnSession:
                 subject = (
                     f"offset of group {group.group_id} for {topic.name}-{each.partition_index}"
                 )
-                self._check(each.error_code, Asked.GROUP_COORDINATOR, subject)
+                self._check(each.error_code, ErrorSource.GROUP_COORDINATOR, subject)
 
     def prepared(self) -> Prepared:
         self._expect("be prepared", TxnState.OPEN)
@@ -298,7 +298,7 @@ class TxnSession:
         )
 
     def ended(self, answer: EndTxnResponse) -> None:
-        self._check(answer.error_code, Asked.COORDINATOR, "EndTxn")
+        self._check(answer.error_code, ErrorSource.COORDINATOR, "EndTxn")
         if answer.producer_epoch >= 0:
             self._continue_as(ProducerId(answer.producer_id, answer.producer_epoch))
             self._needs_epoch = False
@@ -310,14 +310,14 @@ class TxnSession:
         self.state = TxnState.NEW if self._needs_epoch else TxnState.READY
         self._needs_epoch = False
 
-    def _check(self, code: int, asked: Asked, subject: str) -> None:
+    def _check(self, code: int, asked: ErrorSource, subject: str) -> None:
         if code != ErrorCode.NONE:
             self._fail(code, asked, f"{self}: {subject}: {name_of(code)}")
 
-    def _fail(self, code: int, asked: Asked, text: str) -> NoReturn:
+    def _fail(self, code: int, asked: ErrorSource, text: str) -> NoReturn:
         can_abort = self.state in (TxnState.OPEN, TxnState.COMMITTING)
         if is_fatal(code, asked) or not can_abort:
             self.state = TxnState.DEAD
-            raise ProducerFenced(text, code)
+            raise MustClose(text, code)
         self.state = TxnState.BROKEN
         raise MustAbort(text, code)

@@ -112,7 +112,7 @@ def _compose(
     slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
-    txn_shards = TransactionShards()
+    txn_shards = TransactionShards(lambda: link.image, config.node_id)
     scans = Scans()
     agents = build_log_agents(
         config=config,

@@ -54,14 +54,14 @@ def decision_group(query_id: str, part: int = 0) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class BatchDecision:
     """`prepared` has the transaction of each task that wrote something."""
 
     batch_id: int = _NO_BATCH
     prepared: Mapping[int, Prepared] = field(default_factory=dict)
 
 
-def encoded(decision: Decision) -> list[CommittedOffset]:
+def encoded(decision: BatchDecision) -> list[CommittedOffset]:
     """One for each group. Each part has the batch, the first also how many parts there are."""
     entries = [
         f"{partition_id}:{each.producer_id}:{each.producer_epoch}"
@@ -91,7 +91,7 @@ def count_of_parts(first: CommittedOffset) -> int:
     return int((first.metadata or "1").partition(" ")[0])
 
 
-def decoded(query_id: str, parts: list[CommittedOffset]) -> Decision:
+def decoded(query_id: str, parts: list[CommittedOffset]) -> BatchDecision:
     """From the parts of all groups."""
     if len({each.offset for each in parts}) != 1:
         offsets = [each.offset for each in parts]
@@ -104,4 +104,4 @@ def decoded(query_id: str, parts: list[CommittedOffset]) -> Decision:
             partition_id, producer_id, epoch = map(int, entry.split(":"))
             name = transactional_id(query_id, partition_id)
             prepared[partition_id] = Prepared(name, producer_id, epoch)
-    return Decision(batch_id=parts[0].offset - 1, prepared=prepared)
+    return BatchDecision(batch_id=parts[0].offset - 1, prepared=prepared)

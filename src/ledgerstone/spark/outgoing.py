@@ -34,7 +34,7 @@ _MAX_RECORDS: Final = 100_000
 Headers = Sequence[RecordHeaders] | None
 
 
-class Numbering(Protocol):
+class BatchNumbering(Protocol):
     """The producer, and the sequence of the next batch for a partition."""
 
     @property
@@ -122,7 +122,7 @@ def _headers(column: pa.Array) -> list[RecordHeaders]:
 
 
 def built_batches(
-    rows: Outgoing, topic: str, numbers: Int64s, options: WriteOptions, producer: Numbering
+    rows: Outgoing, topic: str, numbers: Int64s, options: WriteOptions, producer: BatchNumbering
 ) -> Iterator[dict[TopicPartition, tuple[int, bytearray]]]:
     """Rounds of one batch per partition; the next is built once the previous one was sent."""
     if not len(rows):
@@ -163,7 +163,7 @@ def _headers_size(headers: RecordHeaders) -> int:
 
 
 def _built(
-    rows: Outgoing, partition: TopicPartition, options: WriteOptions, producer: Numbering
+    rows: Outgoing, partition: TopicPartition, options: WriteOptions, producer: BatchNumbering
 ) -> bytearray:
     identity, sequence = producer.identity, producer.next_sequence(partition)
     if rows.headers is not None:

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.groups import delete_group
-from ledgerstone.client.transactions import Transactions
+from ledgerstone.client.transactions import ProducerTransactions
 from ledgerstone.client.txn_session import Prepared
 from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.spark.decision import WriteId
@@ -221,7 +221,7 @@ class TaskWriter:
         client: Client,
         options: WriteOptions,
         task: WriteId,
-        transactions: Transactions | None = None,
+        transactions: ProducerTransactions | None = None,
     ) -> None:
         self._client = client
         self._options = options

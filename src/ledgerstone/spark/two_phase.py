@@ -19,12 +19,12 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.committed import CommittedOffset
 from ledgerstone.client.errors import CallTimedOut
 from ledgerstone.client.offsets import committed_offsets
-from ledgerstone.client.transactions import Transactions, end_prepared
+from ledgerstone.client.transactions import ProducerTransactions, end_prepared
 from ledgerstone.client.txn_errors import TransactionError
 from ledgerstone.client.txn_session import Prepared, TxnState
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.spark.decision import (
-    Decision,
+    BatchDecision,
     WriteId,
     count_of_parts,
     deciding_id,
@@ -56,7 +56,9 @@ class TaskTransaction:
         self._client = client
         self._task = task
         self._at = at
-        self.transactions = Transactions(client, task.transactional_id, timeout_ms=timeout_ms)
+        self.transactions = ProducerTransactions(
+            client, task.transactional_id, timeout_ms=timeout_ms
+        )
 
     def begin(self) -> Standing:
         """Call it once there is a row to write."""
@@ -126,24 +128,24 @@ def _commits(client: Client, decided: Prepared) -> bool:
 
 def _was_committed(client: Client, task: WriteId, at: TopicPartition) -> bool:
     # An open transaction on the group would keep its offset from being read. Nobody needs one here.
-    Transactions(client, task.transactional_id).start()
+    ProducerTransactions(client, task.transactional_id).start()
     return written_batch(client, task, at) >= task.batch_id
 
 
 # -- the driver --------------------------------------------------------------------------------
 
 
-def read_decision(client: Client, query_id: str, at: TopicPartition) -> Decision:
+def read_decision(client: Client, query_id: str, at: TopicPartition) -> BatchDecision:
     """Waits for a decision that is being committed, and ends one whose driver is gone."""
     try:
         first = _noted(client, decision_group(query_id), at, timeout_ms=_DECIDING_MS)
     except CallTimedOut:
         # A driver died while it decided. Taking over its id settles the matter: the decision was
         # committed, or never will be.
-        Transactions(client, deciding_id(query_id)).start()
+        ProducerTransactions(client, deciding_id(query_id)).start()
         first = _noted(client, decision_group(query_id), at)
     if first is None:
-        return Decision()
+        return BatchDecision()
     parts = [first]
     for number in range(1, count_of_parts(first)):
         part = _noted(client, decision_group(query_id, number), at)
@@ -198,7 +200,7 @@ def decide(
         return known.prepared if known.batch_id == batch_id else {}
     # Taking over the id fences a driver that was thought dead. Its decision either is complete and
     # read here, or never becomes one.
-    driver = Transactions(client, deciding_id(query_id))
+    driver = ProducerTransactions(client, deciding_id(query_id))
     driver.start()
     known = read_decision(client, query_id, at)
     _refuse_the_past(WriteId(query_id, batch_id, 0), known.batch_id)
@@ -206,7 +208,7 @@ def decide(
         # Decided by an earlier run. Tasks wrote again what of it was lost.
         return {**known.prepared, **mine}
     driver.begin()
-    for number, part in enumerate(encoded(Decision(batch_id=batch_id, prepared=mine))):
+    for number, part in enumerate(encoded(BatchDecision(batch_id=batch_id, prepared=mine))):
         driver.send_offsets(decision_group(query_id, number), {at: part})
     driver.commit()
     return mine

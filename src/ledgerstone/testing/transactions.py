@@ -7,7 +7,7 @@ from typing import Final, Self
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.committed import CommittedOffset
 from ledgerstone.client.producer import NewRecord
-from ledgerstone.client.transactions import TransactionalProducer, Transactions
+from ledgerstone.client.transactions import ProducerTransactions, TransactionalProducer
 from ledgerstone.testing.texts import Headers, Text, Written, as_bytes, pairs_of
 from ledgerstone.types import TopicPartition
 
@@ -71,4 +71,4 @@ class OpenTransaction:
 
 def fence(client: Client, transactional_id: str) -> None:
     with client:
-        Transactions(client, transactional_id).start()
+        ProducerTransactions(client, transactional_id).start()

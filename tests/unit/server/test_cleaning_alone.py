@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from ledgerstone.cleaner.open_txn import TxnOwner
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.cleaner.worker import clean
 from ledgerstone.coordinator.offsets import CommittedOffset
@@ -17,7 +18,6 @@ from ledgerstone.server.housekeeping.flushes import Flushes
 from ledgerstone.server.housekeeping.retention import Retention
 from ledgerstone.server.results import Done, GroupCleaned
 from ledgerstone.server.tombstones.holds import TombstoneHolds
-from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.sim.clock import VirtualClock
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
@@ -55,6 +55,11 @@ class NoGroups:
         return {}
 
 
+class NoCoordinators:
+    def owner_of(self, producer_id: int) -> TxnOwner | None:
+        return None
+
+
 class Alone:
     def __init__(self) -> None:
         self.clock, self.dice = VirtualClock(start_ms=T0), SeededDice(1)
@@ -70,7 +75,7 @@ class Alone:
             log_dir=log_dir,
             partitions=OneLog(self.partition),
             holds=TombstoneHolds(NoGroups(), lambda: True),
-            txn_owners=TransactionShards(),
+            txn_owners=NoCoordinators(),
             settings=CleanerSettings.from_values({}),
             read_settings=lambda: CleanerSettings.from_values({}),
             files=CleaningFiles.open(self.fs, log_dir.path),
