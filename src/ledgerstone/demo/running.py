@@ -18,7 +18,7 @@ from rich.console import Console
 
 from ledgerstone.cli.options import connect
 from ledgerstone.demo import table_side
-from ledgerstone.demo.broker_process import RunningBroker, starting_broker
+from ledgerstone.demo.broker_process import DemoBroker, starting_broker
 from ledgerstone.demo.closing_words import Closing, tell_closing
 from ledgerstone.demo.errors import DemoFailed, NoRepository, TooLittleHistory
 from ledgerstone.demo.git_calls import Git
@@ -111,7 +111,7 @@ def _choose(wishes: Wishes, teller: Teller) -> History:
     return history
 
 
-def _stay(teller: Teller, broker: RunningBroker) -> None:
+def _stay(teller: Teller, broker: DemoBroker) -> None:
     """Until Ctrl-C, or until the broker ends by itself."""
     teller.line()
     teller.heading(f"The page is at {broker.page} until Ctrl-C.")

@@ -159,7 +159,7 @@ class ReplicaScan:
     partition_count: int = 0  # all of them
 
 
-class Outcome(enum.Enum):
+class ScanOutcome(enum.Enum):
     CLEAN = "clean"
     RESIDUE = "residue"
     UNKNOWN = "unknown"
@@ -171,7 +171,7 @@ class Evidence:
 
     verifier: str
     output: str
-    outcome: Outcome
+    outcome: ScanOutcome
     evidence: str
     given_ms: int
     group: str = ""  # the group whose output it is; "" where none was named

@@ -57,7 +57,7 @@ class PartitionFacts:
     leftovers_go_at_ms: int | None = None
 
 
-class GroupFacts(NamedTuple):
+class GroupPosition(NamedTuple):
     """Where a group stands in a partition that got a tombstone."""
 
     group: str  # as `readings.shown_name` has it, without the key
@@ -78,7 +78,7 @@ class Facts:
     trouble: str | None = None  # why the broker cannot search, write or scan now
     blocked_since_ms: int | None = None  # since when it was seen to wait for what has no end
     groups_are_known: bool = True  # committed offsets are loaded
-    groups: Sequence[GroupFacts] = ()  # of the erasure's topic, not of a later one of its name
+    groups: Sequence[GroupPosition] = ()  # of the erasure's topic, not of a later one of its name
     # By group and partition: the offset it had committed when tombstones went that it had not read.
     missed: Mapping[tuple[str, int], int] = field(default_factory=dict)
     removed_ms: Mapping[int, int] = field(

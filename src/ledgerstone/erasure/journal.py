@@ -19,12 +19,12 @@ from ledgerstone.erasure.erasure import (
     FileTrouble,
     KindCount,
     NameHits,
-    Outcome,
     PartitionEnd,
     PartitionScan,
     RecordCounts,
     RecordSpan,
     ReplicaScan,
+    ScanOutcome,
     SearchedFiles,
     Stage,
     Tombstone,
@@ -35,9 +35,9 @@ from ledgerstone.erasure.outputs import (
     GroupReading,
     KnownOutput,
     Reading,
-    Reason,
     Status,
     Supplement,
+    UnverifiedReason,
 )
 from ledgerstone.erasure.shape import check_shape
 from ledgerstone.errors import CorruptRecord
@@ -164,7 +164,7 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
         recreated=tuple(RecordSpan(*each) for each in content["recreated"]),
         elsewhere=tuple(RecordSpan(*each) for each in content["elsewhere"]),
         evidence=tuple(
-            Evidence(**{**each, "outcome": Outcome(each["outcome"])})
+            Evidence(**{**each, "outcome": ScanOutcome(each["outcome"])})
             for each in content["evidence"]
         ),
         # Records of before there were such things lack them.
@@ -189,7 +189,7 @@ def _output_json(output: KnownOutput) -> dict[str, Any]:
 
 
 def _output_from(content: Mapping[str, Any]) -> KnownOutput:
-    words = {"status": Status(content["status"]), "reason": Reason(content["reason"])}
+    words = {"status": Status(content["status"]), "reason": UnverifiedReason(content["reason"])}
     return KnownOutput(**{**content, **words})
 
 

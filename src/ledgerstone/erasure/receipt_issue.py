@@ -13,10 +13,10 @@ from ledgerstone.erasure.erasure import (
     Erasure,
     Evidence,
     KindCount,
-    Outcome,
     PartitionScan,
     RecordSpan,
     ReplicaScan,
+    ScanOutcome,
     Stage,
 )
 from ledgerstone.erasure.outputs import KnownOutput, Status
@@ -195,7 +195,7 @@ def _not_covered(erasure: Erasure) -> Iterator[str]:
     if erasure.exceptions:
         yield ACCEPTED
     for each in erasure.evidence:
-        if each.outcome is Outcome.UNKNOWN:
+        if each.outcome is ScanOutcome.UNKNOWN:
             yield f"{each.output}: verifier {each.verifier} could not tell"
     yield OTHER_SYSTEMS if erasure.evidence else NO_VERIFIER
 

@@ -40,7 +40,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitStep:
     """Nothing can be done; `until_ms` is None where no clock will change that."""
 
     until_ms: int | None
@@ -48,7 +48,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanStep:
     node_ids: tuple[int, ...]
 
 
@@ -70,4 +70,6 @@ class Nothing:
     """It is over."""
 
 
-Step = Advance | Search | WriteTombstones | Ask | Wait | Scan | AskVerifiers | Issue | Nothing
+Step = (
+    Advance | Search | WriteTombstones | Ask | WaitStep | ScanStep | AskVerifiers | Issue | Nothing
+)

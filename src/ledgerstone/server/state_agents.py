@@ -1,4 +1,6 @@
-"""Builds the agents that keep their state in logs of their own: groups and erasing. Grade D.
+"""Builds the agents that keep their state in logs of their own: groups, transactions, erasing.
+
+Grade D.
 
 They come after the agents of the logs: cleaning has to know of their tombstones.
 """
@@ -20,15 +22,25 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
+from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
+from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.needs import DrawsProducerIds
+from ledgerstone.server.transactions.settling import Settling
+from ledgerstone.server.transactions.shards import TransactionShards
+from ledgerstone.server.transactions.topic import TransactionTopic
+from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 
 
-class Turn(Answers, Appends, HostsTopics, Protocol):
+class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
     """The broker, as far as its agents change what happens in this turn."""
 
 
 class StateAgents(NamedTuple):
     groups: Groups
+    markers: PartitionMarkers
+    transactions: Transactions
+    verification: TxnVerification
     erasing: Erasing
 
 
@@ -41,12 +53,13 @@ def build_state_agents(
     image: Callable[[], MetadataImage],
     partitions: HostedPartitions,
     controller: ControllerLink,
+    producer_ids: DrawsProducerIds,
     shards: HostedShards,
     scans: Scans,
     cleaning: CleaningWork,
     disk: DiskTrouble,
     unlinking: UnlinksSoon,
-    turn: Turn,
+    turn: AgentTurn,
 ) -> StateAgents:
     groups = Groups(
         config=config,
@@ -61,6 +74,29 @@ def build_state_agents(
         answers=turn,
         appends=turn,
         topics=turn,
+    )
+    markers = PartitionMarkers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    settling = Settling(
+        clock=clock,
+        image=image,
+        shards=TransactionShards(image, config.node_id),
+        cleaning=cleaning,
+        disk=disk,
+        appends=turn,
+        markers=markers,
+    )
+    transactions = Transactions(
+        config=config,
+        clock=clock,
+        image=image,
+        partitions=partitions,
+        topic=TransactionTopic(config, image, partitions, controller),
+        producer_ids=producer_ids,
+        settling=settling,
+        disk=disk,
+    )
+    verification = TxnVerification(
+        config=config, clock=clock, partitions=partitions, coordinator=transactions
     )
     topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
     erasing = Erasing(
@@ -77,4 +113,4 @@ def build_state_agents(
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,
     )
-    return StateAgents(groups, erasing)
+    return StateAgents(groups, markers, transactions, verification, erasing)

@@ -19,7 +19,7 @@ from ledgerstone.types import TopicPartition
 from ledgerstone.web.anatomy_legend import COLOURS, MARKS, STAGE_LEGEND
 from ledgerstone.web.anatomy_words import about_box, about_horizon, about_pass, sentences
 from ledgerstone.web.hosting import hosted, topic_facts, topic_of
-from ledgerstone.web.record_at import Place, course_at, place_in, record_at
+from ledgerstone.web.record_at import RecordAddress, course_at, place_in, record_at
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 from ledgerstone.web.strip import STRIP_PX, strip_of
 from ledgerstone.web.strip_time import axis_of
@@ -115,7 +115,7 @@ def panel(
 
 
 def _record(
-    broker: Broker, topic: str, place: Place
+    broker: Broker, topic: str, place: RecordAddress
 ) -> Generator[Job | None, Any, dict[str, object]]:
     """The record that the page links to: what it is, and its stage if it is the latest."""
     row = yield from record_at(broker, topic, place)

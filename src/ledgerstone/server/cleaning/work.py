@@ -20,8 +20,8 @@ from ledgerstone.server.cleaning.parts import (
     Appraisal,
     CleaningTotals,
     PassFailed,
+    PassTicket,
     RunningPass,
-    Ticket,
     Trouble,
 )
 from ledgerstone.server.tombstones.guard import TombstoneGuard
@@ -48,7 +48,7 @@ class CleaningWork:
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
     running: dict[int, RunningPass] = field(default_factory=dict)
     troubles: dict[TopicPartition, Trouble] = field(default_factory=dict)
-    tickets: dict[int, Ticket] = field(default_factory=dict)
+    tickets: dict[int, PassTicket] = field(default_factory=dict)
     asked: dict[TopicPartition, int] = field(default_factory=dict)
     totals: CleaningTotals = field(default_factory=CleaningTotals)
     watch: Watch = field(default_factory=Watch)
@@ -132,13 +132,13 @@ class CleaningWork:
 
     # -- asking for passes --------------------------------------------------------------------
 
-    def ask(self, tp: TopicPartition) -> Ticket:
+    def ask(self, tp: TopicPartition) -> PassTicket:
         """A pass is wanted now. Asking twice before it starts is asking once."""
         number = self.asked.get(tp)
         if number is None:
             number = self.take_number()
             self.asked[tp] = number
-            self.tickets[number] = Ticket(number=number, topic_partition=tp)
+            self.tickets[number] = PassTicket(number=number, topic_partition=tp)
             for oldest in list(self.tickets)[:-_TICKETS_KEPT]:
                 if self.tickets[oldest].is_done:
                     del self.tickets[oldest]

@@ -7,7 +7,7 @@ belongs to a tombstone once for each file that it is in. Contract: erasure/facts
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ledgerstone.cleaner.selection import Reason
+from ledgerstone.cleaner.selection import CleaningReason
 from ledgerstone.clock import Clock
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
 from ledgerstone.erasure.facts import PartitionFacts
@@ -17,7 +17,7 @@ from ledgerstone.records.batch import read_header
 from ledgerstone.records.record import iter_records
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.cleaning.parts import Appraisal, Ticket
+from ledgerstone.server.cleaning.parts import Appraisal, PassTicket
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.erasing.needs import Committed, GroupOffsets
 from ledgerstone.storage.filenames import (
@@ -104,7 +104,7 @@ class Look:
     cleaning: CleaningWork
     offsets: GroupOffsets
     sights: TombstoneSights
-    asked: dict[TopicPartition, tuple[int, Ticket]]
+    asked: dict[TopicPartition, tuple[int, PassTicket]]
     _appraisals: dict[TopicPartition, Appraisal] = field(default_factory=dict)
     _leftovers: dict[TopicPartition, list[Leftover]] = field(default_factory=dict)
     _committed: dict[str, Committed] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class Look:
     def _last_try_ms(self, log: PartitionLog, offset: int) -> int | None:
         """When the last pass began that could have helped; one that ended below could not."""
         for run in reversed(self.cleaning.files.runs(log)):
-            if run.end_offset > offset or run.reason == Reason.ASKED.value:
+            if run.end_offset > offset or run.reason == CleaningReason.ASKED.value:
                 return run.started_ms
         return None
 

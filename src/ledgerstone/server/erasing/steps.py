@@ -33,10 +33,10 @@ from ledgerstone.erasure.steps import (
     AskVerifiers,
     Issue,
     Nothing,
-    Scan,
+    ScanStep,
     Search,
     Step,
-    Wait,
+    WaitStep,
     WriteTombstones,
 )
 from ledgerstone.errors import CorruptRecord, KafkaError, MessageTooLarge, StorageError
@@ -57,13 +57,13 @@ _DISK_REFUSED: Final = (OSError, StorageError, KafkaError)
 def what_for(step: Step) -> tuple[str | None, int | None]:
     """What an erasure waits for while a step is being taken, and until when."""
     match step:
-        case Wait():
+        case WaitStep():
             return step.because, step.until_ms
         case AskVerifiers():
             return f"evidence of {', '.join(step.names)} is awaited", step.until_ms
         case Ask():
             return "a pass is asked for", None
-        case Search() | WriteTombstones() | Scan() | Issue() | Advance() | Nothing():
+        case Search() | WriteTombstones() | ScanStep() | Issue() | Advance() | Nothing():
             return None, None
 
 

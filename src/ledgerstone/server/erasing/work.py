@@ -21,7 +21,7 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.fs import join
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.replication.hosted_partitions import HostedPartitions
-from ledgerstone.server.cleaning.parts import Ticket
+from ledgerstone.server.cleaning.parts import PassTicket
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.effects import AskVerifier
 from ledgerstone.server.erasing.facts import Look, TombstoneSights
@@ -77,7 +77,7 @@ class ErasingWork:
     in_flight: dict[str, str] = field(default_factory=dict)
     searching: dict[str, None] = field(default_factory=dict)  # topics
     is_scanning: bool = False
-    asked: dict[TopicPartition, tuple[int, Ticket]] = field(default_factory=dict)
+    asked: dict[TopicPartition, tuple[int, PassTicket]] = field(default_factory=dict)
     verifier_rests: dict[tuple[str, str], int] = field(default_factory=dict)  # until, wall time
     to_ask: list[AskVerifier] = field(default_factory=list)
     refusals: dict[tuple[str, str], str] = field(default_factory=dict)  # by erasure and verifier

@@ -28,7 +28,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, Stage
+from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Stage
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan
 from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
@@ -257,13 +257,13 @@ def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
 
 
 def _word(broker: Broker, body: Mapping[str, Any], word: object) -> Evidence:
-    verdicts = [each.value for each in Outcome]
+    verdicts = [each.value for each in ScanOutcome]
     if not isinstance(word, dict) or word.get("verdict") not in verdicts:
         raise Refused(400, f"verdict must be one of {', '.join(verdicts)}")
     return Evidence(
         verifier=_text(body, "verifier"),
         output=_text(word, "output"),
-        outcome=Outcome(word["verdict"]),
+        outcome=ScanOutcome(word["verdict"]),
         evidence=_text(word, "evidence"),
         given_ms=broker.clock.now_ms(),
         group=_text(body, "group"),

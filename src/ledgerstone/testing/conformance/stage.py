@@ -31,7 +31,7 @@ class NotConforming(AssertionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ScenarioOptions:
     """Converts keys and values of a scenario to bytes that the consumer understands."""
 
     make_key: Callable[[str], bytes] = str.encode
@@ -39,8 +39,10 @@ class Options:
     codecs: Sequence[str] = CODECS
 
 
-class Stage:
-    def __init__(self, cluster: LedgerstoneBroker, driver: Driver, options: Options) -> None:
+class ScenarioStage:
+    def __init__(
+        self, cluster: LedgerstoneBroker, driver: Driver, options: ScenarioOptions
+    ) -> None:
         self.cluster = cluster
         self.options = options
         self._driver = driver
