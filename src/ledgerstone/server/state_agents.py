@@ -22,7 +22,7 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
-from ledgerstone.server.markers import Markers, MarkerTurn
+from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.settling import Settling
@@ -38,7 +38,7 @@ class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
 
 class StateAgents(NamedTuple):
     groups: Groups
-    markers: Markers
+    markers: PartitionMarkers
     transactions: Transactions
     verification: TxnVerification
     erasing: Erasing
@@ -75,7 +75,7 @@ def build_state_agents(
         appends=turn,
         topics=turn,
     )
-    markers = Markers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    markers = PartitionMarkers(clock=clock, partitions=partitions, groups=groups, turn=turn)
     settling = Settling(
         clock=clock,
         image=image,
