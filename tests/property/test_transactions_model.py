@@ -24,9 +24,9 @@ from tests.oracles.plain_transactions import PlainCoordinator, PlainId
 from tests.unit.coordinator.transactions.desk import EPOCHS, T0, TIMEOUT_MS, Desk
 
 IDS = ("fresh", "worn")
-# The worn id is three epochs from the end of its producer id.
+# The worn id is one epoch from the end of its producer id.
 WORN = TransactionMetadata(
-    producer_id=7, producer_epoch=32_763, timeout_ms=TIMEOUT_MS, last_update_ms=T0
+    producer_id=7, producer_epoch=32_765, timeout_ms=TIMEOUT_MS, last_update_ms=T0
 )
 REFUSAL = 19
 PARTITIONS = [TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)]
