@@ -79,6 +79,7 @@ class Transactions:
     memory: TransactionMemory = field(init=False)
     _settings: TransactionConfig = field(init=False)
     _throttle: LogThrottle = field(default_factory=LogThrottle)
+    timed_out_count: int = 0
     _abort_check_ms: int | None = None
     _expiry_check_ms: int | None = None
 
@@ -362,6 +363,7 @@ class Transactions:
         for hosted in list(self.shards.by_number.values()):
             for transactional_id in hosted.shard.timed_out(now.wall_ms):
                 _LOG.info("transaction timed out transactional_id=%r", shown(transactional_id))
+                self.timed_out_count += 1
                 self._abort_one(transactional_id)
 
     def _abort_one(self, transactional_id: str) -> None:

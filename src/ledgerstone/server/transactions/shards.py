@@ -75,6 +75,11 @@ class TransactionShards:
                 counts[each.metadata.state] += 1
         return counts
 
+    def oldest_start_ms(self) -> int | None:
+        """Of the open transactions."""
+        starts = (each.metadata.start_ms for table in self.tables() for each in table.ongoing())
+        return min(starts, default=None)
+
     def check_invariants(self) -> None:
         for hosted in self.by_number.values():
             hosted.shard.check_invariants()
