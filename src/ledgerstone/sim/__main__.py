@@ -2,6 +2,7 @@
 
     --seeds 200            seeds 0 to 199
     --seeds 40 --first 7   seeds 7 to 46
+    --profile transactions clients of another kind; `mixed` without it
     --script FILE          one scenario, as a failing seed was shrunk to
     --trace                also print every step of a single run
     --jobs 2               processes; each seed runs in one
@@ -20,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from ledgerstone.sim.cluster import RunOutcome, run
-from ledgerstone.sim.marks import missing
+from ledgerstone.sim.marks import EXPECTED, missing
 from ledgerstone.sim.scenario import Scenario, draw, parse
 from ledgerstone.sim.shrink import shrink
 
@@ -33,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ledgerstone.sim")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--profile", choices=sorted(EXPECTED), default="mixed")
     parser.add_argument("--script", type=Path)
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--no-shrink", action="store_true")
@@ -43,7 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given.script is not None:
         scenarios = [parse(given.script.read_text())]
     else:
-        scenarios = [draw(seed) for seed in range(given.first, given.first + given.seeds)]
+        seeds = range(given.first, given.first + given.seeds)
+        scenarios = [draw(seed, given.profile) for seed in seeds]
     started_s = time.monotonic()
     outcomes = list(_play(scenarios, given.jobs, keeps_trace=given.trace))
     took_s = time.monotonic() - started_s
@@ -95,7 +98,9 @@ def _tell_failures(failed: list[RunOutcome], *, is_shrunk: bool, script: Path | 
         _say(f"seed {outcome.scenario.seed}: {violation}")
         if script is not None:
             continue
-        _say(f"  replay: python -m ledgerstone.sim --first {outcome.scenario.seed} --seeds 1")
+        which = outcome.scenario.profile
+        what = "" if which == "mixed" else f" --profile {which}"
+        _say(f"  replay: python -m ledgerstone.sim{what} --first {outcome.scenario.seed} --seeds 1")
         if is_shrunk and violation.checker not in told:
             told[violation.checker] = None
             short = shrink(outcome.scenario, lambda each, c=violation.checker: fails(each, c))  # type: ignore[misc]
@@ -117,7 +122,7 @@ def _tell_marks(outcomes: list[RunOutcome]) -> None:
         for name, count in outcome.marks.items():
             counts[name] = counts.get(name, 0) + count
     if len(outcomes) >= _SEEDS_FOR_MARKS:
-        for name in missing(counts):
+        for name in missing(counts, outcomes[0].scenario.profile):
             _say(f"never happened: {name}")
 
 
