@@ -131,6 +131,7 @@ def run(options: argparse.Namespace, store: Path, command: str) -> list[str]:
 
 def run_section(runner: Runner, arena: Arena, command: str) -> Section:
     started = time.perf_counter()
+    notes = [note] if (note := machine.busy_note(os.getloadavg()[0])) else []
     lines = runner.run(arena)
     return Section(
         title=runner.title,
@@ -138,7 +139,7 @@ def run_section(runner: Runner, arena: Arena, command: str) -> Section:
         command=command,
         seconds=time.perf_counter() - started,
         versions=machine.versions(arena.jars),
-        notes=tuple(arena.notes),
+        notes=(*notes, *arena.notes),
         lines=tuple(lines),
     )
 

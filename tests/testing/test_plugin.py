@@ -33,6 +33,26 @@ def test_loading_the_plugin_loads_nothing_of_a_broker() -> None:
     ]
 
 
+def test_broker_that_cleans_nothing_loads_no_cleaner_and_no_rewritten_module(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import gc, sys
+
+        def test_it(ledgerstone):
+            assert gc.isenabled()
+            assert not {"numpy", "ledgerstone.cleaner.worker", "ledgerstone.erasure.worker"} & {
+                *sys.modules
+            }
+            loader = sys.modules["ledgerstone.testing.broker"].__spec__.loader
+            assert not type(loader).__module__.startswith("_pytest")
+        """
+    )
+
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
 def test_every_test_has_a_broker_of_its_own(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

@@ -35,7 +35,7 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
-from ledgerstone.server.markers import Markers
+from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
@@ -97,7 +97,7 @@ class Broker:
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
-    markers: Markers = field(init=False)
+    markers: PartitionMarkers = field(init=False)
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)

@@ -90,6 +90,15 @@ class ProducerStateTable:
             for producer_id, entry in sorted(self._producers.items())
         }
 
+    def is_transaction_late(self, now_ms: int, longest_ms: int) -> bool:
+        """Whether the oldest open transaction has been silent for longer than any may last: its
+        coordinator does not know of it, or cannot end it. By the producer's last timestamp, as in
+        Kafka, which says nothing about one from before 1970."""
+        if not self._ongoing:
+            return False
+        last_ms = self._producers[self._ongoing[min(self._ongoing)]].last_timestamp
+        return last_ms > 0 and now_ms - last_ms > longest_ms
+
     # -- before the write ---------------------------------------------------------------------
 
     def start_verification(

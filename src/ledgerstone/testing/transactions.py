@@ -5,20 +5,17 @@ appended like a coordinator's batches, so no transactional producer is needed.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.server.bootstrap import RunningBroker
+from ledgerstone.testing.on_the_loop import OnTheLoop
 from ledgerstone.types import TopicPartition
-
-if TYPE_CHECKING:
-    from ledgerstone.testing.broker import LedgerstoneBroker
 
 
 def write(
-    cluster: "LedgerstoneBroker",
+    cluster: OnTheLoop,
     topic: str,
     records: Sequence[tuple[bytes | None, bytes | None]],
     *,

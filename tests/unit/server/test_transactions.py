@@ -34,7 +34,7 @@ STATE = "__transaction_state"
 @pytest.fixture
 def writer(machine: InProcess) -> MarkerWriter:
     writer = MarkerWriter()
-    machine.broker.transactions.markers = writer
+    machine.broker.transactions.settling.markers = writer
     return writer
 
 
@@ -245,11 +245,11 @@ def test_while_leaders_are_slow_the_next_transaction_waits(
 def test_a_restart_writes_the_markers_again(machine: InProcess, producer: TxnProducer) -> None:
     producer.init()
     producer.add(P0, P1)
-    machine.broker.transactions.markers = slow = MarkerWriter(is_slow=True)
+    machine.broker.transactions.settling.markers = slow = MarkerWriter(is_slow=True)
     producer.end(commit=True)
 
     machine.kill()
-    machine.broker.transactions.markers = writer = MarkerWriter()
+    machine.broker.transactions.settling.markers = writer = MarkerWriter()
     machine.tick()
 
     assert writer.marked == slow.marked == [[P0, P1]]
