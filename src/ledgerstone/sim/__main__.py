@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from ledgerstone.sim.cluster import Outcome, run
+from ledgerstone.sim.cluster import RunOutcome, run
 from ledgerstone.sim.marks import EXPECTED, missing
 from ledgerstone.sim.scenario import Scenario, draw, parse
 from ledgerstone.sim.shrink import shrink
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _play(scenarios: list[Scenario], jobs: int, *, keeps_trace: bool) -> Iterator[Outcome]:
+def _play(scenarios: list[Scenario], jobs: int, *, keeps_trace: bool) -> Iterator[RunOutcome]:
     shows = sys.stderr.isatty()
     said_s = time.monotonic()
     failures = 0
@@ -77,7 +77,7 @@ def _play(scenarios: list[Scenario], jobs: int, *, keeps_trace: bool) -> Iterato
         sys.stderr.write("\r\033[K")
 
 
-def _outcomes(scenarios: list[Scenario], jobs: int, keeps_trace: bool) -> Iterator[Outcome]:
+def _outcomes(scenarios: list[Scenario], jobs: int, keeps_trace: bool) -> Iterator[RunOutcome]:
     if jobs <= 1 or len(scenarios) == 1:
         for scenario in scenarios:
             yield run(scenario, keeps_trace=keeps_trace)
@@ -90,7 +90,7 @@ def _be_quiet() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _tell_failures(failed: list[Outcome], *, is_shrunk: bool, script: Path | None) -> None:
+def _tell_failures(failed: list[RunOutcome], *, is_shrunk: bool, script: Path | None) -> None:
     told: dict[str, None] = {}
     for outcome in failed:
         violation = outcome.violation
@@ -116,7 +116,7 @@ def fails(scenario: Scenario, checker: str) -> bool:
     return violation is not None and violation.checker == checker
 
 
-def _tell_marks(outcomes: list[Outcome]) -> None:
+def _tell_marks(outcomes: list[RunOutcome]) -> None:
     counts: dict[str, int] = {}
     for outcome in outcomes:
         for name, count in outcome.marks.items():
@@ -126,7 +126,7 @@ def _tell_marks(outcomes: list[Outcome]) -> None:
             _say(f"never happened: {name}")
 
 
-def _last_line(outcomes: list[Outcome], took_s: float) -> str:
+def _last_line(outcomes: list[RunOutcome], took_s: float) -> str:
     hours = sum(each.virtual_ms for each in outcomes) / 3_600_000
     return (
         f"{len(outcomes)} seeds, {sum(each.violation is not None for each in outcomes)} violations,"

@@ -28,7 +28,7 @@ _WORKLOADS: dict[str, Callable[["Cluster"], Workload]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     scenario: Scenario
     violation: Violation | None
     digest: str
@@ -39,7 +39,7 @@ class Outcome:
     trace: list[str] | None = None
 
 
-def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
+def run(scenario: Scenario, *, keeps_trace: bool = False) -> RunOutcome:
     """Plays a scenario. A violation ends it where it was found."""
     cluster = Cluster(scenario, keeps_trace=keeps_trace)
     violation = None
@@ -52,7 +52,7 @@ def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
             if node.performer is not None:
                 node.performer.die()
     world = cluster.world
-    return Outcome(
+    return RunOutcome(
         scenario=scenario,
         violation=violation,
         digest=world.trace.digest(),
