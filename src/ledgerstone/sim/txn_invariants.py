@@ -175,7 +175,7 @@ class Atomic(Judge):
                 self.fail(f"{attempt} is committed and nobody asked for it")
             if attempt.told == "aborted":
                 self.fail(f"{attempt} is committed, its client was told that it is aborted")
-            replaced_ms = book.replaced_ms(attempt.transactional_id, attempt.client)
+            replaced_ms = book.attempt_replaced_ms(attempt)
             if replaced_ms is not None and attempt.commit_asked_ms > replaced_ms:
                 self.fail(
                     f"{attempt} is committed: asked for at {attempt.commit_asked_ms}, by a zombie "

@@ -134,3 +134,12 @@ def test_a_position_was_asked_for_and_is_not_behind_what_clients_were_told(book:
     assert book.committed_positions() == {tp: 5}
     with pytest.raises(Violation, match="PositionsStay"):
         book.check_position("c", tp, -1, 5)
+
+
+def test_a_process_that_starts_again_has_its_id_again(book: TxnBook) -> None:
+    for client, epoch in (("a", 0), ("b", 1), ("a", 2)):
+        book.started("t", client, 7, epoch)
+        book.model.world.run(book.model.world.now_ms + 10)
+    assert book.replaced_ms("t", "a") is None
+    assert book.replaced_ms("t", "b") == 20
+    assert book.replaced_ms("t", "a", begun_ms=5) == 10
