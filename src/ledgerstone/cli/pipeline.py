@@ -238,7 +238,8 @@ def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
 
     try:
         with connect_to(pipeline.source.bootstrap) as client:
-            ends = log_ends(client, pipeline.source.topic)
+            committed = pipeline.source.isolation == "read_committed"
+            ends = log_ends(client, pipeline.source.topic, committed=committed)
             starts = log_starts(client, pipeline.source.topic)
     except LedgerstoneError as error:
         sys.stderr.write(f"ledgerstone: the lag is unknown: {printable(str(error))}\n")

@@ -156,6 +156,7 @@ class Client:
         to: Target | None = None,
         timeout_ms: int | None = None,
         one_try: bool = False,
+        at_most: int | None = None,
     ) -> R:
         """Returns the response, whatever error codes it has; raises if there is none."""
         call = Call(
@@ -165,6 +166,7 @@ class Client:
             now_ms=self.clock.monotonic_ms(),
             timeout_ms=timeout_ms,
             one_try=one_try,
+            at_most=at_most,
         )
         while True:
             step = call.next_step(self.clock.monotonic_ms())
@@ -239,6 +241,7 @@ class Client:
         response_class: type[R],
         *,
         timeout_ms: int | None = None,
+        at_most: int | None = None,
     ) -> PartitionAnswers[A]:
         """Asks the leader of each partition; `build` gets one leader's partitions at a time."""
         rounds: Rounds[W, A] = Rounds(
@@ -253,7 +256,11 @@ class Client:
             if question is not None:
                 self.call(question, MetadataResponse)
             for node_id, group in rounds.by_leader(self.clock.monotonic_ms()).items():
-                self._ask_leader(rounds, node_id, group, build(group), read, response_class)
+                answer = self._ask_leader(rounds, node_id, build(group), response_class, at_most)
+                if isinstance(answer, KafkaError):
+                    rounds.leader_lost(group, answer, self.clock.monotonic_ms())
+                else:
+                    rounds.take(group, read(answer), self.clock.monotonic_ms())
             if rounds.pending:
                 self._sleep(rounds.pause_ms(self.clock.monotonic_ms()) / 1000)
         return rounds.answers
@@ -262,17 +269,19 @@ class Client:
         self,
         rounds: Rounds[W, A],
         node_id: int,
-        group: Mapping[TopicPartition, W],
         request: ApiMessage,
-        read: Callable[[R], Iterable[PartitionAnswer[A]]],
         response_class: type[R],
-    ) -> None:
+        at_most: int | None,
+    ) -> R | KafkaError:
         timeout_ms = rounds.remaining_ms(self.clock.monotonic_ms()) + GRACE_MS
         try:
-            response = self.call(
-                request, response_class, to=ToBroker(node_id), timeout_ms=timeout_ms, one_try=True
+            return self.call(
+                request,
+                response_class,
+                to=ToBroker(node_id),
+                timeout_ms=timeout_ms,
+                one_try=True,
+                at_most=at_most,
             )
         except KafkaError as error:
-            rounds.leader_lost(group, error, self.clock.monotonic_ms())
-            return
-        rounds.take(group, read(response), self.clock.monotonic_ms())
+            return error

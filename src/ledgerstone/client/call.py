@@ -27,7 +27,7 @@ _LAST_VERSIONS: Final = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """SendRequest this, connecting first if necessary; then report `answered`, or `failed`."""
+    """Send this, connecting first if necessary; then report `answered`, or `failed`."""
 
     link: LinkId
     request: ApiMessage
@@ -54,6 +54,7 @@ class Call:
 
     After every `SendRequest` comes one report: `answered`, `sent_without_response` or `failed`.
     With `one_try` a broken connection ends the call, and its owner decides where to try next.
+    `at_most` is the newest version to use, where a newer one means something else.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Call:
         now_ms: int,
         timeout_ms: int | None = None,
         one_try: bool = False,
+        at_most: int | None = None,
     ) -> None:
         limit_ms = session.config.call_timeout_ms if timeout_ms is None else timeout_ms
         self.session = session
@@ -74,6 +76,7 @@ class Call:
         self._deadline_ms = now_ms + limit_ms
         self._resume_ms = now_ms
         self._one_try = one_try
+        self._at_most = at_most
         self._failures = 0
         self._trouble = "nothing was tried"
         self._sent: SendRequest | None = None
@@ -118,6 +121,8 @@ class Call:
         offered = OFFERED.get(question.api_key)
         last_version = APIS[question.api_key].last_version if offered is None else offered.last
         last_version = _LAST_VERSIONS.get(ApiKey(question.api_key), last_version)
+        if self._at_most is not None and question is self.request:
+            last_version = self._at_most
         self._sent = SendRequest(
             link=link,
             request=question,

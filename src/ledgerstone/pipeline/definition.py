@@ -91,6 +91,7 @@ class Pipeline:
     value: ColumnCodec
     on_bad_record: OnBadRecord
     dead_letter_topic: str | None
+    exactly_once: bool  # dead letters are sent in transactions
     target: Target
     work: str  # a directory for checkpoints, the status and a lock
     master: str  # of Spark

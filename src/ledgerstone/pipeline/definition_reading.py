@@ -38,7 +38,8 @@ _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 _NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
 
 _TOP: Final = (
-    *("name", "source", "key", "value", "on_bad_record", "dead_letter_topic", "table", "work"),
+    *("name", "source", "key", "value", "on_bad_record", "dead_letter_topic", "exactly_once"),
+    *("table", "work"),
     *("master", "spark", "every"),
 )
 _SOURCE: Final = (
@@ -70,6 +71,7 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
         value=_codec(top, "value", read_text),
         on_bad_record=on_bad_record,
         dead_letter_topic=_dead_letter_topic(top, on_bad_record),
+        exactly_once=_exactly_once(top, on_bad_record),
         target=_target(top, name),
         work=top.text("work", f".ledgerstone/{name}"),
         master=top.text("master", "local[*]"),
@@ -129,6 +131,15 @@ def _dead_letter_topic(top: Section, policy: OnBadRecord) -> str | None:
     if topic is not None and not _TOPIC.fullmatch(topic):
         raise top.refuse("dead_letter_topic", "not a valid topic name")
     return topic
+
+
+def _exactly_once(top: Section, policy: OnBadRecord) -> bool:
+    exactly_once = top.flag("exactly_once", default=False)
+    if exactly_once and policy is not OnBadRecord.DEAD_LETTER:
+        raise top.refuse(
+            "exactly_once", "is about dead letters; the table has every record once in any case"
+        )
+    return exactly_once
 
 
 def _duration(section: Section, name: str, default: int) -> int:

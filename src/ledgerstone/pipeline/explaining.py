@@ -59,6 +59,8 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     yield _DELETES[target.deletes]
     yield _TARGETS[target.type]
     yield _BAD[pipeline.on_bad_record].format(topic=pipeline.dead_letter_topic)
+    if pipeline.exactly_once:
+        yield "Dead letters are written in transactions, each once; read them read_committed."
     yield _MISSED[source.on_missed_tombstones]
     if target.deletes is Deletes.HISTORY:
         yield "Records are read one by one; records that compaction removed have no version."

@@ -18,14 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
-from ledgerstone.errors import LedgerstoneError
 from ledgerstone.pipeline.applying import BatchReport, ChangeApplier
-from ledgerstone.pipeline.bad_records import Letter
 from ledgerstone.pipeline.connecting import connect_to, log_ends
-from ledgerstone.pipeline.definition import (
-    Pipeline,
-)
+from ledgerstone.pipeline.dead_letters import letter_sender
+from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
 from ledgerstone.pipeline.following import (
     begin_to_follow,
@@ -121,8 +117,7 @@ class PipelineRun:
         pipeline = self._pipeline
         followed = topic_now(client, pipeline.source.topic)
         begin_to_follow(pipeline, target, followed)
-        producer = Producer(client, ProducerConfig(idempotent=True))
-        applier = ChangeApplier(pipeline, target, lambda letters: _send(producer, letters))
+        applier = ChangeApplier(pipeline, target, letter_sender(client, pipeline))
         status.positions = dict(applier.positions)
         _check_reach(client, pipeline, applier)
         watch = MissedDeletesCheck(client, pipeline.source, self._work)
@@ -285,9 +280,3 @@ def _publish(client: Client, pipeline: Pipeline, positions: dict[int, int]) -> N
     offsets = {TopicPartition(topic, each): at for each, at in positions.items()}
     if offsets:
         publish(client, pipeline.source.group, offsets)
-
-
-def _send(producer: Producer, letters: list[Letter]) -> None:
-    for outcome in producer.send([NewRecord(*each) for each in letters]):
-        if isinstance(outcome, LedgerstoneError):
-            raise PipelineError(f"a dead letter cannot be sent: {outcome}") from outcome
