@@ -87,7 +87,7 @@ def vote_leaves_before_it_is_stored(patch: Patch) -> None:
             return original(outbox)
         outbox._hard_state = None
         ready = original(outbox)
-        outbox._hard_state = held
+        outbox.keep(held)
         return ready
 
     patch.setattr(Outbox, "take", take)
