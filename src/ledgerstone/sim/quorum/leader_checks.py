@@ -62,8 +62,11 @@ class LeaderChecks:
         self._logs.check_complete(host, role.epoch)
 
     def contacted(self, host: Host, key: ReplicaKey) -> None:
-        """A replica's fetch came."""
-        if host.number in self._contacts:
+        """A voter's fetch came; one of its id with another disk is none."""
+        assert host.node is not None
+        voter = host.node.voters.get(key.id)
+        is_voter = voter is not None and voter.key.directory_id in (NO_DIRECTORY, key.directory_id)
+        if is_voter and host.number in self._contacts:
             self._contacts[host.number][key.id] = self._world.now_ms
 
     def check(self, host: Host, role: Leader) -> None:
