@@ -81,6 +81,9 @@ class TxnBook:
     known_ids: dict[tuple[int, int], None] = field(default_factory=dict)
     # InitProducerId that got no answer may come late and fence whoever sent it.
     inits_in_doubt: dict[str, int] = field(default_factory=dict)
+    # When InitProducerId was last sent. As in Kafka, one that a zombie sends with its old epoch
+    # aborts what is open before it is refused.
+    last_init_ms: dict[str, int] = field(default_factory=dict)
     # What readers were given, to be compared with the logs at the next look.
     ranges: list[SeenRange] = field(default_factory=list)
 
@@ -200,6 +203,9 @@ class TxnBook:
             self.model.world.mark("a zombie was fenced")
             return
         if self.inits_in_doubt.get(attempt.transactional_id):
+            return
+        if self.last_init_ms.get(attempt.transactional_id, -1) >= attempt.begun_ms:
+            self.model.world.mark("a zombie aborted a transaction of its successor")
             return
         clock = self.model.node.clock
         if is_forgotten and clock.highest_wall_ms(0) - clock.lowest_wall_ms(0) >= self.id_lives_ms:

@@ -116,6 +116,7 @@ class TxnClient:
             yield from self._wait_out()
             # Until it is answered it may come at any time, and again after this process is gone.
             doubts[self.transactional_id] = doubts.get(self.transactional_id, 0) + 1
+            book.last_init_ms[self.transactional_id] = self._world.now_ms
             answer = yield Asking(self.wire, request, self.dialect.init, self._patience_ms())
             if answer is None:
                 yield Resting(self._backoff_ms())
