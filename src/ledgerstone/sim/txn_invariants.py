@@ -106,7 +106,11 @@ class LogCourt(Checker):
         ]
 
     def look(self, model: NodeModel) -> None:
-        book = self._books[model.node.name]
+        book, broker = self._books[model.node.name], model.node.broker
+        assert broker is not None
+        if broker.partitions.offline:
+            # The disk refused a log at the start; the next start judges it with the others.
+            return
         verdict = verdict_of(book)
         for judge in self._judges:
             judge.judge(book, verdict)
