@@ -11,7 +11,7 @@ import pytest
 from ledgerstone.cleaner.aborted_txns import AbortedTxns
 from ledgerstone.coordinator import classic_group, group_table, offset_requests
 from ledgerstone.coordinator.pending_offsets import PendingOffsets
-from ledgerstone.coordinator.transactions import checks, ending, shard, transitions
+from ledgerstone.coordinator.transactions import checks, ending, shard, starting, transitions
 from ledgerstone.coordinator.transactions.metadata import PREPARED, TxnState
 from ledgerstone.coordinator.transactions.shard import TransactionShard
 from ledgerstone.coordinator.transactions.turn import (
@@ -119,7 +119,7 @@ def epochs_are_given_again(patch: Patch) -> None:
         after = original(before, *args)
         return replace(after, producer_epoch=max(before.producer_epoch, 0))
 
-    patch.setattr(transitions, "new_epoch", new_epoch)
+    patch.setattr(starting, "new_epoch", new_epoch)
 
 
 # -- markers --------------------------------------------------------------------------------------
