@@ -31,6 +31,7 @@ from bench.peers import (
     spark,
     start,
     state,
+    transactions,
 )
 from bench.peers.arena import Arena
 from bench.peers.jars import fetch_kafka
@@ -54,6 +55,7 @@ SECTIONS: Final[dict[str, Runner]] = {
     "produce": Runner("Produce", produce.run),
     "consume": Runner("Consume", consume.run),
     "latency": Runner("Latency at 1,000 records a second", latency.run),
+    "transactions": Runner("Transactions", transactions.run),
     "start": Runner("Start-up, memory, CPU", start.run),
     "cleaner": Runner("Compaction of identical logs", cleaner.run),
     "restart": Runner("Restart after kill -9", restart.run),

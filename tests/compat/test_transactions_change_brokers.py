@@ -40,7 +40,7 @@ from tests.compat.txn_golden import read_expected
 from tests.compat.txn_served import NEEDS_JAVA, Served, serving
 
 pytestmark = NEEDS_JAVA
-RESTARTS, ATTEMPTS = 3, 5
+RESTARTS, ATTEMPTS = 1, 5
 OTHER = {"ours": "kafka", "kafka": "ours"}
 
 
@@ -105,7 +105,7 @@ def test_other_broker_goes_on(pair: tuple[Served, Served], tmp_path: Path) -> No
     assert found["uncommitted"] == expected["uncommitted"]
 
     other.kill()
-    _restart(one, RESTARTS + 3)
+    _restart(one, RESTARTS)
     transplant(other.data, one.data)
     one.start()
     assert _read(one.bootstrap, tmp_path, committed=True) == expected["committed"]

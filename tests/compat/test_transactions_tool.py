@@ -102,7 +102,12 @@ class Tool:
 def tool(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Tool]:
-    settings = {**SETTINGS, "transaction.partition.verification.enable": "false"}
+    settings = {
+        **SETTINGS,
+        "transaction.partition.verification.enable": "false",
+        # Their records are years old.
+        "log.retention.ms": "-1",
+    }
     with serving(request.param, tmp_path_factory.mktemp("tool"), settings) as broker:
         side = Side(request.param, broker.bootstrap)
         make_topics(side, STORIES)

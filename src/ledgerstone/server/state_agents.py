@@ -24,6 +24,7 @@ from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, Hosts
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.ends import TransactionEnds
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.transactions.shards import TransactionShards
@@ -55,6 +56,7 @@ def build_state_agents(
     controller: ControllerLink,
     producer_ids: DrawsProducerIds,
     shards: HostedShards,
+    txn_shards: TransactionShards,
     scans: Scans,
     cleaning: CleaningWork,
     disk: DiskTrouble,
@@ -76,15 +78,7 @@ def build_state_agents(
         topics=turn,
     )
     markers = PartitionMarkers(clock=clock, partitions=partitions, groups=groups, turn=turn)
-    settling = Settling(
-        clock=clock,
-        image=image,
-        shards=TransactionShards(image, config.node_id),
-        cleaning=cleaning,
-        disk=disk,
-        appends=turn,
-        markers=markers,
-    )
+    settling = Settling(clock, image, txn_shards, cleaning, disk, appends=turn, markers=markers)
     transactions = Transactions(
         config=config,
         clock=clock,
@@ -109,6 +103,7 @@ def build_state_agents(
         cleaning=cleaning,
         offsets=shards,
         appends=turn,
+        transactions=TransactionEnds(transactions, txn_shards),
         scans=scans,
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,

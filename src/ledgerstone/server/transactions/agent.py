@@ -345,6 +345,20 @@ class Transactions:
 
     # -- time ---------------------------------------------------------------------------------
 
+    def look_now(self) -> None:
+        """The wall clock was set: open transactions may have timed out, ids expired."""
+        if self.shards.by_number:
+            self._abort_check_ms = self._expiry_check_ms = self.clock.monotonic_ms()
+
+    def abort(self, transactional_id: str) -> None:
+        """An operator ends what the id has open; its producer is fenced."""
+        _LOG.warning("transaction aborted by request transactional_id=%r", shown(transactional_id))
+
+        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
+            return shard.abort_open(transactional_id, now_ms, fresh)
+
+        self._abort(transactional_id, call)
+
     def _abort_timed_out(self, now: Now) -> None:
         for hosted in list(self.shards.by_number.values()):
             for transactional_id in hosted.shard.timed_out(now.wall_ms):
@@ -356,6 +370,9 @@ class Transactions:
         def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
             return shard.abort_timed_out(transactional_id, now_ms, fresh)
 
+        self._abort(transactional_id, call)
+
+    def _abort(self, transactional_id: str, call: Call) -> None:
         self._ask(
             transactional_id,
             call,
