@@ -34,7 +34,7 @@ _LOG: Final = logging.getLogger(__name__)
 TROUBLE: Final = (KafkaError, StorageError, OSError)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Settling:
     clock: Clock
     image: Callable[[], MetadataImage]  # the newest
