@@ -52,7 +52,7 @@ class Following:
         return min(role.fetch_deadline_ms, self._ask_leader(role))
 
     def _look_elsewhere(self, role: Follower) -> int:
-        """An observer elects nobody: it asks around, and gives up what its silent leader sent."""
+        """An observer holds no election: it asks around, and gives up its leader's snapshot."""
         # Differs from Kafka: it would go on refusing pre-votes for a leader that may be dead. It
         # may have been made a voter without knowing.
         role.has_fetched = False
