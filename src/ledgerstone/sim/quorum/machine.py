@@ -239,9 +239,17 @@ class Machine:
         self.hands.drain()
 
     def asked(self, request: messages.Request, origin: Remote | Operator) -> None:
-        if isinstance(request, messages.Fetch | messages.FetchSnapshot):
-            self.checkers.contacted(self.host, request.replica)
+        node = self.node
+        if isinstance(request, messages.Fetch | messages.FetchSnapshot) and node is not None:
+            self._note_contact(node, request)
         self.step(Asked(self.mail.token_for(origin), request))
+
+    def _note_contact(
+        self, node: RaftNode, request: messages.Fetch | messages.FetchSnapshot
+    ) -> None:
+        """A fetch of another epoch is fenced, and does not count."""
+        if request.epoch == node.epoch:
+            self.checkers.contacted(self.host, request.replica)
 
     def ask(self, request: messages.Request, on_answer: Callable[[messages.Answer], None]) -> None:
         """From an operator beside the node."""
