@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ledgerstone.errors import LedgerstoneError, StorageError
+from ledgerstone.errors import CorruptFile, LedgerstoneError
 from ledgerstone.raft import messages
 from ledgerstone.raft.events import Asked, Event, Now, Resign, Stop
 from ledgerstone.raft.hard_state import HardState
@@ -178,7 +178,7 @@ class Machine:
         except Violation:
             raise
         except (LedgerstoneError, AssertionError, LookupError) as error:
-            checker = "VotesSurvive" if isinstance(error, StorageError) else "NodeFault"
+            checker = "VotesSurvive" if isinstance(error, CorruptFile) else "NodeFault"
             raise Violation(checker, f"n{self.number} at start: {error!r}") from error
         self._sightings.started(host)
         self.hands.drain()
