@@ -35,7 +35,7 @@ from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from ledgerstone.records.kernels import load
-from ledgerstone.server.bootstrap import World, open_broker
+from ledgerstone.server.bootstrap import Surroundings, open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import Send
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
@@ -45,7 +45,7 @@ TOPIC = "bench"
 
 def _broker(path: Path) -> Broker:
     values = {"log.dirs": str(path)}
-    world = World(fs=OsFilesystem(), clock=SystemClock(), dice=SystemDice())
+    world = Surroundings(fs=OsFilesystem(), clock=SystemClock(), dice=SystemDice())
     address = Listener("PLAINTEXT", "127.0.0.1", 9092)
     broker = open_broker(BrokerConfig.from_raw(values), world, [address])
     broker.connected(1, "127.0.0.1")

@@ -21,8 +21,8 @@ from ledgerstone.erasure.residue import scan_dirs
 from ledgerstone.erasure.scan_plan import (
     KeyPrints,
     LiveSegment,
-    PartitionFiles,
     ResiduePlan,
+    ScannedPartition,
     SearchPlan,
 )
 from ledgerstone.erasure.search import search_partitions
@@ -50,7 +50,7 @@ def plain_read(path: Path) -> None:
 
 
 def search(directory: Path, size: int, keys: KeyPrints) -> None:
-    files = PartitionFiles(
+    files = ScannedPartition(
         topic_partition=TopicPartition(TOPIC, 0),
         directory=str(directory),
         segments=(LiveSegment(0, size),),

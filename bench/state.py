@@ -22,6 +22,7 @@ from bench.storage import scratch
 from bench.table import Row, paired, render
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionData,
     ProduceRequest,
@@ -31,9 +32,8 @@ from ledgerstone.protocol.messages.produce import (
 from ledgerstone.records.batch import write_crc
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import load, walk
-from ledgerstone.state.reading import OffsetRange, log_bounds, read_ranges
+from ledgerstone.state.reading import ReadRange, log_bounds, read_ranges
 from ledgerstone.state.rebuild import rebuild
-from ledgerstone.state.topic_state import IsolationLevel
 from ledgerstone.types import TopicPartition
 
 KEYS: Final = 1_000_000
@@ -144,7 +144,7 @@ def _fold(broker: BrokerProcess, topic: str) -> int:
 def _fetch(broker: BrokerProcess, topic: str) -> int:
     with _connect(broker) as client:
         (bounds,) = log_bounds(client, [TopicPartition(topic, 0)])
-        whole = OffsetRange(bounds.partition, 0, bounds.high_watermark)
+        whole = ReadRange(bounds.partition, 0, bounds.high_watermark)
         return sum(1 for _ in read_ranges(client, [whole], IsolationLevel.READ_COMMITTED))
 
 

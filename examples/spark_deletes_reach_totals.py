@@ -26,7 +26,7 @@ from ledgerstone.pipeline.sources.shape import TableShape
 from ledgerstone.pipeline.sources.source_definition import SourceDefinition, SourceType
 from ledgerstone.pipeline.streams import Topic, ktable
 from ledgerstone.pipeline.streams.aggregating import GroupedTable, aggregate_table
-from ledgerstone.pipeline.streams.totals import Aggregate, Kind
+from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind
 
 CUSTOMERS = [
     ("ann@example.com", "PL", 5),
@@ -88,8 +88,8 @@ def tell(directory: Path, bootstrap: str) -> None:
         source=Topic(bootstrap=bootstrap, name="customers", value="country string, paid bigint"),
         by=("value.country",),
         aggregates=(
-            Aggregate(name="customers", kind=Kind.COUNT),
-            Aggregate(name="paid", kind=Kind.SUM, column="value.paid"),
+            Aggregate(name="customers", kind=MeasureKind.COUNT),
+            Aggregate(name="paid", kind=MeasureKind.SUM, column="value.paid"),
         ),
         to=Topic(bootstrap=bootstrap, name="paid-by-country"),
         work=str(work / "totals"),

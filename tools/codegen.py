@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from ledgerstone.protocol.notation import Field, MessageSpec, Schema, Struct, parse
+from ledgerstone.protocol.notation import FieldSpec, MessageSpec, Schema, StructSpec, parse
 
 PACKAGE: Final = Path(__file__).resolve().parent.parent / "src" / "ledgerstone" / "protocol"
 SCHEMAS: Final = PACKAGE / "schemas"
@@ -40,7 +40,7 @@ ZEROS: Final = {"bool": "False", "f64": "0.0", "uuid": "ZERO_UUID", "str": '""',
 BASES: Final = {"request": "ApiMessage", "response": "ApiMessage", "record": "MetadataRecord"}
 
 
-def annotation(field: Field) -> str:
+def annotation(field: FieldSpec) -> str:
     if field.type == "records":
         return "Records"  # which has its own null
     inner = field.type if field.struct is not None else TYPES[field.type]
@@ -48,7 +48,7 @@ def annotation(field: Field) -> str:
     return f"{text} | None" if field.ever_null or field.starts_absent else text
 
 
-def default(field: Field) -> str:
+def default(field: FieldSpec) -> str:
     if field.default is not None:
         return repr(field.default)
     if field.ever_null or field.starts_absent or field.type == "records":
@@ -60,7 +60,7 @@ def default(field: Field) -> str:
     return ZEROS.get(field.type, "0")
 
 
-def struct_lines(struct: Struct, message: MessageSpec | None, schema: Schema) -> list[str]:
+def struct_lines(struct: StructSpec, message: MessageSpec | None, schema: Schema) -> list[str]:
     base = "Struct" if message is None else BASES.get(message.kind, "Message")
     lines = [f"class {struct.name}({base}):"]
     if message is not None and message.kind in ("request", "response"):
@@ -77,20 +77,20 @@ def struct_lines(struct: Struct, message: MessageSpec | None, schema: Schema) ->
     return [*lines, "", ""]
 
 
-def parameter(field: Field) -> str:
+def parameter(field: FieldSpec) -> str:
     """What is made anew for each object has a mark for its default here."""
     value = "ABSENT" if fresh(field) else default(field)
     return f"{field.name}: {annotation(field)} = {value}"
 
 
-def assignment(field: Field) -> str:
+def assignment(field: FieldSpec) -> str:
     if not fresh(field):
         return f"self.{field.name} = {field.name}"
     made = default(field)
     return f"self.{field.name} = {made} if {field.name} is ABSENT else {field.name}"
 
 
-def fresh(field: Field) -> bool:
+def fresh(field: FieldSpec) -> bool:
     return default(field).endswith(("[]", "()"))
 
 

@@ -185,6 +185,23 @@ class InvalidTxnState(KafkaError):
     code = 48
 
 
+class InvalidProducerIdMapping(KafkaError):
+    """The transactional id is unknown, or belongs to another producer id."""
+
+    code = 49
+
+
+class InvalidTransactionTimeout(KafkaError):
+    code = 50
+
+
+class ConcurrentTransactions(KafkaError):
+    """A change of this transactional id is under way."""
+
+    code = 51
+    retriable = True
+
+
 class TransactionCoordinatorFenced(KafkaError):
     code = 52
 
@@ -275,6 +292,12 @@ class KeylessRecord(InvalidRecord):
     """A record without a key, in a compacted topic."""
 
 
+class ProducerFenced(KafkaError):
+    """Another producer uses the transactional id by now."""
+
+    code = 90
+
+
 class UnknownTopicId(KafkaError):
     code = 100
     retriable = True
@@ -287,6 +310,10 @@ class BrokerIdNotRegistered(KafkaError):
 class InconsistentTopicId(KafkaError):
     code = 103
     retriable = True
+
+
+class TransactionalIdNotFound(KafkaError):
+    code = 105
 
 
 class FetchSessionTopicIdError(KafkaError):

@@ -5,15 +5,15 @@ import json
 import pytest
 
 from ledgerstone.demo.checking import check_equal
-from ledgerstone.demo.encoding import AUTHORS, FILES, Encoder, TreeRow, definitions, listing
+from ledgerstone.demo.encoding import AUTHORS, FILES, HistoryEncoder, TreeRow, definitions, listing
 from ledgerstone.demo.errors import DemoFailed
-from ledgerstone.demo.history import Change, Commit, FileEntry, History
+from ledgerstone.demo.history import Commit, FileChange, FileEntry, History
 
 ENTRY = FileEntry("100644", "ab" * 20, 12)
 TREE = listing([TreeRow(b"a", "100644", "ab" * 20, 1), TreeRow(b"b", "100644", "cd" * 20, 2)])
 
 
-def commit(number: int, *changes: Change, author: bytes = b"Ann Other") -> Commit:
+def commit(number: int, *changes: FileChange, author: bytes = b"Ann Other") -> Commit:
     return Commit(
         commit_id=f"{number:040x}", author=author, time_ms=1_000 * number, changes=changes
     )
@@ -24,12 +24,12 @@ def history(*commits: Commit) -> History:
 
 
 def test_names_are_in_the_topic_of_authors_alone() -> None:
-    encoder = Encoder()
+    encoder = HistoryEncoder()
 
     records = [
-        *encoder.records_of(commit(1, Change(b"a", ENTRY), Change(b"b", ENTRY))),
-        *encoder.records_of(commit(2, Change(b"a", None), author=b"Bea Nother")),
-        *encoder.records_of(commit(3, Change(b"a", ENTRY))),
+        *encoder.records_of(commit(1, FileChange(b"a", ENTRY), FileChange(b"b", ENTRY))),
+        *encoder.records_of(commit(2, FileChange(b"a", None), author=b"Bea Nother")),
+        *encoder.records_of(commit(3, FileChange(b"a", ENTRY))),
     ]
 
     files = [each for each in records if each.topic == FILES]
@@ -43,14 +43,16 @@ def test_names_are_in_the_topic_of_authors_alone() -> None:
 
 
 def test_record_has_the_time_of_its_commit() -> None:
-    records = Encoder().records_of(commit(7, Change(b"a", ENTRY), Change(b"b", None)))
+    records = HistoryEncoder().records_of(
+        commit(7, FileChange(b"a", ENTRY), FileChange(b"b", None))
+    )
 
     assert {each.timestamp_ms for each in records} == {7_000}
 
 
 def test_middle_lies_behind_half_of_the_changes_and_before_the_end() -> None:
-    small = [commit(number, Change(b"a", ENTRY)) for number in range(1, 5)]
-    large = commit(9, *(Change(b"%d" % number, ENTRY) for number in range(50)))
+    small = [commit(number, FileChange(b"a", ENTRY)) for number in range(1, 5)]
+    large = commit(9, *(FileChange(b"%d" % number, ENTRY) for number in range(50)))
 
     assert history(*small).middle() == 2
     assert history(large, *small).middle() == 1

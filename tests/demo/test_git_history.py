@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgerstone.demo.encoding import FILES, Encoder, TreeRow, listing, tree_row
+from ledgerstone.demo.encoding import FILES, HistoryEncoder, TreeRow, listing, tree_row
 from ledgerstone.demo.errors import NoRepository, TooLittleHistory
 from ledgerstone.demo.git_history import Limits, read_git_history
 from ledgerstone.demo.history import History
@@ -26,7 +26,7 @@ def read(path: Path, *, now_ms: int = NOW_MS, **limits: int) -> History:
 
 def folded(history: History) -> list[tuple[str, bytes]]:
     """The tree that each commit's records fold to, without a broker."""
-    encoder, live, found = Encoder(), dict[bytes, TreeRow](), []
+    encoder, live, found = HistoryEncoder(), dict[bytes, TreeRow](), []
     for commit in history.commits:
         for topic, key, value, _ in encoder.records_of(commit):
             if topic != FILES:

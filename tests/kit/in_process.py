@@ -17,7 +17,7 @@ from ledgerstone.config.broker import BrokerConfig, Listener
 from ledgerstone.erasure.scan_messages import report_message, report_of
 from ledgerstone.erasure.verifiers import Word
 from ledgerstone.erasure.worker import scan
-from ledgerstone.protocol.api import OFFERED
+from ledgerstone.protocol.api import OFFERED, ApiKey
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.framing import FrameReader, frame_prefix
 from ledgerstone.protocol.headers import (
@@ -28,7 +28,7 @@ from ledgerstone.protocol.headers import (
 )
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.pieces import Piece
-from ledgerstone.server.bootstrap import World, open_broker
+from ledgerstone.server.bootstrap import Surroundings, open_broker
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.parts import PassFailed
 from ledgerstone.server.effects import (
@@ -44,8 +44,8 @@ from ledgerstone.server.effects import (
     Persist,
     Proceed,
     Resume,
-    Scan,
     Send,
+    StartScan,
     SyncSwap,
     Unlink,
 )
@@ -76,10 +76,11 @@ if TYPE_CHECKING:
 
 DATA = "/data"
 ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
-# Few partitions for the offsets, because each is a log to make; rebalances that wait for nobody.
+# Few partitions for coordinators, as each is a log to make; rebalances that wait for nobody.
 SETTINGS = {
     "log.dirs": DATA,
     "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
 }
 
@@ -96,8 +97,12 @@ def frame_of(
     return frame_prefix(len(content)) + content
 
 
+# The last version that names topics by their names, as tests do.
+_BY_NAME = {ApiKey.PRODUCE: 12}
+
+
 def newest_version(message: ApiMessage) -> int:
-    return OFFERED[message.api_key].last
+    return _BY_NAME.get(ApiKey(message.api_key), OFFERED[message.api_key].last)
 
 
 def _bytes_of(piece: Piece) -> bytes:
@@ -240,8 +245,8 @@ class InProcess:
         # Passes whose worker the owner wants killed; a test says when it is dead.
         self.given_up: list[GiveUp] = []
         # The same for searches and scans; and what each verifier says when it is asked.
-        self.held_scans: list[Scan] | None = None
-        self.scans_done: list[Scan] = []
+        self.held_scans: list[StartScan] | None = None
+        self.scans_done: list[StartScan] = []
         self.verifiers: dict[str, Sequence[Word] | str] = {}
         # Addresses that take a `Dial`, and the far ends of the connections that were opened.
         self.listening: set[tuple[str, int]] = set()
@@ -258,7 +263,7 @@ class InProcess:
 
     def start(self) -> None:
         boot_id = f"boot {self.boots}"
-        world = World(fs=self.fs, clock=self.clock, dice=self.dice, boot_id=boot_id)
+        world = Surroundings(fs=self.fs, clock=self.clock, dice=self.dice, boot_id=boot_id)
         self.broker = open_broker(self.config, world, [ADDRESS])
 
     def stop(self) -> None:
@@ -412,13 +417,13 @@ class InProcess:
         self.trace.append(f"give up {effect.number}")
         self.given_up.append(effect)
 
-    def scan(self, effect: Scan) -> None:
+    def scan(self, effect: StartScan) -> None:
         if self.held_scans is None:
             self.finish_scan(effect)
         else:
             self.held_scans.append(effect)
 
-    def finish_scan(self, effect: Scan, result: ScanResult | None = None) -> None:
+    def finish_scan(self, effect: StartScan, result: ScanResult | None = None) -> None:
         """The whole search or scan at once, as a worker does it; or with a given end."""
         self.scans_done.append(effect)
         if result is None:

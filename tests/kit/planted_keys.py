@@ -7,8 +7,8 @@ from ledgerstone.erasure.residue import scan_dirs
 from ledgerstone.erasure.scan_plan import (
     KeyPrints,
     LiveSegment,
-    PartitionFiles,
     ResiduePlan,
+    ScannedPartition,
     ScanReport,
     SearchPlan,
     SearchReport,
@@ -67,6 +67,6 @@ def searched(
     if segments is None:
         names = [name for name in fs.list_dir(path) if name.endswith(".log")]
         segments = [LiveSegment(int(name[:20]), fs.size_of(join(path, name))) for name in names]
-    files = PartitionFiles(topic_partition=TP, directory=path, segments=tuple(segments))
+    files = ScannedPartition(topic_partition=TP, directory=path, segments=tuple(segments))
     plan = SearchPlan(partitions=(files,), keys=keys_of(*keys), max_places=max_places)
     return search_partitions(fs, plan)

@@ -19,6 +19,7 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.protocol.single_produce import (
     FIRST_VERSION,
+    FIRST_VERSION_WITH_TOPIC_IDS,
     LAST_VERSION,
     SingleProduce,
     read_single_produce,
@@ -38,6 +39,7 @@ from tests.unit.server.asks import TOPIC, create_topic
 COMPACTED = "compacted"
 LOG_APPEND_TIME = "log-append-time"
 FOLLOWED = "followed"
+NO_TOPIC = bytes(range(16))
 VERSIONS = range(3, LAST_VERSION + 1)
 
 int16 = st.integers(-(1 << 15), (1 << 15) - 1)
@@ -60,6 +62,7 @@ def requests(draw: st.DrawFn) -> ProduceRequest:
     topics = [
         ProduceTopicData(
             name=draw(st.text(max_size=8)),
+            topic_id=draw(st.binary(min_size=16, max_size=16)),
             partition_data=[
                 ProducePartitionData(
                     index=draw(int32), records=draw(st.none() | st.binary(max_size=300))
@@ -88,14 +91,21 @@ def as_codec_reads_it(version: int, body: memoryview) -> ProduceRequest | None:
 def whole(single: SingleProduce) -> ProduceRequest:
     data = ProducePartitionData(index=single.index, records=single.records)
     topic = ProduceTopicData(name=single.topic, partition_data=[data])
+    topic.topic_id = single.topic_id or topic.topic_id
     return ProduceRequest(acks=single.acks, timeout_ms=single.timeout_ms, topic_data=[topic])
+
+
+def _topic(version: int, name: str, data: list[ProducePartitionData]) -> ProduceTopicData:
+    if version < FIRST_VERSION_WITH_TOPIC_IDS:
+        return ProduceTopicData(name=name, partition_data=data)
+    return ProduceTopicData(topic_id=name.encode().ljust(16, b"-"), partition_data=data)
 
 
 @given(version=st.integers(FIRST_VERSION, LAST_VERSION), acks=int16, size=st.integers(1, 40_000))
 @settings(max_examples=100, deadline=None)
 def test_request_of_one_batch_takes_the_shortcut(version: int, acks: int, size: int) -> None:
     data = ProducePartitionData(index=7, records=bytes(size))
-    topics = [ProduceTopicData(name="topic", partition_data=[data])]
+    topics = [_topic(version, "topic", [data])]
     request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics)
     body = b"header" + bodies(request, version)
 
@@ -123,17 +133,19 @@ def test_shortcut_reads_what_the_codec_reads_or_nothing(
 @given(
     version=st.integers(FIRST_VERSION, LAST_VERSION),
     topic=st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=249),
+    topic_id=st.binary(min_size=16, max_size=16),
     index=int32,
     offsets=st.tuples(int64, int64, int64),
 )
 @settings(max_examples=100, deadline=None)
 def test_answer_has_the_bytes_the_codec_writes(
-    version: int, topic: str, index: int, offsets: tuple[int, int, int]
+    version: int, topic: str, topic_id: bytes, index: int, offsets: tuple[int, int, int]
 ) -> None:
     answer = ProducePartitionResponse(index, 0, *offsets)
-    topics = [ProduceTopicResponse(name=topic, partition_responses=[answer])]
+    topics = [ProduceTopicResponse(name=topic, topic_id=topic_id, partition_responses=[answer])]
+    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
 
-    found = single_produce_answer(version, topic, index, *offsets)
+    found = single_produce_answer(version, topic_id if by_id else topic, index, *offsets)
 
     assert [found] == encode_response(ProduceResponse(responses=topics), version)
 
@@ -158,6 +170,9 @@ def kinds_of_records() -> dict[str, bytes]:
         "too early": batch(("key", "value"), timestamp=T0 + 10**9),
         "not from the start": batch(("key", "value"), base_offset=5),
         "first of a producer": batch(("k", "v"), producer_id=9, producer_epoch=0, base_sequence=0),
+        "transactional": batch(
+            ("k", "v"), producer_id=9, producer_epoch=0, base_sequence=0, transactional=True
+        ),
         "gap": batch(("k", "v"), producer_id=9, producer_epoch=0, base_sequence=77),
         "torn": torn,
         "two batches": good + good,
@@ -173,7 +188,7 @@ steps = st.builds(
     ),
     partition=st.sampled_from([0, 0, 0, 1, 2, -1]),
     acks=st.sampled_from([1, 1, -1, -1, 0, 2]),
-    version=st.sampled_from([9, 10, 11]),
+    version=st.sampled_from([9, 10, 11, 12, 13]),
     records=st.sampled_from(list(kinds_of_records().values())),
 )
 
@@ -202,7 +217,9 @@ class Twin:
         if self.client.closed is not None:
             self.connect()
         data = ProducePartitionData(index=step.partition, records=bytearray(step.records))
-        topics = [ProduceTopicData(name=step.topic, partition_data=[data])]
+        topic = self.machine.broker.image.topics.get(step.topic)
+        topic_id = NO_TOPIC if topic is None else topic.topic_id
+        topics = [ProduceTopicData(name=step.topic, topic_id=topic_id, partition_data=[data])]
         message = ProduceRequest(acks=step.acks, timeout_ms=50, topic_data=topics)
         _, frame = self.client.frame(message, step.version, expects_answer=step.acks != 0)
         content = frame[4:] + self.trailing

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ledgerstone.protocol.codec import api_class, spec_of
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.protocol.notation import Field, Struct
+from ledgerstone.protocol.notation import FieldSpec, StructSpec
 from tests.unit.protocol.random_messages import RANGES
 
 NAMES: Final = (
@@ -38,11 +38,11 @@ class Wild:
         message: ApiMessage = self._struct(spec_of(message_class).root, version, classes)
         return message
 
-    def _struct(self, one: Struct, version: int, classes: Mapping[str, Any]) -> Any:
+    def _struct(self, one: StructSpec, version: int, classes: Mapping[str, Any]) -> Any:
         values = {each.name: self._field(each, version, classes) for each in one.fields_in(version)}
         return classes[one.name](**values)
 
-    def _field(self, each: Field, version: int, classes: Mapping[str, Any]) -> Any:
+    def _field(self, each: FieldSpec, version: int, classes: Mapping[str, Any]) -> Any:
         if each.nullable.has(version) and self._dice.random() < 0.25:
             return None
         if each.is_array:
@@ -53,7 +53,7 @@ class Wild:
             return None
         return value
 
-    def _value(self, each: Field, version: int, classes: Mapping[str, Any]) -> Any:
+    def _value(self, each: FieldSpec, version: int, classes: Mapping[str, Any]) -> Any:
         if each.struct is not None:
             return self._struct(each.struct, version, classes)
         dice = self._dice

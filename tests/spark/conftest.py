@@ -74,9 +74,13 @@ def new_name() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def make_topic(client: Client, new_name: Callable[[str], str]) -> MakeTopic:
+def make_topic(client: Client) -> MakeTopic:
+    return topics_of(client)
+
+
+def topics_of(client: Client) -> MakeTopic:
     def make(stem: str = "topic", *, partitions: int = 1, **configs: str) -> str:
-        name = new_name(stem)
+        name = f"{stem}-{next(_NUMBERS)}"
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs=settings)
         create_topic(client, topic)
@@ -100,6 +104,10 @@ def recreate(client: Client) -> Recreate:
 
 @pytest.fixture(scope="session")
 def produce(client: Client) -> Produce:
+    return producing_to(client)
+
+
+def producing_to(client: Client) -> Produce:
     def send(*records: NewRecord, **config: object) -> None:
         producer = Producer(client, ProducerConfig(**config))  # type: ignore[arg-type]
         for outcome in producer.send(records):

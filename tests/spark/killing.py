@@ -1,8 +1,11 @@
-"""Kills parts of a pipeline that runs in its own process, and checks the table it ends with."""
+"""Kills parts of a pipeline that runs in its own process, and checks the table it ends with.
+
+With the processes of this machine, by their ids, parents and marks."""
 
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +29,7 @@ RECORDS_PER_TURN = 400
 KEYS = 60
 # In the environment of every process that a pipeline starts.
 MARK = "LEDGERSTONE_KILLED_PIPELINE"
+PYTHON_WORKER = b"pyspark.worker"
 
 
 @pytest.fixture(params=SINKS)
@@ -98,3 +102,38 @@ class KilledPipeline:
             rows = [row for piece in target.rows() for row in piece.to_pylist()]
         assert {row["id"]: row["said"] for row in rows} == self.live
         assert len(rows) == len(self.live)
+
+
+def kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def descendants(pid: int) -> list[int]:
+    known = parents()
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in known.items() if parent == one]
+    return found[1:]
+
+
+def parents() -> dict[int, int]:
+    return {int(each.name): _parent(each) for each in Path("/proc").glob("[0-9]*")}
+
+
+def _parent(process: Path) -> int:
+    try:
+        # Behind the name, which is in parentheses and may hold anything: state, parent, …
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def words(pid: int, name: str) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")
+    except OSError:
+        return []

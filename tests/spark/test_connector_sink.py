@@ -10,15 +10,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import udf
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.groups import list_groups
-from ledgerstone.client.offsets import LATEST, list_offsets
 from ledgerstone.client.partitioner import partition_of
 from ledgerstone.client.producer import NewRecord
-from ledgerstone.types import TopicPartition
-from tests.kit.broker import BrokerProcess, wait_until
+from tests.kit.broker import BrokerProcess
 from tests.spark.conftest import MakeTopic, Produce
-from tests.spark.kit import FORMAT, QUERY_TIMEOUT_S, plain, read, stream, write
+from tests.spark.kit import FORMAT, QUERY_TIMEOUT_S, FailOnceWritten, plain, read, stream, write
 
 EARLIEST = {"startingOffsets": "earliest"}
 
@@ -92,7 +89,7 @@ def test_a_task_that_is_tried_again_writes_each_row_once(
     spark: SparkSession, broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = make_topic("retried", partitions=2)
-    fail_once = _FailOnceWritten(str(tmp_path / "failed"), broker.bootstrap, topic)
+    fail_once = FailOnceWritten(str(tmp_path / "failed"), broker.bootstrap, topic)
 
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000")
     passed = udf(fail_once, "string", useArrow=False)
@@ -105,27 +102,6 @@ def test_a_task_that_is_tried_again_writes_each_row_once(
     assert {plain(r.key): r["count"] for r in counts} == {
         b"%d" % n: len(range(n, 20_000, 7)) for n in range(7)
     }
-
-
-class _FailOnceWritten:
-    """Gives keys; the first attempt ends when the sink has written some of them."""
-
-    def __init__(self, marker: str, bootstrap: str, topic: str) -> None:
-        self.marker, self.bootstrap, self.topic = marker, bootstrap, topic
-
-    def __call__(self, number: int) -> str:
-        if number == 19_500 and not Path(self.marker).exists():
-            wait_until(self._is_written, "something was written")
-            Path(self.marker).touch()
-            raise ValueError("the first attempt ends here")
-        return str(number % 7)
-
-    def _is_written(self) -> bool:
-        host, _, port = self.bootstrap.rpartition(":")
-        with Client([Endpoint(host, int(port))]) as client:
-            partitions = [TopicPartition(self.topic, number) for number in range(2)]
-            ends = list_offsets(client, dict.fromkeys(partitions, LATEST))
-        return any(end.offset > 0 for end in ends.values())
 
 
 def test_a_batch_that_is_run_again_writes_each_row_once(

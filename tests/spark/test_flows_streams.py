@@ -20,7 +20,7 @@ from ledgerstone.pipeline.streams.joining import (
     join_tables,
     joined_rows,
 )
-from ledgerstone.pipeline.streams.totals import Aggregate, Kind
+from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind
 from tests.kit.broker import BrokerProcess
 from tests.spark.conftest import MakeTopic, Produce
 from tests.spark.kit import QUERY_TIMEOUT_S
@@ -72,8 +72,8 @@ def test_aggregates_take_back_what_was_changed_or_deleted(
         source=Topic(bootstrap=broker.bootstrap, name=topic, value=USER),
         by=("value.country",),
         aggregates=(
-            Aggregate(name="n", kind=Kind.COUNT),
-            Aggregate(name="total", kind=Kind.SUM, column="value.amount"),
+            Aggregate(name="n", kind=MeasureKind.COUNT),
+            Aggregate(name="total", kind=MeasureKind.SUM, column="value.amount"),
         ),
         to=Topic(bootstrap=broker.bootstrap, name=totals),
         work=str(tmp_path),
@@ -112,7 +112,7 @@ def test_sums_of_decimals_are_exact_and_a_state_is_of_one_definition(
     topic, totals = make_topic("paid"), make_topic("paid-totals", cleanup_policy="compact")
     fields = "country string, paid decimal(9,2), due decimal(9,2)"
 
-    def grouped(kind: Kind, column: str) -> GroupedTable:
+    def grouped(kind: MeasureKind, column: str) -> GroupedTable:
         return GroupedTable(
             source=Topic(bootstrap=broker.bootstrap, name=topic, value=fields),
             by=("value.country",),
@@ -125,13 +125,13 @@ def test_sums_of_decimals_are_exact_and_a_state_is_of_one_definition(
         json_record(topic, "ann", {"country": "PL", "paid": "0.10", "due": "5"}),
         json_record(topic, "bob", {"country": "PL", "paid": "0.20", "due": "5"}),
     )
-    finish(aggregate_table(spark, grouped(Kind.SUM, "value.paid"), once=True))
+    finish(aggregate_table(spark, grouped(MeasureKind.SUM, "value.paid"), once=True))
 
     assert [value for _, value in folded(client, totals).items()] == [b'{"total": 0.30}']
     with pytest.raises(PipelineError, match=r"holds the state of other aggregates.*value\.due"):
-        aggregate_table(spark, grouped(Kind.SUM, "value.due"), once=True)
+        aggregate_table(spark, grouped(MeasureKind.SUM, "value.due"), once=True)
     with pytest.raises(PipelineError, match="which is string: numbers are added up"):
-        aggregate_table(spark, grouped(Kind.SUM, "value.country"), once=True)
+        aggregate_table(spark, grouped(MeasureKind.SUM, "value.country"), once=True)
 
 
 def test_a_tombstone_removes_the_row_from_the_join_with_a_stream(

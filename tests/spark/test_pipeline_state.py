@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 from ledgerstone.client.admin import delete_records
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord
-from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
+from ledgerstone.pipeline.definition import (
+    Pipeline,
+)
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
 from ledgerstone.pipeline.runner import run_pipeline
@@ -24,6 +26,7 @@ from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.state.snapshot import TopicSource, restore, snapshot
 from ledgerstone.pipeline.state.verify import verify
 from ledgerstone.pipeline.tables.opening import open_target
+from ledgerstone.spark.read_options import OnMissedTombstones
 from ledgerstone.state.points import AtOffset, AtOffsets
 from ledgerstone.state.rebuild import rebuild
 from ledgerstone.types import TopicPartition

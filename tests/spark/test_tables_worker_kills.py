@@ -1,7 +1,6 @@
 """Python workers and the workers of a cluster killed while a pipeline runs: the run goes on, and
 the table is right in the end."""
 
-import os
 import signal
 import subprocess
 import threading
@@ -17,12 +16,21 @@ from ledgerstone.pipeline.shapes import StandaloneCluster
 from tests.kit.broker import BrokerProcess, wait_until
 from tests.kit.postgres import postgres, postgres_server  # noqa: F401 - fixtures
 from tests.spark.conftest import MakeTopic, Produce
-from tests.spark.killing import KILLS, MARK, KilledPipeline, table  # noqa: F401 - a fixture
+from tests.spark.killing import (
+    KILLS,
+    MARK,
+    PYTHON_WORKER,
+    KilledPipeline,
+    descendants,
+    kill,
+    parents,
+    table,  # noqa: F401 - a fixture
+    words,
+)
 
 # Twenty starts of Spark, or of an executor, for each sink.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * 3600)]
 
-PYTHON_WORKER = b"pyspark.worker"
 # Of one task: several attempts may meet a worker that was killed while it was idle.
 ATTEMPTS = 8
 TIMEOUT_S = 600.0
@@ -86,7 +94,7 @@ def _running(pipeline: KilledPipeline, master: str) -> Iterator[subprocess.Popen
         process.wait()
 
 
-def _write_and_kill(pipeline: KilledPipeline, produce: Produce, kill: Callable[[], bool]) -> None:
+def _write_and_kill(pipeline: KilledPipeline, produce: Produce, strike: Callable[[], bool]) -> None:
     """Kills during one of the next micro-batches that has a worker."""
     is_killed = False
     while not is_killed:
@@ -98,7 +106,7 @@ def _write_and_kill(pipeline: KilledPipeline, produce: Produce, kill: Callable[[
             TIMEOUT_S,
         )
         threading.Event().wait(pipeline.dice.random() * 0.1)
-        is_killed = kill()
+        is_killed = strike()
 
 
 def _await_all_applied(pipeline: KilledPipeline, process: subprocess.Popen[bytes]) -> None:
@@ -115,59 +123,24 @@ def _kill_python_worker(pipeline: KilledPipeline) -> bool:
     """One that runs tasks, or now and then the daemon that they are forked from.
 
     Workers whose daemon was killed go on, as children of nobody; so they are known by a mark."""
-    found = {pid: parent for pid, parent in _parents().items() if _is_worker_of(pipeline, pid)}
+    found = {pid: parent for pid, parent in parents().items() if _is_worker_of(pipeline, pid)}
     daemons = [parent for parent in found.values() if parent in found]
     chosen = (
         daemons if pipeline.dice.random() < 0.2 else [pid for pid in found if pid not in daemons]
     )
-    return bool(chosen) and _kill(pipeline.dice.choice(chosen))
+    return bool(chosen) and kill(pipeline.dice.choice(chosen))
 
 
 def _is_worker_of(pipeline: KilledPipeline, pid: int) -> bool:
     mark = f"{MARK}={pipeline.directory}".encode()
-    return PYTHON_WORKER in _words(pid, "cmdline") and mark in _words(pid, "environ")
+    return PYTHON_WORKER in words(pid, "cmdline") and mark in words(pid, "environ")
 
 
 def _kill_worker_of(cluster: StandaloneCluster, number: int) -> bool:
     """With its executor; the worker first, so that it starts no other in its place."""
     worker = cluster.worker_pid(number)
-    executors = _descendants(worker)
+    executors = descendants(worker)
     if executors:
         for pid in (worker, *executors):
-            _kill(pid)
+            kill(pid)
     return bool(executors)
-
-
-def _kill(pid: int) -> bool:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _descendants(pid: int) -> list[int]:
-    parents = _parents()
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
-
-
-def _parents() -> dict[int, int]:
-    return {int(each.name): _parent(each) for each in Path("/proc").glob("[0-9]*")}
-
-
-def _parent(process: Path) -> int:
-    try:
-        # Behind the name, which is in parentheses and may hold anything: state, parent, …
-        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
-def _words(pid: int, name: str) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")
-    except OSError:
-        return []

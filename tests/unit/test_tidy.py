@@ -274,3 +274,47 @@ def test_two_rings_are_found_apart_and_the_larger_is_shown() -> None:
 
     assert len(found) == 2
     assert shown == "lib.a 3"
+
+
+def class_names(same_noun: dict[str, str], **modules: str) -> list[str]:
+    trees = {f"src/lib/{name}.py": ast.parse(code) for name, code in modules.items()}
+    return [str(finding) for finding in tidy.check_class_names(trees, same_noun)]
+
+
+def test_class_name_with_two_meanings_is_found() -> None:
+    found = class_names({}, a="class State: ...", b="x = 1\nclass State: ...", c="class Other: ...")
+
+    assert found == [
+        "src/lib/b.py:2: State is also a class of src/lib/a.py: give one a name of its own"
+    ]
+
+
+def test_class_names_of_one_module_and_names_of_one_thing_pass() -> None:
+    private = class_names({}, a="class _Line: ...", b="class _Line: ...")
+    nested = class_names({}, a="class A:\n    class State: ...", b="class State: ...")
+    same = class_names({"Member": "a reason"}, a="class Member: ...", b="class Member: ...")
+
+    assert private == nested == same == []
+
+
+def test_narrow_views_of_one_thing_may_share_a_name() -> None:
+    views = {"a": "class HostedLogs(Protocol): ...", "b": "class HostedLogs(Protocol[T]): ..."}
+
+    assert class_names({}, **views) == []
+    assert len(class_names({}, **views, c="class HostedLogs: ...")) == 2
+
+
+def test_noun_that_is_no_longer_shared_leaves_the_list() -> None:
+    found = class_names({"Member": "a reason"}, a="class Member: ...")
+
+    assert found == ["tools/tidy.py:1: Member is one class now: take it out of SAME_NOUN"]
+
+
+def test_names_with_two_meanings_only_leave_their_list() -> None:
+    both = {path: ast.parse("class State: ...") for path in ("src/lib/a.py", "src/lib/b.py")}
+    one = {"src/lib/a.py": both["src/lib/a.py"]}
+
+    assert tidy.check_class_names(both, {}, ["State"]) == []
+    assert [str(each) for each in tidy.check_class_names(one, {}, ["State"])] == [
+        "tools/tidy.py:1: State is one class now: take it out of TWO_MEANINGS"
+    ]

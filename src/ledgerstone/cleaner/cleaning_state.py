@@ -20,7 +20,7 @@ class CleaningState(enum.Enum):
     PAUSED = "paused"
 
 
-class Event(enum.Enum):
+class CleaningEvent(enum.Enum):
     GRAB = "grab"
     DONE = "done"
     ABORT_AND_PAUSE = "abort and pause"
@@ -32,37 +32,37 @@ class _Step(NamedTuple):
     pauses: int  # added to the count
 
 
-_TABLE: Final[Mapping[tuple[CleaningState, Event], _Step]] = {
-    (CleaningState.FREE, Event.GRAB): _Step(CleaningState.IN_PROGRESS, 0),
-    (CleaningState.FREE, Event.ABORT_AND_PAUSE): _Step(CleaningState.PAUSED, 1),
-    (CleaningState.IN_PROGRESS, Event.DONE): _Step(CleaningState.FREE, 0),
-    (CleaningState.IN_PROGRESS, Event.ABORT_AND_PAUSE): _Step(CleaningState.ABORTED, 1),
-    (CleaningState.ABORTED, Event.DONE): _Step(CleaningState.PAUSED, 0),
-    (CleaningState.ABORTED, Event.ABORT_AND_PAUSE): _Step(CleaningState.ABORTED, 1),
-    (CleaningState.ABORTED, Event.RESUME): _Step(CleaningState.ABORTED, -1),
-    (CleaningState.PAUSED, Event.ABORT_AND_PAUSE): _Step(CleaningState.PAUSED, 1),
-    (CleaningState.PAUSED, Event.RESUME): _Step(CleaningState.PAUSED, -1),
+_TABLE: Final[Mapping[tuple[CleaningState, CleaningEvent], _Step]] = {
+    (CleaningState.FREE, CleaningEvent.GRAB): _Step(CleaningState.IN_PROGRESS, 0),
+    (CleaningState.FREE, CleaningEvent.ABORT_AND_PAUSE): _Step(CleaningState.PAUSED, 1),
+    (CleaningState.IN_PROGRESS, CleaningEvent.DONE): _Step(CleaningState.FREE, 0),
+    (CleaningState.IN_PROGRESS, CleaningEvent.ABORT_AND_PAUSE): _Step(CleaningState.ABORTED, 1),
+    (CleaningState.ABORTED, CleaningEvent.DONE): _Step(CleaningState.PAUSED, 0),
+    (CleaningState.ABORTED, CleaningEvent.ABORT_AND_PAUSE): _Step(CleaningState.ABORTED, 1),
+    (CleaningState.ABORTED, CleaningEvent.RESUME): _Step(CleaningState.ABORTED, -1),
+    (CleaningState.PAUSED, CleaningEvent.ABORT_AND_PAUSE): _Step(CleaningState.PAUSED, 1),
+    (CleaningState.PAUSED, CleaningEvent.RESUME): _Step(CleaningState.PAUSED, -1),
 }
 
 
-class Standing(NamedTuple):
+class CleaningStanding(NamedTuple):
     state: CleaningState
     pauses: int
 
 
-_FREE: Final = Standing(CleaningState.FREE, 0)
+_FREE: Final = CleaningStanding(CleaningState.FREE, 0)
 
 
 @dataclass(slots=True)
 class CleaningStates:
     """Invariant: a partition in here is not free."""
 
-    _standings: dict[TopicPartition, Standing] = field(default_factory=dict)
+    _standings: dict[TopicPartition, CleaningStanding] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[tuple[TopicPartition, Standing]]:
+    def __iter__(self) -> Iterator[tuple[TopicPartition, CleaningStanding]]:
         return iter(list(self._standings.items()))
 
-    def of(self, topic_partition: TopicPartition) -> Standing:
+    def of(self, topic_partition: TopicPartition) -> CleaningStanding:
         return self._standings.get(topic_partition, _FREE)
 
     def is_free(self, topic_partition: TopicPartition) -> bool:
@@ -73,22 +73,22 @@ class CleaningStates:
         return self.of(topic_partition).state is CleaningState.IN_PROGRESS
 
     def grab(self, topic_partition: TopicPartition) -> None:
-        self._apply(topic_partition, Event.GRAB)
+        self._apply(topic_partition, CleaningEvent.GRAB)
 
     def done(self, topic_partition: TopicPartition) -> bool:
         """The worker has finished. True if its work counts, False if it was aborted."""
         was_cleaned = self.is_cleaned(topic_partition)
-        self._apply(topic_partition, Event.DONE)
+        self._apply(topic_partition, CleaningEvent.DONE)
         return was_cleaned
 
     def abort_and_pause(self, topic_partition: TopicPartition) -> bool:
         """True if a pass was running."""
         was_cleaned = self.is_cleaned(topic_partition)
-        self._apply(topic_partition, Event.ABORT_AND_PAUSE)
+        self._apply(topic_partition, CleaningEvent.ABORT_AND_PAUSE)
         return was_cleaned
 
     def resume(self, topic_partition: TopicPartition) -> None:
-        self._apply(topic_partition, Event.RESUME)
+        self._apply(topic_partition, CleaningEvent.RESUME)
 
     def abort(self, topic_partition: TopicPartition) -> bool:
         """Ends a pass without blocking the next one. True if a pass was running."""
@@ -96,7 +96,7 @@ class CleaningStates:
         self.resume(topic_partition)
         return was_cleaned
 
-    def _apply(self, topic_partition: TopicPartition, event: Event) -> None:
+    def _apply(self, topic_partition: TopicPartition, event: CleaningEvent) -> None:
         before = self.of(topic_partition)
         step = _TABLE.get((before.state, event))
         pauses = before.pauses + (step.pauses if step else 0)
@@ -108,7 +108,7 @@ class CleaningStates:
         if step.state is CleaningState.FREE or (step.state is CleaningState.PAUSED and pauses == 0):
             self._standings.pop(topic_partition, None)
         else:
-            self._standings[topic_partition] = Standing(step.state, pauses)
+            self._standings[topic_partition] = CleaningStanding(step.state, pauses)
 
     def check_invariants(self) -> None:
         for topic_partition, standing in self._standings.items():

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import TombstoneRange
-from ledgerstone.cleaner.selection import LogFacts, LogToClean, Reason, SegmentFacts
+from ledgerstone.cleaner.selection import CleaningReason, DirtySegment, LogFacts, LogToClean
 from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.types import INT64_MAX
 
@@ -30,7 +30,7 @@ class SegmentTombstones(NamedTuple):
 
 
 class Due(NamedTuple):
-    reason: Reason
+    reason: CleaningReason
     at_ms: int
     segment_base: int | None = None  # the segment that makes it due; None: no particular one
 
@@ -135,7 +135,7 @@ class Pending:
         )
         return min((time for time in times if time is not None), default=None)
 
-    def tombstone_ms(self, segment: SegmentFacts) -> int | None:
+    def tombstone_ms(self, segment: DirtySegment) -> int | None:
         """When the segment's first tombstone was, or may have been, written."""
         known = self.tombstones.get(segment.base_offset)
         seen_ms = known.first_ms if known is not None else None
@@ -145,7 +145,7 @@ class Pending:
         return segment.first_timestamp if seen_ms is None else min(seen_ms, segment.first_timestamp)
 
 
-def dirty_segments(facts: LogFacts, first_dirty_offset: int) -> list[SegmentFacts]:
+def dirty_segments(facts: LogFacts, first_dirty_offset: int) -> list[DirtySegment]:
     """Segments with data that no pass has seen, including the active one."""
     segments = facts.segments[facts.floor_index(first_dirty_offset) :]
     return [each for each in segments if each.size_bytes > 0]
@@ -163,18 +163,18 @@ def due_times(
     has_sealed = facts.segments[0].base_offset < log.first_uncleanable_offset
     horizon_ms = pending.released_ms(holds)
     if has_sealed and horizon_ms is not None:
-        yield Due(Reason.HORIZON, horizon_ms)
+        yield Due(CleaningReason.HORIZON, horizon_ms)
     has_clean_part = log.first_dirty_offset > facts.segments[0].base_offset
     if has_sealed and has_clean_part and not pending.horizons_are_known and log.clean_bytes > 0:
-        yield Due(Reason.UNKNOWN_HORIZONS, 0)
+        yield Due(CleaningReason.UNKNOWN_HORIZONS, 0)
     for segment in dirty_segments(facts, log.first_dirty_offset):
         lag_ms = facts.max_compaction_lag_ms
         if lag_ms < INT64_MAX and segment.first_timestamp > 0:
             # Kafka's comparison is strict.
-            yield Due(Reason.LAG, segment.first_timestamp + lag_ms + 1, segment.base_offset)
+            yield Due(CleaningReason.LAG, segment.first_timestamp + lag_ms + 1, segment.base_offset)
         written_ms = pending.tombstone_ms(segment)
         if written_ms is not None:
-            yield Due(Reason.TOMBSTONE, written_ms + tombstone_lag_ms, segment.base_offset)
+            yield Due(CleaningReason.TOMBSTONE, written_ms + tombstone_lag_ms, segment.base_offset)
 
 
 def must_roll(facts: LogFacts, dues: list[Due], *, now_ms: int) -> bool:
@@ -190,12 +190,14 @@ def must_roll(facts: LogFacts, dues: list[Due], *, now_ms: int) -> bool:
     return any(due.at_ms <= now_ms and due.segment_base == active.base_offset for due in dues)
 
 
-def reason_now(log: LogToClean, pending: Pending, dues: list[Due], *, now_ms: int) -> Reason | None:
+def reason_now(
+    log: LogToClean, pending: Pending, dues: list[Due], *, now_ms: int
+) -> CleaningReason | None:
     """The strongest reason for a pass now, if a pass could resolve it."""
     if now_ms < pending.rest_until_ms:
         return None
     reasons = [due.reason for due in dues if due.at_ms <= now_ms and _can_act(log, due)]
-    return next((reason for reason in Reason if reason in reasons), None)
+    return next((reason for reason in CleaningReason if reason in reasons), None)
 
 
 def _can_act(log: LogToClean, due: Due) -> bool:

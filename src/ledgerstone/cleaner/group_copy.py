@@ -30,7 +30,7 @@ from ledgerstone.errors import CorruptFile, KafkaError
 from ledgerstone.fs import Filesystem
 from ledgerstone.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from ledgerstone.records.compression import Codecs
-from ledgerstone.records.kernels import CleanedPayloads, Outcome, Payloads
+from ledgerstone.records.kernels import CleanedPayloads, Payloads, RewriteOutcome
 from ledgerstone.records.kernels.cleaning import room_for
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log_config import LogConfig
@@ -38,7 +38,7 @@ from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import INT64_MAX
 
-_EMPTIED: Final = int(Outcome.EMPTIED)
+_EMPTIED: Final = int(RewriteOutcome.EMPTIED)
 
 
 class GroupCopier:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ledgerstone.cleaner.holds import NO_HOLDS, Holds
 from ledgerstone.cleaner.plan import CleaningPlan, LastBatch, SourceSegment
-from ledgerstone.cleaner.selection import LogFacts, LogToClean, SegmentFacts
+from ledgerstone.cleaner.selection import DirtySegment, LogFacts, LogToClean
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.records.compression import decompression_limit
 from ledgerstone.storage.filenames import Kind
@@ -108,10 +108,10 @@ def needs_times(log: PartitionLog, settings: CleanerSettings) -> bool:
     return has_lag or settings.finish_deletes
 
 
-def _segment_facts(segment: Segment, with_times: bool) -> SegmentFacts:
+def _segment_facts(segment: Segment, with_times: bool) -> DirtySegment:
     if not with_times:
-        return SegmentFacts(segment.base_offset, segment.size)
-    return SegmentFacts(
+        return DirtySegment(segment.base_offset, segment.size)
+    return DirtySegment(
         segment.base_offset, segment.size, segment.first_timestamp or 0, segment.largest_timestamp
     )
 

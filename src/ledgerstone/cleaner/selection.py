@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ledgerstone.types import TopicPartition
 
 
-class SegmentFacts(NamedTuple):
+class DirtySegment(NamedTuple):
     base_offset: int
     size_bytes: int
     # 0 and below: unknown, or not read because no lag is configured.
@@ -30,7 +30,7 @@ class LogFacts:
     log_start_offset: int
     log_end_offset: int
     last_stable_offset: int
-    segments: Sequence[SegmentFacts]
+    segments: Sequence[DirtySegment]
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
     min_cleanable_dirty_ratio: float
@@ -39,7 +39,7 @@ class LogFacts:
     def active_base_offset(self) -> int:
         return self.segments[-1].base_offset
 
-    def sealed_from(self, offset: int) -> Sequence[SegmentFacts]:
+    def sealed_from(self, offset: int) -> Sequence[DirtySegment]:
         """Segments other than the active one that hold offsets at or above `offset`."""
         if offset > self.active_base_offset:
             return ()
@@ -57,10 +57,10 @@ class LogFacts:
         return sum(each.size_bytes for each in segments if each.base_offset < end_offset)
 
 
-class Reason(enum.Enum):
+class CleaningReason(enum.Enum):
     """Why a log is cleaned now, strongest first. Values are shown, and kept in histories."""
 
-    ASKED = "somebody asked for it"
+    ASKED = "a pass was requested"
     HORIZON = "a delete horizon has passed"
     LAG = "max.compaction.lag.ms has passed"
     TOMBSTONE = "a tombstone has waited for its first pass long enough"
@@ -68,7 +68,7 @@ class Reason(enum.Enum):
     RATIO = "the dirty ratio is above min.cleanable.dirty.ratio"
 
 
-_RANKS = {reason: rank for rank, reason in enumerate(Reason)}
+_RANKS = {reason: rank for rank, reason in enumerate(CleaningReason)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class LogToClean:
 
 class Candidate(NamedTuple):
     log: LogToClean
-    reason: Reason
+    reason: CleaningReason
 
 
 def measure(facts: LogFacts, checkpoint: int | None, *, now_ms: int) -> LogToClean:
@@ -144,7 +144,7 @@ def _first_uncleanable_offset(facts: LogFacts, first_dirty: int, *, now_ms: int)
 
 def first_protected_segment(
     facts: LogFacts, first_dirty: int, *, now_ms: int
-) -> SegmentFacts | None:
+) -> DirtySegment | None:
     """The first dirty segment that min.compaction.lag.ms protects."""
     if facts.min_compaction_lag_ms <= 0:
         return None
@@ -166,7 +166,10 @@ def kafka_candidates(logs: Iterable[LogToClean]) -> list[Candidate]:
     """What stock Kafka would clean, and by which of its two conditions."""
     return [
         Candidate(
-            log, Reason.RATIO if log.dirty_ratio > log.min_cleanable_dirty_ratio else Reason.LAG
+            log,
+            CleaningReason.RATIO
+            if log.dirty_ratio > log.min_cleanable_dirty_ratio
+            else CleaningReason.LAG,
         )
         for log in logs
         if log.is_eligible

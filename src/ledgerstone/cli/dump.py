@@ -17,11 +17,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ledgerstone.cli.dump_transactions import TransactionFacts, with_transactions
 from ledgerstone.cli.output import OutputClosed, printable, show_bytes, show_time
-from ledgerstone.storage.dump import Fact, PartitionFacts, dump_path
+from ledgerstone.storage.dump import Fact, PartitionTotals, dump_path
 from ledgerstone.storage.dump_facts import FileFacts, Problem
 from ledgerstone.storage.dump_log import BatchFacts, DumpOptions, LogTotals, RecordFacts
-from ledgerstone.system import OsFile, OsFilesystem
+from ledgerstone.system import ReadOnlyFilesystem
 from ledgerstone.types import (
     INT64_MAX,
     NO_LEADER_EPOCH,
@@ -30,16 +31,7 @@ from ledgerstone.types import (
 )
 
 
-class ReadOnlyFilesystem(OsFilesystem):
-    """The real disk, for a tool that must not write to it and may lack permission to."""
-
-    __slots__ = ()
-
-    def open(self, path: str, *, create: bool = False) -> OsFile:
-        return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-
-
-class Part(NamedTuple):
+class StyledText(NamedTuple):
     """A piece of a line; the style applies only on a terminal."""
 
     text: str
@@ -49,7 +41,10 @@ class Part(NamedTuple):
 # -- facts as lines ---------------------------------------------------------------------------
 
 
-def to_json(fact: Fact) -> str:
+Shown = Fact | TransactionFacts
+
+
+def to_json(fact: Shown) -> str:
     fields = {f.name: _plain(getattr(fact, f.name)) for f in dataclasses.fields(fact)}
     return json.dumps({"type": fact.type, **fields})
 
@@ -62,25 +57,27 @@ def _plain(value: object) -> object:
     return value
 
 
-def to_parts(fact: Fact, *, full: bool) -> Iterator[Part]:
+def to_parts(fact: Shown, *, full: bool) -> Iterator[StyledText]:
     match fact:
         case Problem():
-            yield Part("PROBLEM ", "bold red")
-            yield Part(f"{printable(fact.path)} at {fact.position}: {printable(fact.reason)}")
+            yield StyledText("PROBLEM ", "bold red")
+            yield StyledText(f"{printable(fact.path)} at {fact.position}: {printable(fact.reason)}")
         case FileFacts():
-            yield Part(printable(fact.path), "bold")
-            yield Part(f"  {fact.format} bytes={fact.size_bytes}")
+            yield StyledText(printable(fact.path), "bold")
+            yield StyledText(f"  {fact.format} bytes={fact.size_bytes}")
         case BatchFacts():
             yield from _batch_parts(fact)
         case RecordFacts():
             yield from _record_parts(fact, full=full)
-        case PartitionFacts():
-            yield Part(printable(fact.path), "bold")
-            yield Part(f" {_show_fields(fact, ('path', 'topic', 'partition'))}")
+        case TransactionFacts():
+            yield from _transaction_parts(fact)
+        case PartitionTotals():
+            yield StyledText(printable(fact.path), "bold")
+            yield StyledText(f" {_show_fields(fact, ('path', 'topic', 'partition'))}")
         case LogTotals():
-            yield Part(f"  total {_show_fields(fact, ('path',))}")
+            yield StyledText(f"  total {_show_fields(fact, ('path',))}")
         case _:
-            yield Part(f"  {fact.type} {_show_fields(fact, ('path',))}")
+            yield StyledText(f"  {fact.type} {_show_fields(fact, ('path',))}")
 
 
 def _show_fields(fact: Fact, without: tuple[str, ...]) -> str:
@@ -97,52 +94,72 @@ def _show_fields(fact: Fact, without: tuple[str, ...]) -> str:
     return " ".join(shown)
 
 
-def _batch_parts(batch: BatchFacts) -> Iterator[Part]:
-    yield Part(f"  batch position={batch.position} ")
-    yield Part(f"offsets={batch.base_offset}-{batch.last_offset}", "cyan")
-    yield Part(f" records={batch.record_count} bytes={batch.size_bytes} codec={batch.codec}")
+def _batch_parts(batch: BatchFacts) -> Iterator[StyledText]:
+    yield StyledText(f"  batch position={batch.position} ")
+    yield StyledText(f"offsets={batch.base_offset}-{batch.last_offset}", "cyan")
+    yield StyledText(f" records={batch.record_count} bytes={batch.size_bytes} codec={batch.codec}")
     if batch.delete_horizon_ms is None:
-        yield Part(f" base_time={show_time(batch.base_timestamp_ms)}")
-    yield Part(f" max_time={show_time(batch.max_timestamp_ms)}")
+        yield StyledText(f" base_time={show_time(batch.base_timestamp_ms)}")
+    yield StyledText(f" max_time={show_time(batch.max_timestamp_ms)}")
     if batch.timestamp_type != "create_time":
-        yield Part(f" {batch.timestamp_type}")
+        yield StyledText(f" {batch.timestamp_type}")
     if batch.leader_epoch != NO_LEADER_EPOCH:
-        yield Part(f" leader_epoch={batch.leader_epoch}")
+        yield StyledText(f" leader_epoch={batch.leader_epoch}")
     if batch.producer_id != NO_PRODUCER_ID:
-        yield Part(f" producer={batch.producer_id}/{batch.producer_epoch}")
+        yield StyledText(f" producer={batch.producer_id}/{batch.producer_epoch}")
     if batch.base_sequence != NO_SEQUENCE:
-        yield Part(f" sequence={batch.base_sequence}-{batch.last_sequence}")
+        yield StyledText(f" sequence={batch.base_sequence}-{batch.last_sequence}")
     if batch.is_transactional:
-        yield Part(" transactional", "magenta")
+        yield StyledText(" transactional", "magenta")
     if batch.is_control:
-        yield Part(f" control={batch.control_type or 'none'}", "magenta")
+        yield StyledText(f" control={batch.control_type or 'none'}", "magenta")
         if batch.coordinator_epoch is not None:
-            yield Part(f" coordinator_epoch={batch.coordinator_epoch}")
+            yield StyledText(f" coordinator_epoch={batch.coordinator_epoch}")
     if batch.tombstone_count is None:
-        yield Part(" tombstones=unknown", "red")
+        yield StyledText(" tombstones=unknown", "red")
     elif batch.tombstone_count:
-        yield Part(f" tombstones={batch.tombstone_count}", "yellow")
+        yield StyledText(f" tombstones={batch.tombstone_count}", "yellow")
     if batch.delete_horizon_ms is not None:
-        yield Part(f" delete_horizon={show_time(batch.delete_horizon_ms)}", "yellow")
+        yield StyledText(f" delete_horizon={show_time(batch.delete_horizon_ms)}", "yellow")
     if not batch.is_valid:
-        yield Part(" INVALID", "bold red")
+        yield StyledText(" INVALID", "bold red")
 
 
-def _record_parts(record: RecordFacts, *, full: bool) -> Iterator[Part]:
-    yield Part("    record ")
-    yield Part(f"offset={record.offset}", "cyan")
-    yield Part(f" time={show_time(record.timestamp_ms)}")
-    yield Part(f" key={show_bytes(record.key, full=full)}")
+def _record_parts(record: RecordFacts, *, full: bool) -> Iterator[StyledText]:
+    yield StyledText("    record ")
+    yield StyledText(f"offset={record.offset}", "cyan")
+    yield StyledText(f" time={show_time(record.timestamp_ms)}")
+    yield StyledText(f" key={show_bytes(record.key, full=full)}")
     if record.is_tombstone:
-        yield Part(" TOMBSTONE", "bold yellow")
+        yield StyledText(" TOMBSTONE", "bold yellow")
     else:
-        yield Part(f" value={show_bytes(record.value, full=full)}")
+        yield StyledText(f" value={show_bytes(record.value, full=full)}")
     if record.headers:
         shown = (
             f"{show_bytes(key.encode(), full=full)}: {show_bytes(value, full=full)}"
             for key, value in record.headers
         )
-        yield Part(f" headers={{{', '.join(shown)}}}")
+        yield StyledText(f" headers={{{', '.join(shown)}}}")
+
+
+def _transaction_parts(said: TransactionFacts) -> Iterator[StyledText]:
+    named = show_bytes(said.transactional_id.encode(), full=True)
+    yield StyledText(f"      transactional_id={named}")
+    if said.state is None:
+        yield StyledText(" EXPIRED", "bold yellow")
+        return
+    yield StyledText(f" {said.state}", "magenta")
+    yield StyledText(f" producer={said.producer_id}/{said.producer_epoch}")
+    if said.previous_producer_id != NO_PRODUCER_ID:
+        yield StyledText(f" previous_producer={said.previous_producer_id}")
+    if said.next_producer_id != NO_PRODUCER_ID:
+        yield StyledText(f" next_producer={said.next_producer_id}")
+    yield StyledText(f" timeout={said.timeout_ms}ms client_version={said.client_version}")
+    if said.start_ms >= 0:
+        yield StyledText(f" started={show_time(said.start_ms)}")
+    yield StyledText(f" updated={show_time(said.last_update_ms)}")
+    if said.partitions:
+        yield StyledText(f" partitions={printable(','.join(said.partitions))}")
 
 
 # -- the command ------------------------------------------------------------------------------
@@ -170,7 +187,7 @@ def parse_offsets(text: str) -> range:
     return offsets
 
 
-def _printer(*, as_json: bool, full: bool) -> Callable[[Fact], object]:
+def _printer(*, as_json: bool, full: bool) -> Callable[[Shown], object]:
     if as_json:
         return lambda fact: sys.stdout.write(to_json(fact) + "\n")
     console = Console(markup=False, highlight=False, emoji=False)
@@ -180,13 +197,13 @@ def _printer(*, as_json: bool, full: bool) -> Callable[[Fact], object]:
     return lambda fact: sys.stdout.write("".join(p.text for p in to_parts(fact, full=full)) + "\n")
 
 
-def _print_all(paths: Iterable[str], options: DumpOptions, show: Callable[[Fact], object]) -> int:
+def _print_all(paths: Iterable[str], options: DumpOptions, show: Callable[[Shown], object]) -> int:
     """Prints every fact as it is found; returns the number of problems."""
     fs = ReadOnlyFilesystem()
     problem_count = 0
     try:
         for path in paths:
-            for fact in dump_path(fs, path.rstrip("/") or "/", options):
+            for fact in with_transactions(dump_path(fs, path.rstrip("/") or "/", options)):
                 problem_count += isinstance(fact, Problem)
                 show(fact)
         sys.stdout.flush()

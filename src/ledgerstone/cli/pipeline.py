@@ -172,14 +172,14 @@ def reconcile(
 ) -> None:
     """Delete rows whose tombstone was missed."""
     from ledgerstone.pipeline.connecting import connect_to
-    from ledgerstone.pipeline.missed_deletes import MissedDeletes
+    from ledgerstone.pipeline.missed_deletes import MissedDeletesCheck
     from ledgerstone.pipeline.state.reconcile import reconcile as reconcile_table
 
     pipeline = load_definition(definition)
     with _table(pipeline, master, conf) as (spark, target):
         found = reconcile_table(spark, pipeline, target)
         with connect_to(pipeline.source.bootstrap) as client:
-            watch = MissedDeletes(client, pipeline.source, Path(pipeline.work))
+            watch = MissedDeletesCheck(client, pipeline.source, Path(pipeline.work))
             watch.settled(target.positions())
     # Missing or stale rows are left to the next run, or to `verify --repair`.
     left = {name: getattr(found, name) for name in ("live", "missing", "stale", "pending")}
@@ -238,7 +238,8 @@ def _lag(pipeline: Pipeline, positions: dict[Any, Any]) -> int | None:
 
     try:
         with connect_to(pipeline.source.bootstrap) as client:
-            ends = log_ends(client, pipeline.source.topic)
+            committed = pipeline.source.isolation == "read_committed"
+            ends = log_ends(client, pipeline.source.topic, committed=committed)
             starts = log_starts(client, pipeline.source.topic)
     except LedgerstoneError as error:
         sys.stderr.write(f"ledgerstone: the lag is unknown: {printable(str(error))}\n")

@@ -22,13 +22,17 @@ from ledgerstone.cli.options import (
 from ledgerstone.cli.output import printable
 from ledgerstone.cli.state_output import ProgressLine, Work, show_key, show_rows, show_summary
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.records.kernels.hashing import SEED_SIZE
 from ledgerstone.state.points import AtOffset, AtOffsets, AtTime, PointInTime
 from ledgerstone.state.rebuild import pieces_at, pieces_of, rebuild, resume
 from ledgerstone.state.rows import Row, row_at, rows
 from ledgerstone.state.snapshot import Snapshot, write_snapshot
-from ledgerstone.state.topic_state import IsolationLevel, StateError, TopicState
-from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
+from ledgerstone.state.topic_state import (
+    StateError,
+    TopicState,
+)
+from ledgerstone.system import OsFilesystem, ReadOnlyFilesystem, SystemClock, SystemDice
 
 # Exit code of a state that may be incomplete; it is still shown.
 INCOMPLETE_EXIT: Final = 3
@@ -184,9 +188,6 @@ def _write(client: Client, run: _Run, found: TopicState, old: Snapshot | None) -
 
 
 def _open_snapshot(path: str) -> Snapshot:
-    # Imported here: only reading a file needs it, and it imports the dump tool.
-    from ledgerstone.cli.dump import ReadOnlyFilesystem
-
     try:
         return Snapshot(ReadOnlyFilesystem(), path)
     except OSError as error:

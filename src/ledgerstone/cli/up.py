@@ -80,7 +80,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
     # A start makes no garbage.
     gc.disable()
     # Imported here: `ledgerstone --help` must not load a broker.
-    from ledgerstone.server.bootstrap import World, start_broker
+    from ledgerstone.server.bootstrap import Surroundings, start_broker
     from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
     from ledgerstone.web.access import Access
@@ -93,7 +93,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
             "THE CLOCK IS VIRTUAL: anyone on this machine can advance it, and retention and "
             "deletes follow it. Do not keep data here that you need."
         )
-    world = World(fs=OsFilesystem(), clock=clock, dice=SystemDice(), boot_id=boot_id())
+    world = Surroundings(fs=OsFilesystem(), clock=clock, dice=SystemDice(), boot_id=boot_id())
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -8,8 +8,8 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import ask_about
 from ledgerstone.client.errors import check
 from ledgerstone.client.grouping import by_topic
-from ledgerstone.client.rounds import Answers, PartitionAnswer
-from ledgerstone.client.routing import Broker
+from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers
+from ledgerstone.client.routing import ToBroker
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -104,7 +104,7 @@ def add_partitions(client: Client, name: str, total: int) -> None:
     client.session.cluster.forget(name)
 
 
-def delete_records(client: Client, before: Mapping[TopicPartition, int]) -> Answers[int]:
+def delete_records(client: Client, before: Mapping[TopicPartition, int]) -> PartitionAnswers[int]:
     """Drops everything below an offset; the answers are the new log start offsets."""
 
     def build(group: Mapping[TopicPartition, int]) -> DeleteRecordsRequest:
@@ -142,7 +142,7 @@ def replica_logs(client: Client, topic: str | None = None) -> list[ReplicaLog]:
     found: list[ReplicaLog] = []
     for broker_id in sorted(client.session.cluster.brokers):
         request = DescribeLogDirsRequest(topics=asked)
-        response = client.call(request, DescribeLogDirsResponse, to=Broker(broker_id))
+        response = client.call(request, DescribeLogDirsResponse, to=ToBroker(broker_id))
         found += _read_logs(broker_id, response)
     return found
 

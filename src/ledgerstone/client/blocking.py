@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar, assert_never
 
 from ledgerstone import __version__
-from ledgerstone.client.call import Call, Done, Send, Wait
+from ledgerstone.client.call import Answered, Call, Pause, SendRequest
 from ledgerstone.client.cluster import Endpoint, TopicInfo, ask_about
 from ledgerstone.client.errors import check
-from ledgerstone.client.rounds import Answers, PartitionAnswer, Rounds
-from ledgerstone.client.routing import Broker, Target, target_of
-from ledgerstone.client.session import Link, Session, SessionConfig
+from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers, Rounds
+from ledgerstone.client.routing import Target, ToBroker, target_of
+from ledgerstone.client.session import ClientSession, LinkId, SessionConfig
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import InvariantViolation, KafkaError
 from ledgerstone.protocol.client_connection import ClientConnection, ClientState, Response
@@ -39,7 +39,7 @@ RECEIVE_BYTES: Final = 1 << 16
 MAX_RESPONSE_BYTES: Final = 256 << 20
 
 
-class Wire(Protocol):
+class SocketLike(Protocol):
     """The part of a socket that is used."""
 
     def sendall(self, data: Buffer, /) -> None: ...
@@ -49,7 +49,7 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-Dial = Callable[[Endpoint, float], Wire]
+Dial = Callable[[Endpoint, float], SocketLike]
 Sleep = Callable[[float], None]
 
 
@@ -62,11 +62,11 @@ def dial_tcp(endpoint: Endpoint, timeout_s: float) -> socket.socket:
 class BlockingConnection:
     """One socket and its protocol state. Unusable after any exception but UnsupportedVersion."""
 
-    def __init__(self, sock: Wire, client_id: str) -> None:
+    def __init__(self, sock: SocketLike, client_id: str) -> None:
         self._sock = sock
         self._protocol = ClientConnection(client_id, __version__, max_bytes=MAX_RESPONSE_BYTES)
 
-    def exchange(self, step: Send, clock: Clock) -> ApiMessage | None:
+    def exchange(self, step: SendRequest, clock: Clock) -> ApiMessage | None:
         """Returns the response, or None if none is expected."""
         deadline_ms = clock.monotonic_ms() + step.timeout_ms
         while self._protocol.state is ClientState.NEGOTIATING:
@@ -126,10 +126,10 @@ class Client:
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.dice: Dice = dice or SystemDice()
-        self.session = Session(bootstrap, self.dice, config)
+        self.session = ClientSession(bootstrap, self.dice, config)
         self._dial = dial
         self._sleep = sleep
-        self._connections: dict[Link, BlockingConnection] = {}
+        self._connections: dict[LinkId, BlockingConnection] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -156,6 +156,7 @@ class Client:
         to: Target | None = None,
         timeout_ms: int | None = None,
         one_try: bool = False,
+        at_most: int | None = None,
     ) -> R:
         """Returns the response, whatever error codes it has; raises if there is none."""
         call = Call(
@@ -165,21 +166,22 @@ class Client:
             now_ms=self.clock.monotonic_ms(),
             timeout_ms=timeout_ms,
             one_try=one_try,
+            at_most=at_most,
         )
         while True:
             step = call.next_step(self.clock.monotonic_ms())
             match step:
-                case Done(response=response):
+                case Answered(response=response):
                     assert isinstance(response, response_class), f"{call}: {type(response)}"
                     return response
-                case Wait(duration_ms=duration_ms):
+                case Pause(duration_ms=duration_ms):
                     self._sleep(duration_ms / 1000)
-                case Send():
+                case SendRequest():
                     self._perform(call, step)
                 case _:
                     assert_never(step)
 
-    def _perform(self, call: Call, step: Send) -> None:
+    def _perform(self, call: Call, step: SendRequest) -> None:
         try:
             response = self._connection(step).exchange(step, self.clock)
         except (OSError, ProtocolViolation) as error:
@@ -198,7 +200,7 @@ class Client:
         else:
             call.answered(response, self.clock.monotonic_ms())
 
-    def _connection(self, step: Send) -> BlockingConnection:
+    def _connection(self, step: SendRequest) -> BlockingConnection:
         known = self._connections.get(step.link)
         if known is not None:
             return known
@@ -208,7 +210,7 @@ class Client:
         self._connections[step.link] = made
         return made
 
-    def _drop(self, link: Link) -> None:
+    def _drop(self, link: LinkId) -> None:
         connection = self._connections.pop(link, None)
         if connection is not None:
             connection.close()
@@ -239,7 +241,8 @@ class Client:
         response_class: type[R],
         *,
         timeout_ms: int | None = None,
-    ) -> Answers[A]:
+        at_most: int | None = None,
+    ) -> PartitionAnswers[A]:
         """Asks the leader of each partition; `build` gets one leader's partitions at a time."""
         rounds: Rounds[W, A] = Rounds(
             self.session,
@@ -253,7 +256,11 @@ class Client:
             if question is not None:
                 self.call(question, MetadataResponse)
             for node_id, group in rounds.by_leader(self.clock.monotonic_ms()).items():
-                self._ask_leader(rounds, node_id, group, build(group), read, response_class)
+                answer = self._ask_leader(rounds, node_id, build(group), response_class, at_most)
+                if isinstance(answer, KafkaError):
+                    rounds.leader_lost(group, answer, self.clock.monotonic_ms())
+                else:
+                    rounds.take(group, read(answer), self.clock.monotonic_ms())
             if rounds.pending:
                 self._sleep(rounds.pause_ms(self.clock.monotonic_ms()) / 1000)
         return rounds.answers
@@ -262,17 +269,19 @@ class Client:
         self,
         rounds: Rounds[W, A],
         node_id: int,
-        group: Mapping[TopicPartition, W],
         request: ApiMessage,
-        read: Callable[[R], Iterable[PartitionAnswer[A]]],
         response_class: type[R],
-    ) -> None:
+        at_most: int | None,
+    ) -> R | KafkaError:
         timeout_ms = rounds.remaining_ms(self.clock.monotonic_ms()) + GRACE_MS
         try:
-            response = self.call(
-                request, response_class, to=Broker(node_id), timeout_ms=timeout_ms, one_try=True
+            return self.call(
+                request,
+                response_class,
+                to=ToBroker(node_id),
+                timeout_ms=timeout_ms,
+                one_try=True,
+                at_most=at_most,
             )
         except KafkaError as error:
-            rounds.leader_lost(group, error, self.clock.monotonic_ms())
-            return
-        rounds.take(group, read(response), self.clock.monotonic_ms())
+            return error

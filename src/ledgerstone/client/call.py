@@ -9,8 +9,8 @@ from typing import Final
 
 from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut, check, error_of, name_of
 from ledgerstone.client.reactions import Reaction, refusal_in
-from ledgerstone.client.routing import Broker, Coordinator, Target
-from ledgerstone.client.session import Link, Session
+from ledgerstone.client.routing import Coordinator, Target, ToBroker
+from ledgerstone.client.session import ClientSession, LinkId
 from ledgerstone.protocol.api import OFFERED
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
@@ -21,13 +21,15 @@ from ledgerstone.protocol.messages.produce import ProduceRequest, ProduceRespons
 
 # Their responses are large and carry an error code per partition.
 _READ_BY_PARTITION: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
+# Later versions promise that the client speaks transactions of version 2.
+_LAST_VERSIONS: Final = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class SendRequest:
     """Send this, connecting first if necessary; then report `answered`, or `failed`."""
 
-    link: Link
+    link: LinkId
     request: ApiMessage
     at_most_version: int
     expects_response: bool
@@ -35,34 +37,36 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Pause:
     duration_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Answered:
     response: ApiMessage
 
 
-Step = Send | Wait | Done
+Step = SendRequest | Pause | Answered
 
 
 class Call:
     """One request, until its response, its error or its deadline.
 
-    After every `Send` comes one report: `answered`, `sent_without_response` or `failed`. With
-    `one_try` a broken connection ends the call, and its owner decides where to try next.
+    After every `SendRequest` comes one report: `answered`, `sent_without_response` or `failed`.
+    With `one_try` a broken connection ends the call, and its owner decides where to try next.
+    `at_most` is the newest version to use, where a newer one means something else.
     """
 
     def __init__(
         self,
-        session: Session,
+        session: ClientSession,
         request: ApiMessage,
         target: Target,
         *,
         now_ms: int,
         timeout_ms: int | None = None,
         one_try: bool = False,
+        at_most: int | None = None,
     ) -> None:
         limit_ms = session.config.call_timeout_ms if timeout_ms is None else timeout_ms
         self.session = session
@@ -72,9 +76,10 @@ class Call:
         self._deadline_ms = now_ms + limit_ms
         self._resume_ms = now_ms
         self._one_try = one_try
+        self._at_most = at_most
         self._failures = 0
         self._trouble = "nothing was tried"
-        self._sent: Send | None = None
+        self._sent: SendRequest | None = None
         self._has_choice = False  # the last request could have gone to another broker
         self._response: ApiMessage | None = None
 
@@ -83,17 +88,17 @@ class Call:
 
     def next_step(self, now_ms: int) -> Step:
         if self._response is not None:
-            return Done(response=self._response)
+            return Answered(response=self._response)
         if now_ms >= self._deadline_ms:
             waited_ms = now_ms - self._started_ms
             raise CallTimedOut(f"{self}: no answer in {waited_ms} ms: {self._trouble}")
         if now_ms < self._resume_ms:
             return self._wait(self._resume_ms - now_ms, now_ms)
         chosen = self.session.resolve(self.target)
-        question = self.request if chosen is None or isinstance(chosen, Link) else chosen
-        self._has_choice = not isinstance(chosen, Link)
-        link = chosen if isinstance(chosen, Link) else self.session.any_link(now_ms)
-        if not isinstance(link, Link):
+        question = self.request if chosen is None or isinstance(chosen, LinkId) else chosen
+        self._has_choice = not isinstance(chosen, LinkId)
+        link = chosen if isinstance(chosen, LinkId) else self.session.any_link(now_ms)
+        if not isinstance(link, LinkId):
             return self._wait_for_a_broker(link, now_ms)
         muted_ms = self.session.muted_ms(link, now_ms)
         if muted_ms > 0:
@@ -101,10 +106,10 @@ class Call:
             return self._wait(muted_ms, now_ms)
         return self._send(link, question, now_ms)
 
-    def _wait(self, duration_ms: int, now_ms: int) -> Wait:
-        return Wait(duration_ms=min(duration_ms, self._deadline_ms - now_ms))
+    def _wait(self, duration_ms: int, now_ms: int) -> Pause:
+        return Pause(duration_ms=min(duration_ms, self._deadline_ms - now_ms))
 
-    def _wait_for_a_broker(self, duration_ms: int, now_ms: int) -> Wait:
+    def _wait_for_a_broker(self, duration_ms: int, now_ms: int) -> Pause:
         session = self.session
         waited_ms = now_ms - self._started_ms
         if not session.was_reached and waited_ms >= session.config.reach_timeout_ms:
@@ -112,10 +117,13 @@ class Call:
             raise BrokerUnreachable(f"no broker at {tried}: {self._trouble}")
         return self._wait(duration_ms, now_ms)
 
-    def _send(self, link: Link, question: ApiMessage, now_ms: int) -> Send:
+    def _send(self, link: LinkId, question: ApiMessage, now_ms: int) -> SendRequest:
         offered = OFFERED.get(question.api_key)
         last_version = APIS[question.api_key].last_version if offered is None else offered.last
-        self._sent = Send(
+        last_version = _LAST_VERSIONS.get(ApiKey(question.api_key), last_version)
+        if self._at_most is not None and question is self.request:
+            last_version = self._at_most
+        self._sent = SendRequest(
             link=link,
             request=question,
             at_most_version=last_version,
@@ -164,7 +172,7 @@ class Call:
 
     def _check_broker(self) -> None:
         brokers = self.session.cluster.brokers
-        if isinstance(self.target, Broker) and self.target.node_id not in brokers:
+        if isinstance(self.target, ToBroker) and self.target.node_id not in brokers:
             known = ", ".join(map(str, sorted(brokers))) or "none"
             raise error_of(ErrorCode.BROKER_NOT_AVAILABLE, f"{self}", f"known brokers: {known}")
 

@@ -48,7 +48,7 @@ class TopicInfo:
     partitions: Mapping[int, PartitionInfo]  # in the order of their numbers
 
 
-class Cluster:
+class KnownCluster:
     def __init__(self) -> None:
         self.cluster_id: str | None = None
         self.controller_id = NO_NODE

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.errors import check
-from ledgerstone.client.routing import AnyBroker, Broker, Target
+from ledgerstone.client.routing import AnyBroker, Target, ToBroker
 from ledgerstone.protocol.messages.describe_configs import (
     DescribeConfigsConfig,
     DescribeConfigsRequest,
@@ -55,7 +55,7 @@ class Resource:
     def target(self) -> Target:
         # Only the broker itself knows the settings it was started with.
         if self.type is ResourceType.BROKER and self.name:
-            return Broker(int(self.name))
+            return ToBroker(int(self.name))
         return AnyBroker()
 
 

@@ -8,7 +8,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import ask_about
 from ledgerstone.client.errors import check
 from ledgerstone.client.offsets import EARLIEST, LATEST, committed_offsets, list_offsets
-from ledgerstone.client.routing import Broker
+from ledgerstone.client.routing import ToBroker
 from ledgerstone.errors import GroupIdNotFound, UnsupportedVersion
 from ledgerstone.protocol.codec import decode
 from ledgerstone.protocol.messages.consumer_group_describe import (
@@ -84,7 +84,7 @@ def list_groups(client: Client) -> list[ListedGroup]:
     found: dict[str, ListedGroup] = {}
     for broker_id in sorted(client.session.cluster.brokers):
         # A broker knows only the groups it coordinates.
-        response = client.call(ListGroupsRequest(), ListGroupsResponse, to=Broker(broker_id))
+        response = client.call(ListGroupsRequest(), ListGroupsResponse, to=ToBroker(broker_id))
         check(response.error_code, f"groups of broker {broker_id}")
         for each in response.groups:
             found[each.group_id] = ListedGroup(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.committed import CommittedOffset as CommittedOffset
 from ledgerstone.client.errors import check
 from ledgerstone.client.grouping import by_topic
 from ledgerstone.client.rounds import PartitionAnswer
@@ -35,7 +36,7 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
 )
-from ledgerstone.types import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from ledgerstone.types import NO_OFFSET, TopicPartition
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -48,12 +49,6 @@ class ListedOffset(NamedTuple):
     offset: int  # NO_OFFSET: no record is that recent
     timestamp_ms: int
     leader_epoch: int
-
-
-class CommittedOffset(NamedTuple):
-    offset: int
-    leader_epoch: int = NO_LEADER_EPOCH
-    metadata: str | None = None
 
 
 def list_offsets(
@@ -141,9 +136,16 @@ def commit_offsets(
 
 
 def committed_offsets(
-    client: Client, group: str, partitions: Iterable[TopicPartition] | None = None
+    client: Client,
+    group: str,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    timeout_ms: int | None = None,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Committed offsets; None asks for all partitions. Those without a commit are left out."""
+    """Committed offsets; None asks for all partitions. Those without a commit are left out.
+
+    For partitions named here, it waits until no transaction with an offset of theirs is open.
+    Asked for all, Kafka omits a partition whose only offset is in an open transaction."""
     wanted = None if partitions is None else by_topic(dict.fromkeys(partitions, None))
     request = OffsetFetchRequest(
         group_id=group,
@@ -166,7 +168,8 @@ def committed_offsets(
         ],
         require_stable=True,
     )
-    return _read_committed(client.call(request, OffsetFetchResponse), group)
+    answer = client.call(request, OffsetFetchResponse, timeout_ms=timeout_ms)
+    return _read_committed(answer, group)
 
 
 def _read_committed(

@@ -9,16 +9,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.errors import check
 from ledgerstone.client.grouping import by_topic
+from ledgerstone.client.numbering import IdempotentNumbering, Numbering, Unnumbered
 from ledgerstone.client.partitioner import Partitioner
-from ledgerstone.client.rounds import Answers, PartitionAnswer
+from ledgerstone.client.rounds import PartitionAnswer, PartitionAnswers
 from ledgerstone.errors import ConfigError, KafkaError
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionData,
     ProducePartitionResponse,
@@ -26,15 +22,9 @@ from ledgerstone.protocol.messages.produce import (
     ProduceResponse,
     ProduceTopicData,
 )
-from ledgerstone.records.batch import Codec, increment_sequence
+from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import RecordHeaders, build_batch
-from ledgerstone.types import (
-    NO_OFFSET,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    TopicPartition,
-)
+from ledgerstone.types import NO_OFFSET, TopicPartition
 
 ACKS_ALL: Final = -1
 # Overhead of a record: lengths, deltas, attributes. Generous.
@@ -75,20 +65,24 @@ class _Item(NamedTuple):
     timestamp_ms: int
 
 
-class _ProducerId(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-
-
 class Producer:
-    def __init__(self, client: Client, config: ProducerConfig | None = None) -> None:
+    """`numbering` is for transactions; without it, the config says whether it is idempotent."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: ProducerConfig | None = None,
+        *,
+        numbering: Numbering | None = None,
+    ) -> None:
         self._client = client
         self._config = config or ProducerConfig()
         if self._config.idempotent and self._config.acks != ACKS_ALL:
             raise ConfigError("acks", self._config.acks, "idempotence needs acks=all")
+        if numbering is None:
+            numbering = IdempotentNumbering(client) if self._config.idempotent else Unnumbered()
+        self._numbering: Numbering = numbering
         self._partitioner = Partitioner(client.dice)
-        self._identity: _ProducerId | None = None
-        self._sequences: dict[TopicPartition, int] = {}
         self._partition_counts: dict[str, int] = {}
 
     def send(self, records: Sequence[NewRecord]) -> list[Placed | KafkaError]:
@@ -153,31 +147,30 @@ class Producer:
 
     def _produce(
         self, batches: Mapping[TopicPartition, list[_Item]]
-    ) -> Answers[ProducePartitionResponse]:
+    ) -> PartitionAnswers[ProducePartitionResponse]:
+        self._numbering.before(batches)
         # Built once: a retry must carry the same sequence numbers to be recognised.
         built = {partition: self._build(partition, items) for partition, items in batches.items()}
         if self._config.acks == 0:
             return self._produce_unanswered(built)
-        answers: Answers[ProducePartitionResponse] = self._client.ask_leaders(
+        answers: PartitionAnswers[ProducePartitionResponse] = self._client.ask_leaders(
             "Produce",
             built,
             self._request,
-            _read,
+            self._read,
             ProduceResponse,
             timeout_ms=self._config.timeout_ms,
+            at_most=self._numbering.produce_at_most,
         )
         for partition in answers.done:
-            sequence = self._sequences.get(partition, 0)
-            self._sequences[partition] = increment_sequence(sequence, len(batches[partition]))
+            self._numbering.acknowledged(partition, len(batches[partition]))
         if answers.failed:
-            # The leader may or may not have counted the failed batch. A new id starts at 0.
-            self._identity = None
-            self._sequences.clear()
+            self._numbering.failed(answers.failed)
         return answers
 
     def _produce_unanswered(
         self, built: Mapping[TopicPartition, bytearray]
-    ) -> Answers[ProducePartitionResponse]:
+    ) -> PartitionAnswers[ProducePartitionResponse]:
         def read(_: ProduceResponse) -> Iterator[PartitionAnswer[ProducePartitionResponse]]:
             for partition in built:
                 answer = ProducePartitionResponse(base_offset=NO_OFFSET)
@@ -186,29 +179,19 @@ class Producer:
         return self._client.ask_leaders("Produce", built, self._request, read, ProduceResponse)
 
     def _build(self, partition: TopicPartition, items: list[_Item]) -> bytearray:
-        identity = _ProducerId(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-        sequence = NO_SEQUENCE
-        if self._config.idempotent:
-            identity = self._producer_id()
-            sequence = self._sequences.get(partition, 0)
+        identity = self._numbering.identity
         return build_batch(
             [(i.timestamp_ms, i.record.key, i.record.value, i.record.headers) for i in items],
             codec=self._config.codec,
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,
-            base_sequence=sequence,
+            base_sequence=self._numbering.next_sequence(partition),
+            transactional=self._numbering.transactional_id is not None,
         )
-
-    def _producer_id(self) -> _ProducerId:
-        if self._identity is None:
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-            response = self._client.call(request, InitProducerIdResponse)
-            check(response.error_code, "a producer id")
-            self._identity = _ProducerId(response.producer_id, response.producer_epoch)
-        return self._identity
 
     def _request(self, batches: Mapping[TopicPartition, bytearray]) -> ProduceRequest:
         return ProduceRequest(
+            transactional_id=self._numbering.transactional_id,
             acks=self._config.acks,
             timeout_ms=self._config.timeout_ms,
             topic_data=[
@@ -224,17 +207,19 @@ class Producer:
             ],
         )
 
-
-def _read(response: ProduceResponse) -> Iterator[PartitionAnswer[ProducePartitionResponse]]:
-    for topic in response.responses:
-        for answer in topic.partition_responses:
-            code = answer.error_code
-            if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                # An earlier attempt is in the log, but so far back that the leader no longer
-                # knows its offset.
-                code = int(ErrorCode.NONE)
-            partition = TopicPartition(topic.name, answer.index)
-            yield PartitionAnswer(partition, code, answer, _blame(answer))
+    def _read(
+        self, response: ProduceResponse
+    ) -> Iterator[PartitionAnswer[ProducePartitionResponse]]:
+        for topic in response.responses:
+            name = self._client.session.cluster.name_of(topic.name, topic.topic_id)
+            for answer in topic.partition_responses if name is not None else ():
+                code = answer.error_code
+                if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                    # An earlier attempt is in the log, but so far back that the leader no longer
+                    # knows its offset.
+                    code = int(ErrorCode.NONE)
+                partition = TopicPartition(name or "", answer.index)
+                yield PartitionAnswer(partition, code, answer, _blame(answer))
 
 
 def _blame(answer: ProducePartitionResponse) -> str | None:

@@ -54,6 +54,9 @@ _WHOLE_REQUEST: Final = (
 )
 
 
+_CODE_FIELDS: Final = ("error_code", "partition_error_code")
+
+
 def reaction_to(code: int) -> Reaction:
     return _REACTIONS.get(code, Reaction.FAIL)
 
@@ -68,7 +71,7 @@ def _codes_in(message: object) -> Iterator[int]:
         return
     for name in message.__slots__:
         value = getattr(message, name)
-        if name == "error_code":
+        if name in _CODE_FIELDS:
             yield value
         elif isinstance(value, list):
             for each in value:

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 from ledgerstone.client.cluster import NO_NODE, ask_about
 from ledgerstone.client.errors import error_of
 from ledgerstone.client.reactions import Reaction, reaction_to
-from ledgerstone.client.session import Session
+from ledgerstone.client.session import ClientSession
 from ledgerstone.errors import KafkaError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.metadata import MetadataRequest
@@ -29,7 +29,7 @@ class PartitionAnswer(NamedTuple, Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Answers(Generic[A]):
+class PartitionAnswers(Generic[A]):
     """The result of each partition: every one is in either `done` or `failed`."""
 
     done: dict[TopicPartition, A] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Answers(Generic[A]):
 class Rounds(Generic[W, A]):
     def __init__(
         self,
-        session: Session,
+        session: ClientSession,
         api_name: str,
         wanted: Mapping[TopicPartition, W],
         *,
@@ -53,7 +53,7 @@ class Rounds(Generic[W, A]):
     ) -> None:
         limit_ms = session.config.call_timeout_ms if timeout_ms is None else timeout_ms
         self.pending = dict(wanted)
-        self.answers: Answers[A] = Answers()
+        self.answers: PartitionAnswers[A] = PartitionAnswers()
         self._session = session
         self._api_name = api_name
         self._started_ms = now_ms

@@ -9,13 +9,17 @@ from typing import Final
 
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages import ApiKey
+from ledgerstone.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ledgerstone.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from ledgerstone.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest
 from ledgerstone.protocol.messages.describe_groups import DescribeGroupsRequest
+from ledgerstone.protocol.messages.end_txn import EndTxnRequest
 from ledgerstone.protocol.messages.init_producer_id import InitProducerIdRequest
 from ledgerstone.protocol.messages.offset_commit import OffsetCommitRequest
 from ledgerstone.protocol.messages.offset_delete import OffsetDeleteRequest
 from ledgerstone.protocol.messages.offset_fetch import OffsetFetchRequest
+from ledgerstone.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class KeyType(IntEnum):
@@ -30,13 +34,13 @@ class AnyBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ToController:
     def __str__(self) -> str:
         return "the controller"
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class ToBroker:
     node_id: int
 
     def __str__(self) -> str:
@@ -52,7 +56,7 @@ class Coordinator:
         return f"the coordinator of {self.key_type.name.lower()} {self.key}"
 
 
-Target = AnyBroker | Controller | Broker | Coordinator
+Target = AnyBroker | ToController | ToBroker | Coordinator
 
 _FOR_CONTROLLER: Final = (
     ApiKey.CREATE_TOPICS,
@@ -75,14 +79,17 @@ def target_of(request: ApiMessage) -> Target:
     group = _group_of(request)
     if group is not None:
         return Coordinator(group)
-    if isinstance(request, InitProducerIdRequest) and request.transactional_id is not None:
-        return Coordinator(request.transactional_id, KeyType.TRANSACTION)
-    return Controller() if request.api_key in _FOR_CONTROLLER else AnyBroker()
+    transactional_id = _transactional_id_of(request)
+    if transactional_id is not None:
+        return Coordinator(transactional_id, KeyType.TRANSACTION)
+    return ToController() if request.api_key in _FOR_CONTROLLER else AnyBroker()
 
 
 def _group_of(request: ApiMessage) -> str | None:
     match request:
         case OffsetCommitRequest() | OffsetFetchRequest() | OffsetDeleteRequest():
+            return request.group_id
+        case TxnOffsetCommitRequest():
             return request.group_id
         case DescribeGroupsRequest(groups=[group]):
             return group
@@ -90,5 +97,15 @@ def _group_of(request: ApiMessage) -> str | None:
             return group
         case DeleteGroupsRequest(groups_names=[group]):
             return group
+        case _:
+            return None
+
+
+def _transactional_id_of(request: ApiMessage) -> str | None:
+    match request:
+        case InitProducerIdRequest() | AddOffsetsToTxnRequest() | EndTxnRequest():
+            return request.transactional_id
+        case AddPartitionsToTxnRequest():
+            return request.v3_and_below_transactional_id or None
         case _:
             return None

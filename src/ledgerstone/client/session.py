@@ -1,8 +1,8 @@
 """One logical client without sockets: what it knows, and where requests go. Pure.
 
-All calls of a client share a `Session`; `call` handles one request. These two decide everything, so
-blocking and asynchronous shells behave alike and stay small. Time and randomness are passed in;
-time is monotonic.
+All calls of a client share a `ClientSession`; `call` handles one request. These two decide
+everything, so blocking and asynchronous shells behave alike and stay small. Time and randomness are
+passed in; time is monotonic.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from ledgerstone.client.cluster import Cluster, Endpoint, ask_about
+from ledgerstone.client.cluster import Endpoint, KnownCluster, ask_about
 from ledgerstone.client.reactions import Reaction, reaction_to
-from ledgerstone.client.routing import AnyBroker, Broker, Controller, Coordinator, Target
+from ledgerstone.client.routing import AnyBroker, Coordinator, Target, ToBroker, ToController
 from ledgerstone.clock import Dice
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
@@ -43,7 +43,7 @@ class Purpose(Enum):
     COORDINATOR = "coordinator"
 
 
-class Link(NamedTuple):
+class LinkId(NamedTuple):
     """The identity of a connection."""
 
     endpoint: Endpoint
@@ -63,7 +63,7 @@ class Backoff:
         return limit_ms - self._dice.below(limit_ms // 5 + 1)
 
 
-class Session:
+class ClientSession:
     """Shared by calls: the known cluster, and endpoints that have failed."""
 
     def __init__(
@@ -72,58 +72,58 @@ class Session:
         assert bootstrap, "a session without an endpoint to start from"
         self.config = config or SessionConfig()
         self.bootstrap = tuple(bootstrap)
-        self.cluster = Cluster()
+        self.cluster = KnownCluster()
         self.backoff = Backoff(self.config, dice)
         self.was_reached = False
         self._is_stale = False  # brokers or the controller have changed: refresh before use
         self._coordinators: dict[Coordinator, Endpoint] = {}
         self._failures: dict[Endpoint, int] = {}
         self._down_until_ms: dict[Endpoint, int] = {}
-        self._muted_until_ms: dict[Link, int] = {}
+        self._muted_until_ms: dict[LinkId, int] = {}
 
     # -- targets ------------------------------------------------------------------------------
 
-    def resolve(self, target: Target) -> Link | ApiMessage | None:
+    def resolve(self, target: Target) -> LinkId | ApiMessage | None:
         """The link to a target, or the lookup to do first; None stands for any working link."""
         match target:
             case AnyBroker():
                 return None
-            case Controller():
+            case ToController():
                 return self._controller()
-            case Broker(node_id=node_id):
+            case ToBroker(node_id=node_id):
                 endpoint = None if self._is_stale else self.cluster.brokers.get(node_id)
-                return ask_about([]) if endpoint is None else Link(endpoint, Purpose.DATA)
+                return ask_about([]) if endpoint is None else LinkId(endpoint, Purpose.DATA)
             case Coordinator():
                 endpoint = self._coordinators.get(target)
                 if endpoint is not None:
-                    return Link(endpoint, Purpose.COORDINATOR)
+                    return LinkId(endpoint, Purpose.COORDINATOR)
                 return FindCoordinatorRequest(
                     key=target.key, key_type=target.key_type, coordinator_keys=[target.key]
                 )
             case _:
                 assert_never(target)
 
-    def _controller(self) -> Link | ApiMessage | None:
+    def _controller(self) -> LinkId | ApiMessage | None:
         if self._is_stale or not self.cluster.brokers:
             return ask_about([])
         endpoint = self.cluster.brokers.get(self.cluster.controller_id)
         # If controllers are not brokers, any broker forwards the request.
-        return None if endpoint is None else Link(endpoint, Purpose.DATA)
+        return None if endpoint is None else LinkId(endpoint, Purpose.DATA)
 
-    def any_link(self, now_ms: int) -> Link | int:
+    def any_link(self, now_ms: int) -> LinkId | int:
         """A link worth trying, or the time until there is one."""
         candidates = dict.fromkeys([*self.cluster.brokers.values(), *self.bootstrap])
         waits = {each: self._down_until_ms.get(each, 0) - now_ms for each in candidates}
         best = min(waits, key=lambda each: max(waits[each], 0))
-        return waits[best] if waits[best] > 0 else Link(best, Purpose.DATA)
+        return waits[best] if waits[best] > 0 else LinkId(best, Purpose.DATA)
 
-    def muted_ms(self, link: Link, now_ms: int) -> int:
+    def muted_ms(self, link: LinkId, now_ms: int) -> int:
         """How long a broker has asked for a pause."""
         return max(self._muted_until_ms.get(link, 0) - now_ms, 0)
 
     # -- what was learned ----------------------------------------------------------------------
 
-    def reached(self, link: Link, response: ApiMessage, now_ms: int) -> None:
+    def reached(self, link: LinkId, response: ApiMessage, now_ms: int) -> None:
         self.was_reached = True
         self._failures.pop(link.endpoint, None)
         self._down_until_ms.pop(link.endpoint, None)
@@ -134,7 +134,7 @@ class Session:
             self.cluster.learn(response, now_ms=now_ms)
             self._is_stale = False
 
-    def lost(self, link: Link, now_ms: int) -> None:
+    def lost(self, link: LinkId, now_ms: int) -> None:
         """A connection failed: back off, and drop the knowledge that led to it."""
         failures = self._failures.get(link.endpoint, 0) + 1
         self._failures[link.endpoint] = failures

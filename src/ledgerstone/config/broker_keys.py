@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ledgerstone.config.setting import ConfigKey, Kind, Value, format_value
+from ledgerstone.config.setting import ConfigKey, ConfigType, Value, format_value
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.types import INT32_MAX
 
@@ -27,7 +27,7 @@ class Update(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerKey:
     name: str
-    kind: Kind
+    kind: ConfigType
     default: Value | None  # None: unset unless configured.
     doc: str
     at_least: float | None = None
@@ -55,23 +55,28 @@ class BrokerKey:
 
 
 def _text(name: str, default: str | None, doc: str) -> BrokerKey:
-    return BrokerKey(name=name, kind=Kind.STRING, default=default, doc=doc)
+    return BrokerKey(name=name, kind=ConfigType.STRING, default=default, doc=doc)
 
 
 def _flag(name: str, default: bool, doc: str) -> BrokerKey:
-    return BrokerKey(name=name, kind=Kind.BOOLEAN, default=default, doc=doc)
+    return BrokerKey(name=name, kind=ConfigType.BOOLEAN, default=default, doc=doc)
 
 
 def _int(name: str, default: int, doc: str, at_least: int = 1) -> BrokerKey:
-    return BrokerKey(name=name, kind=Kind.INT, default=default, doc=doc, at_least=at_least)
+    return BrokerKey(name=name, kind=ConfigType.INT, default=default, doc=doc, at_least=at_least)
 
 
 def _long(name: str, default: int, doc: str, at_least: int = 1) -> BrokerKey:
-    return BrokerKey(name=name, kind=Kind.LONG, default=default, doc=doc, at_least=at_least)
+    return BrokerKey(name=name, kind=ConfigType.LONG, default=default, doc=doc, at_least=at_least)
 
 
 def _dynamic(
-    name: str, kind: Kind, default: Value, at_least: float, doc: str, at_most: float | None = None
+    name: str,
+    kind: ConfigType,
+    default: Value,
+    at_least: float,
+    doc: str,
+    at_most: float | None = None,
 ) -> BrokerKey:
     return BrokerKey(
         name=name,
@@ -132,10 +137,10 @@ _NETWORK: Final = (
         104_857_600,
         "Largest request in bytes; a larger one closes its connection.",
     ),
-    _dynamic("max.connections", Kind.INT, INT32_MAX, 0, "Most connections open at a time."),
+    _dynamic("max.connections", ConfigType.INT, INT32_MAX, 0, "Most connections open at a time."),
     _dynamic(
         "max.connections.per.ip",
-        Kind.INT,
+        ConfigType.INT,
         INT32_MAX,
         0,
         "Most connections open at a time from one address.",
@@ -215,7 +220,7 @@ _GROUPS: Final = (
     # Differs from Kafka (3): a single broker must serve groups without configuration.
     BrokerKey(
         name="offsets.topic.replication.factor",
-        kind=Kind.SHORT,
+        kind=ConfigType.SHORT,
         default=1,
         at_least=1,
         doc="Replicas of __consumer_offsets.",
@@ -230,6 +235,74 @@ _GROUPS: Final = (
         "producer.id.expiration.check.interval.ms",
         600_000,
         "How often expired producer ids are removed.",
+    ),
+    _flag(
+        "transaction.partition.verification.enable",
+        True,
+        "Whether a partition's leader asks the coordinator before the first batch of a transaction "
+        "is written; without it a lost or late producer can leave a transaction open for ever.",
+    ),
+    _int(
+        "add.partitions.to.txn.retry.backoff.ms",
+        20,
+        "Time after which a leader asks a coordinator again that is still ending the transaction "
+        "before.",
+    ),
+    _int(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        100,
+        "How long a leader goes on asking before it leaves the retry to the client.",
+        at_least=0,
+    ),
+)
+
+_TRANSACTIONS: Final = (
+    _int(
+        "transaction.max.timeout.ms",
+        900_000,
+        "Longest transaction timeout that a producer may ask for; above it, InitProducerId fails "
+        "with INVALID_TRANSACTION_TIMEOUT.",
+    ),
+    _int(
+        "transactional.id.expiration.ms",
+        604_800_000,
+        "How long an inactive transactional id is kept.",
+    ),
+    _int(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        10_000,
+        "How often transactions past their timeout are aborted.",
+    ),
+    _int(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        3_600_000,
+        "How often expired transactional ids are removed.",
+    ),
+    _int("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state."),
+    # Differs from Kafka (3): a single broker must serve transactions without configuration.
+    BrokerKey(
+        name="transaction.state.log.replication.factor",
+        kind=ConfigType.SHORT,
+        default=1,
+        at_least=1,
+        doc="Replicas of __transaction_state.",
+    ),
+    # Differs from Kafka (2), likewise.
+    _int("transaction.state.log.min.isr", 1, "min.insync.replicas of __transaction_state."),
+    _int(
+        "transaction.state.log.segment.bytes", 104_857_600, "Segment size of __transaction_state."
+    ),
+    # Ours; Kafka has no limit in bytes, and keeps transactional ids for days.
+    _long(
+        "ledgerstone.transactions.max.bytes",
+        134_217_728,
+        "Memory for all transactional ids and the partitions of their transactions. Above it, new "
+        "ids and partitions fail with POLICY_VIOLATION; open transactions can still be ended.",
+    ),
+    _long(
+        "ledgerstone.transaction.max.bytes",
+        8_388_608,
+        "The same for one transactional id and its partitions.",
     ),
 )
 
@@ -263,24 +336,24 @@ _LOG: Final = (
         at_least=0,
     ),
     _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
-    _dynamic("log.cleaner.threads", Kind.INT, 1, 0, "Most cleaning passes at a time."),
+    _dynamic("log.cleaner.threads", ConfigType.INT, 1, 0, "Most cleaning passes at a time."),
     _dynamic(
         "log.cleaner.dedupe.buffer.size",
-        Kind.LONG,
+        ConfigType.LONG,
         134_217_728,
         1,
         "Memory for the offset maps of all passes together.",
     ),
     _dynamic(
         "log.cleaner.io.buffer.size",
-        Kind.INT,
+        ConfigType.INT,
         524_288,
         0,
         "Memory for the read and write buffers of all passes together.",
     ),
     _dynamic(
         "log.cleaner.io.buffer.load.factor",
-        Kind.DOUBLE,
+        ConfigType.DOUBLE,
         0.9,
         0,
         "How full an offset map may get.",
@@ -288,14 +361,14 @@ _LOG: Final = (
     ),
     _dynamic(
         "log.cleaner.io.max.bytes.per.second",
-        Kind.DOUBLE,
+        ConfigType.DOUBLE,
         _DOUBLE_MAX,
         0,
         "Most bytes that cleaning reads and writes in a second.",
     ),
     _dynamic(
         "log.cleaner.backoff.ms",
-        Kind.LONG,
+        ConfigType.LONG,
         15_000,
         0,
         "How long the cleaner waits when there is nothing to clean.",
@@ -306,7 +379,7 @@ _LOG: Final = (
 _CLEANER: Final = (
     BrokerKey(
         name="ledgerstone.cleaner.finish.deletes",
-        kind=Kind.BOOLEAN,
+        kind=ConfigType.BOOLEAN,
         default=True,
         update=Update.CLUSTER_WIDE,
         doc="Whether a pass starts when a delete horizon, max.compaction.lag.ms or "
@@ -315,14 +388,14 @@ _CLEANER: Final = (
     ),
     _dynamic(
         "ledgerstone.cleaner.tombstone.lag.ms",
-        Kind.LONG,
+        ConfigType.LONG,
         86_400_000,
         0,
         "Longest time a tombstone waits for the pass that removes the values it deletes.",
     ),
     _dynamic(
         "ledgerstone.cleaner.retry.ms",
-        Kind.LONG,
+        ConfigType.LONG,
         15_000,
         0,
         "Delay before a partition whose pass failed is retried, doubled with each failure; 0 "
@@ -330,7 +403,7 @@ _CLEANER: Final = (
     ),
     _dynamic(
         "ledgerstone.cleaner.history.runs",
-        Kind.INT,
+        ConfigType.INT,
         20,
         0,
         "Passes remembered for each partition; 0 keeps no history.",
@@ -338,14 +411,14 @@ _CLEANER: Final = (
     ),
     _dynamic(
         "ledgerstone.cleaner.overdue.ms",
-        Kind.LONG,
+        ConfigType.LONG,
         3_600_000,
         0,
         "How late a due delete may be before the broker reports that it is not ready; 0: never.",
     ),
     _dynamic(
         "ledgerstone.cleaner.worker.timeout.ms",
-        Kind.LONG,
+        ConfigType.LONG,
         60_000,
         0,
         "How long a worker process (cleaning, scanning, analysing) may be silent before it is "
@@ -353,7 +426,7 @@ _CLEANER: Final = (
     ),
     BrokerKey(
         name="ledgerstone.near.tombstones.check",
-        kind=Kind.BOOLEAN,
+        kind=ConfigType.BOOLEAN,
         default=True,
         update=Update.CLUSTER_WIDE,
         doc="Whether sampled tombstones are looked up in the other partitions of their topic, to "
@@ -364,7 +437,7 @@ _CLEANER: Final = (
 _KEPT_FOR_TOOLS: Final = (
     BrokerKey(
         name="sasl.kerberos.min.time.before.relogin",
-        kind=Kind.LONG,
+        kind=ConfigType.LONG,
         default=60_000,
         update=Update.PER_BROKER,
         doc="No effect: Kerberos is not supported. Client test suites set it as their example.",
@@ -384,7 +457,7 @@ def _topic_defaults() -> Iterator[BrokerKey]:
             default = _scaled_default(key, synonym.scale) if synonym is last else None
             yield BrokerKey(
                 name=synonym.name,
-                kind=key.kind if synonym.scale == 1 else Kind.INT,
+                kind=key.kind if synonym.scale == 1 else ConfigType.INT,
                 default=default,
                 doc=f"Default of the topic key {key.name}. {key.doc}",
                 at_least=key.at_least if synonym.scale == 1 else None,
@@ -408,6 +481,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
         *_NETWORK,
         *_TOPICS,
         *_GROUPS,
+        *_TRANSACTIONS,
         *_LOG,
         *_CLEANER,
         *_topic_defaults(),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ledgerstone.config.setting import ConfigKey, Kind, Value
+from ledgerstone.config.setting import ConfigKey, ConfigType, Value
 from ledgerstone.errors import ConfigError
 
 
@@ -23,7 +23,7 @@ class GroupKey(ConfigKey):
 def _number(name: str, default: int, low: int, high: int | None, doc: str) -> GroupKey:
     return GroupKey(
         name=name,
-        kind=Kind.INT,
+        kind=ConfigType.INT,
         default=default,
         at_least=low,
         at_most=high,
@@ -82,14 +82,14 @@ _SHARE: Final = (
     ),
     GroupKey(
         name="share.auto.offset.reset",
-        kind=Kind.STRING,
+        kind=ConfigType.STRING,
         default="latest",
         doc="Where a group without offsets starts: earliest, latest or by_duration:PT1H.",
         from_broker="share.auto.offset.reset",
     ),
     GroupKey(
         name="share.isolation.level",
-        kind=Kind.STRING,
+        kind=ConfigType.STRING,
         default="read_uncommitted",
         one_of=("read_committed", "read_uncommitted"),
         doc="Whether records of open transactions are delivered.",
@@ -97,7 +97,7 @@ _SHARE: Final = (
     ),
     GroupKey(
         name="share.renew.acknowledge.enable",
-        kind=Kind.BOOLEAN,
+        kind=ConfigType.BOOLEAN,
         default=True,
         doc="Whether a member may renew its hold on a record.",
         from_broker="share.renew.acknowledge.enable",

@@ -17,7 +17,7 @@ from ledgerstone.types import INT32_MAX, INT64_MAX
 Value = bool | int | float | str | tuple[str, ...]
 
 
-class Kind(enum.Enum):
+class ConfigType(enum.Enum):
     """Kafka's config types; the value is what DescribeConfigs calls them on the wire."""
 
     BOOLEAN = 1
@@ -30,9 +30,9 @@ class Kind(enum.Enum):
 
 
 _BOUNDS: Final = {
-    Kind.SHORT: (-(2**15), 2**15 - 1),
-    Kind.INT: (-(2**31), INT32_MAX),
-    Kind.LONG: (-(2**63), INT64_MAX),
+    ConfigType.SHORT: (-(2**15), 2**15 - 1),
+    ConfigType.INT: (-(2**31), INT32_MAX),
+    ConfigType.LONG: (-(2**63), INT64_MAX),
 }
 # As Kafka writes numbers; int() and float() also take underscores, other scripts and "inf".
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}")
@@ -52,7 +52,7 @@ class Synonym:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
     name: str
-    kind: Kind
+    kind: ConfigType
     default: Value
     doc: str
     at_least: float | None = None
@@ -70,16 +70,16 @@ class ConfigKey:
 
     def _typed(self, text: str) -> Value:
         match self.kind:
-            case Kind.STRING:
+            case ConfigType.STRING:
                 return self._member(text, text)
-            case Kind.LIST:
+            case ConfigType.LIST:
                 names = tuple(name.strip() for name in text.split(",") if name.strip())
                 return tuple(self._member(name, text) for name in names)
-            case Kind.BOOLEAN:
+            case ConfigType.BOOLEAN:
                 if text.lower() not in ("true", "false"):
                     raise ConfigError(self.name, text, "must be true or false")
                 return text.lower() == "true"
-            case Kind.DOUBLE:
+            case ConfigType.DOUBLE:
                 if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
                     raise ConfigError(self.name, text, "must be a number")
                 return float(text)

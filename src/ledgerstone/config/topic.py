@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ledgerstone.config.setting import ConfigKey, Kind, Synonym, Value
+from ledgerstone.config.setting import ConfigKey, ConfigType, Synonym, Value
 from ledgerstone.errors import ConfigError
 from ledgerstone.types import INT64_MAX
 
@@ -27,25 +27,25 @@ REMOTE_STORAGE: Final = "remote.storage.enable"
 _TIERED: Final = (
     ConfigKey(
         name=REMOTE_STORAGE,
-        kind=Kind.BOOLEAN,
+        kind=ConfigType.BOOLEAN,
         default=False,
         doc="Whether the log is also copied to tiered storage; true is refused: not supported.",
     ),
     ConfigKey(
         name="remote.log.copy.disable",
-        kind=Kind.BOOLEAN,
+        kind=ConfigType.BOOLEAN,
         default=False,
         doc="No effect: nothing is copied to tiered storage.",
     ),
     ConfigKey(
         name="remote.log.delete.on.disable",
-        kind=Kind.BOOLEAN,
+        kind=ConfigType.BOOLEAN,
         default=False,
         doc="No effect: nothing is kept in tiered storage.",
     ),
     ConfigKey(
         name="local.retention.ms",
-        kind=Kind.LONG,
+        kind=ConfigType.LONG,
         default=-2,
         at_least=-2,
         synonyms=_same("log.local.retention.ms"),
@@ -53,7 +53,7 @@ _TIERED: Final = (
     ),
     ConfigKey(
         name="local.retention.bytes",
-        kind=Kind.LONG,
+        kind=ConfigType.LONG,
         default=-2,
         at_least=-2,
         synonyms=_same("log.local.retention.bytes"),
@@ -64,7 +64,7 @@ _TIERED: Final = (
 _THROTTLED: Final = tuple(
     ConfigKey(
         name=f"{role}.replication.throttled.replicas",
-        kind=Kind.LIST,
+        kind=ConfigType.LIST,
         default=(),
         pattern=r"\*|[0-9]+:[0-9]+",
         doc="No effect with one broker: partition:broker pairs, or *, whose replication is slowed.",
@@ -77,7 +77,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
     for key in (
         ConfigKey(
             name="cleanup.policy",
-            kind=Kind.LIST,
+            kind=ConfigType.LIST,
             default=("delete",),
             one_of=("compact", "delete"),
             synonyms=_same("log.cleanup.policy"),
@@ -85,7 +85,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="segment.bytes",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=1 << 30,
             at_least=14,
             synonyms=_same("log.segment.bytes"),
@@ -93,7 +93,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="segment.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=_WEEK_MS,
             at_least=1,
             synonyms=(
@@ -104,7 +104,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="segment.jitter.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=0,
             at_least=0,
             synonyms=(
@@ -115,7 +115,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="segment.index.bytes",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=10 << 20,
             at_least=4,
             synonyms=_same("log.index.size.max.bytes"),
@@ -123,7 +123,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="index.interval.bytes",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=4096,
             at_least=0,
             synonyms=_same("log.index.interval.bytes"),
@@ -131,14 +131,14 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="preallocate",
-            kind=Kind.BOOLEAN,
+            kind=ConfigType.BOOLEAN,
             default=False,
             synonyms=_same("log.preallocate"),
             doc="Create segment files at full size.",
         ),
         ConfigKey(
             name="file.delete.delay.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=60_000,
             at_least=0,
             synonyms=_same("log.segment.delete.delay.ms"),
@@ -146,7 +146,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="flush.messages",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=INT64_MAX,
             at_least=1,
             synonyms=_same("log.flush.interval.messages"),
@@ -154,7 +154,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="flush.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=INT64_MAX,
             at_least=0,
             synonyms=(
@@ -165,7 +165,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="retention.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=_WEEK_MS,
             at_least=-1,
             synonyms=(
@@ -177,14 +177,14 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="retention.bytes",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=-1,
             synonyms=_same("log.retention.bytes"),
             doc="Size of a partition past which old segments are deleted; negative keeps all.",
         ),
         ConfigKey(
             name="delete.retention.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=86_400_000,
             at_least=0,
             synonyms=_same("log.cleaner.delete.retention.ms"),
@@ -192,7 +192,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="min.cleanable.dirty.ratio",
-            kind=Kind.DOUBLE,
+            kind=ConfigType.DOUBLE,
             default=0.5,
             at_least=0,
             at_most=1,
@@ -201,7 +201,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="min.compaction.lag.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=0,
             at_least=0,
             synonyms=_same("log.cleaner.min.compaction.lag.ms"),
@@ -209,7 +209,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="max.compaction.lag.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=INT64_MAX,
             at_least=1,
             synonyms=_same("log.cleaner.max.compaction.lag.ms"),
@@ -217,7 +217,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="max.message.bytes",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=1_048_588,
             at_least=0,
             synonyms=_same("message.max.bytes"),
@@ -225,7 +225,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="compression.type",
-            kind=Kind.STRING,
+            kind=ConfigType.STRING,
             default="producer",
             one_of=("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"),
             synonyms=_same("compression.type"),
@@ -233,7 +233,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="compression.gzip.level",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=-1,
             at_least=-1,
             at_most=9,
@@ -243,7 +243,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="compression.lz4.level",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=9,
             at_least=1,
             at_most=17,
@@ -252,7 +252,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="compression.zstd.level",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=3,
             at_least=-131_072,
             at_most=22,
@@ -261,7 +261,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="message.timestamp.type",
-            kind=Kind.STRING,
+            kind=ConfigType.STRING,
             default="CreateTime",
             one_of=("CreateTime", "LogAppendTime"),
             synonyms=_same("log.message.timestamp.type"),
@@ -269,7 +269,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="message.timestamp.before.max.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=INT64_MAX,
             at_least=0,
             synonyms=_same("log.message.timestamp.before.max.ms"),
@@ -277,7 +277,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="message.timestamp.after.max.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=_HOUR_MS,
             at_least=0,
             synonyms=_same("log.message.timestamp.after.max.ms"),
@@ -285,7 +285,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="min.insync.replicas",
-            kind=Kind.INT,
+            kind=ConfigType.INT,
             default=1,
             at_least=1,
             synonyms=_same("min.insync.replicas"),
@@ -293,7 +293,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="unclean.leader.election.enable",
-            kind=Kind.BOOLEAN,
+            kind=ConfigType.BOOLEAN,
             default=False,
             synonyms=_same("unclean.leader.election.enable"),
             doc="Whether a replica outside the in-sync set may lead, losing what it does not have.",
@@ -303,7 +303,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         # Ours; Kafka removes a tombstone at its horizon even if consumers have not read it.
         ConfigKey(
             name="ledgerstone.tombstone.hold.groups",
-            kind=Kind.LIST,
+            kind=ConfigType.LIST,
             default=(),
             synonyms=_same("ledgerstone.tombstone.hold.groups"),
             doc="Groups that must have committed past a tombstone before it is removed; * stands "
@@ -311,7 +311,7 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
         ),
         ConfigKey(
             name="ledgerstone.tombstone.hold.max.ms",
-            kind=Kind.LONG,
+            kind=ConfigType.LONG,
             default=_WEEK_MS,
             at_least=0,
             synonyms=_same("ledgerstone.tombstone.hold.max.ms"),
@@ -363,9 +363,9 @@ def _from_broker(key: ConfigKey, broker: Mapping[str, str]) -> Value:
         written = replace(key, name=synonym.name)
         if synonym.scale == 1:
             return written.parse(text)
-        hours_or_minutes = ConfigKey(name=synonym.name, kind=Kind.INT, default=0, doc="").parse(
-            text
-        )
+        hours_or_minutes = ConfigKey(
+            name=synonym.name, kind=ConfigType.INT, default=0, doc=""
+        ).parse(text)
         assert isinstance(hours_or_minutes, int)
         value = hours_or_minutes * synonym.scale
         if key.at_least == -1:

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from ledgerstone.coordinator.answers import join_granted, join_refused, sync_granted, sync_refused
 from ledgerstone.coordinator.group_records import group_record, group_tombstone
-from ledgerstone.coordinator.group_state import GroupState, State
+from ledgerstone.coordinator.group_state import GroupPhase, GroupState
 from ledgerstone.coordinator.members import Member, ParkedRequest
 from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.timers import Timer, TimerKind, Timers
@@ -68,7 +68,8 @@ class ClassicGroup(GroupState):
         self._check_protocol(request)
         self._check_joined()
         brings_assignment = (
-            self.state is State.COMPLETING_REBALANCE and member.member_id == self.roster.leader_id
+            self.state is GroupPhase.COMPLETING_REBALANCE
+            and member.member_id == self.roster.leader_id
         )
         given = {each.member_id: each.assignment for each in request.assignments}
         if brings_assignment:
@@ -77,7 +78,7 @@ class ClassicGroup(GroupState):
         # A second SyncGroup of one member means that nobody waits for the first any more.
         self.refuse_sync(member, RebalanceInProgress, turn)
         member.parked_sync = ParkedRequest(context.token, context.api_version)
-        if self.state is State.STABLE:
+        if self.state is GroupPhase.STABLE:
             self._grant_sync(member, turn)
         elif brings_assignment:
             self._assign(given, turn)
@@ -107,18 +108,31 @@ class ClassicGroup(GroupState):
     ) -> None:
         """Whether an offset commit may be accepted; a member's commit keeps its session alive."""
         self.check_alive()
-        if generation_id < 0 and self.state is State.EMPTY:
+        if generation_id < 0 and self.state is GroupPhase.EMPTY:
             return
         if generation_id < 0 and not member_id and group_instance_id is None:
             raise UnknownMemberId(f"{self.group_id!r} has members, the commit names none")
         member = self.roster.known(member_id, group_instance_id)
         self._check_generation(generation_id)
-        if self.state is State.COMPLETING_REBALANCE:
+        if self.state is GroupPhase.COMPLETING_REBALANCE:
             raise RebalanceInProgress(f"{self.group_id!r} waits for its assignment")
         self.touch(member, turn)
 
+    def check_txn_commit(
+        self, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> None:
+        """As `check_commit`, for offsets in a transaction (KIP-447). Old clients say nothing about
+        themselves; a rebalance under way is no reason to refuse, an older generation is. The
+        session goes on from the last heartbeat."""
+        self.check_alive()
+        is_silent = generation_id < 0 and not member_id and group_instance_id is None
+        if is_silent or (generation_id < 0 and self.state is GroupPhase.EMPTY):
+            return
+        self.roster.known(member_id, group_instance_id)
+        self._check_generation(generation_id)
+
     def check_alive(self) -> None:
-        if self.state is State.DEAD:
+        if self.state is GroupPhase.DEAD:
             raise CoordinatorNotAvailable(f"{self.group_id!r} is being deleted")
 
     def _check_generation(self, generation_id: int) -> None:
@@ -134,7 +148,7 @@ class ClassicGroup(GroupState):
                 raise InconsistentGroupProtocol(f"{given!r} is not the group's {current!r}")
 
     def _check_joined(self) -> None:
-        if self.state is State.PREPARING_REBALANCE:
+        if self.state is GroupPhase.PREPARING_REBALANCE:
             raise RebalanceInProgress(f"{self.group_id!r} waits for its members to join")
 
     def _leave_one(self, leaver: LeaveGroupRequestMember, turn: Turn) -> int:
@@ -177,38 +191,38 @@ class ClassicGroup(GroupState):
         """Nobody may join between the decision to delete the group and the end of the deletion."""
         for member_id in list(self.roster.pending_ids):
             self.forget_pending(member_id)
-        self.move_to(State.DEAD)
+        self.move_to(GroupPhase.DEAD)
         turn.write(group_tombstone(self.group_id))
 
     def on_append_failed(self, turn: Turn) -> None:
         """A record of this group did not reach the log: what it said may not be relied on."""
-        if self.state is State.DEAD:
-            self.move_to(State.EMPTY)
-        elif self.state is State.STABLE:
+        if self.state is GroupPhase.DEAD:
+            self.move_to(GroupPhase.EMPTY)
+        elif self.state is GroupPhase.STABLE:
             self._prepare_rebalance(turn)
 
     # -- the join phase -----------------------------------------------------------------------
 
     def rebalance_or_complete(self, turn: Turn) -> None:
         """The members changed: somebody joined or left, or has something new to say."""
-        if self.state is State.PREPARING_REBALANCE:
+        if self.state is GroupPhase.PREPARING_REBALANCE:
             self.maybe_complete_join(turn)
         else:
             self._prepare_rebalance(turn)
 
     def maybe_complete_join(self, turn: Turn) -> None:
         # The initial delay is kept to its end: it is there for members that are still unknown.
-        is_waiting = self.state is State.PREPARING_REBALANCE and self.initial_join is None
+        is_waiting = self.state is GroupPhase.PREPARING_REBALANCE and self.initial_join is None
         if is_waiting and self.roster.all_joined:
             self._complete_join(turn)
 
     def _prepare_rebalance(self, turn: Turn) -> None:
-        if self.state is State.COMPLETING_REBALANCE:
+        if self.state is GroupPhase.COMPLETING_REBALANCE:
             for member in self.roster:
                 self.refuse_sync(member, RebalanceInProgress, turn)
         self._stop_sync_phase()
-        was_empty = self.state is State.EMPTY
-        self._enter(State.PREPARING_REBALANCE, turn)
+        was_empty = self.state is GroupPhase.EMPTY
+        self._enter(GroupPhase.PREPARING_REBALANCE, turn)
         if was_empty:
             delay_ms = self.config.group_initial_rebalance_delay_ms
             remaining_ms = max(self.roster.rebalance_timeout_ms - delay_ms, 0)
@@ -246,14 +260,14 @@ class ClassicGroup(GroupState):
             self._start_sync_phase(turn)
         else:
             self.protocol_name = None
-            self._enter(State.EMPTY, turn)
+            self._enter(GroupPhase.EMPTY, turn)
             self.write_metadata(turn)
 
     # -- the sync phase -----------------------------------------------------------------------
 
     def _start_sync_phase(self, turn: Turn) -> None:
         self.protocol_name = self.roster.choose_protocol()
-        self._enter(State.COMPLETING_REBALANCE, turn)
+        self._enter(GroupPhase.COMPLETING_REBALANCE, turn)
         for member in self.roster:
             parked, member.parked_join = member.parked_join, None
             if parked is not None:
@@ -275,7 +289,7 @@ class ClassicGroup(GroupState):
     def _assign(self, given: Mapping[str, bytes], turn: Turn) -> None:
         for member in self.roster:
             self.roster.assign(member, given.get(member.member_id, b""))
-        self._enter(State.STABLE, turn)
+        self._enter(GroupPhase.STABLE, turn)
         self.write_metadata(turn)
         for member in self.roster:
             self._grant_sync(member, turn)
@@ -346,7 +360,7 @@ class ClassicGroup(GroupState):
 
     # -- state, time, records -----------------------------------------------------------------
 
-    def _enter(self, state: State, turn: Turn) -> None:
+    def _enter(self, state: GroupPhase, turn: Turn) -> None:
         self.move_to(state)
         self.state_since_ms = turn.now.wall_ms
 

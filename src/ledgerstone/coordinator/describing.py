@@ -1,13 +1,13 @@
 """DescribeGroups and ListGroups: what a group looks like from outside. Pure."""
 
-from ledgerstone.coordinator.group_state import GroupState, State
+from ledgerstone.coordinator.group_state import GroupPhase, GroupState
 from ledgerstone.protocol.messages.describe_groups import DescribeGroupsGroup, DescribeGroupsMember
 from ledgerstone.protocol.messages.list_groups import ListGroupsGroup, ListGroupsRequest
 
 
 def described(group: GroupState) -> DescribeGroupsGroup:
     # What members say and own is only settled in Stable; before, it would mix two generations.
-    is_stable = group.state is State.STABLE
+    is_stable = group.state is GroupPhase.STABLE
     return DescribeGroupsGroup(
         group_id=group.group_id,
         group_state=group.state.value,

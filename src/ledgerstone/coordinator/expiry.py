@@ -1,6 +1,6 @@
 """Which committed offsets have outlived their retention. Pure. The rules are in README.md."""
 
-from ledgerstone.coordinator.group_state import GroupState, State
+from ledgerstone.coordinator.group_state import GroupPhase, GroupState
 from ledgerstone.coordinator.offsets import CommittedOffset, OffsetStore
 from ledgerstone.types import NO_TIMESTAMP, TopicPartition
 
@@ -8,10 +8,10 @@ from ledgerstone.types import NO_TIMESTAMP, TopicPartition
 def expired_offsets(
     group: GroupState, offsets: OffsetStore, *, now_ms: int, retention_ms: int
 ) -> list[TopicPartition]:
-    if group.state not in (State.EMPTY, State.STABLE):
+    if group.state not in (GroupPhase.EMPTY, GroupPhase.STABLE):
         return []
     in_use: dict[str, None] = {}
-    if group.state is State.STABLE:
+    if group.state is GroupPhase.STABLE:
         subscribed = group.subscribed_topics()
         if subscribed is None:
             # Nobody can tell which offsets the members still need.
@@ -29,7 +29,7 @@ def _expires_ms(group: GroupState, committed: CommittedOffset, retention_ms: int
     if committed.expire_timestamp_ms != NO_TIMESTAMP:
         return committed.expire_timestamp_ms
     starts_ms = committed.commit_timestamp_ms
-    if group.state is State.EMPTY and group.protocol_type is not None:
+    if group.state is GroupPhase.EMPTY and group.protocol_type is not None:
         # While there were members the offset was in use, whenever it was committed.
         # Differs from Kafka: an offset that was set after the last member left is not older.
         starts_ms = max(starts_ms, group.state_since_ms)

@@ -7,6 +7,7 @@ coordinator errors, not the errors of the log behind it, so these are translated
 from typing import Final
 
 from ledgerstone.coordinator.answers import sync_refused
+from ledgerstone.coordinator.txn_offset_requests import error_of_marker, marker_written
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsResponse
@@ -22,6 +23,8 @@ from ledgerstone.protocol.messages.offset_commit import OffsetCommitResponse
 from ledgerstone.protocol.messages.offset_delete import OffsetDeleteResponse
 from ledgerstone.protocol.messages.offset_fetch import OffsetFetchResponse
 from ledgerstone.protocol.messages.sync_group import SyncGroupResponse
+from ledgerstone.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
+from ledgerstone.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from ledgerstone.types import NO_OFFSET
 
 _NOT_NOW: Final = (
@@ -31,6 +34,11 @@ _NOT_NOW: Final = (
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
 )
 _NOT_HERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
+_NO_COORDINATOR: Final = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
 _TOO_LARGE: Final = (
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -62,8 +70,10 @@ def refused_after_append(response: ApiMessage, append_error_code: int) -> ApiMes
             return sync_refused(error_code)
         case LeaveGroupResponse(error_code=ErrorCode.NONE):
             return LeaveGroupResponse(error_code=error_code)
-        case OffsetCommitResponse():
+        case OffsetCommitResponse() | TxnOffsetCommitResponse():
             _refuse_commits(response, append_error_code)
+        case WriteTxnMarkersResponse() if not error_of_marker(response):
+            return marker_written(response.markers[0].producer_id, marker_error(error_code))
         case OffsetDeleteResponse(error_code=ErrorCode.NONE):
             return OffsetDeleteResponse(error_code=error_code)
         case DeleteGroupsResponse():
@@ -84,6 +94,13 @@ def refused_after_append(response: ApiMessage, append_error_code: int) -> ApiMes
     return response
 
 
+def marker_error(error_code: int) -> int:
+    """As the coordinator of a transaction is told about a group shard: it knows leaders only."""
+    if error_code in _NO_COORDINATOR:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return error_code
+
+
 def _refuse_fetches(response: OffsetFetchResponse, error_code: ErrorCode) -> None:
     """Version 1 has no place for it but the partitions."""
     response.error_code = error_code
@@ -101,7 +118,9 @@ def _refuse_description(group: DescribeGroupsGroup, error_code: ErrorCode) -> No
     group.members = []
 
 
-def _refuse_commits(response: OffsetCommitResponse, append_error_code: int) -> None:
+def _refuse_commits(
+    response: OffsetCommitResponse | TxnOffsetCommitResponse, append_error_code: int
+) -> None:
     error_code = coordinator_error(append_error_code)
     if append_error_code in _TOO_LARGE:
         error_code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE

@@ -10,7 +10,7 @@ from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.coordinator.turn import GroupRecord
 from ledgerstone.errors import CorruptRecord, UnsupportedVersion
 from ledgerstone.protocol.codec import decode, encode
-from ledgerstone.protocol.message import Message
+from ledgerstone.protocol.message import ZERO_UUID, Message
 from ledgerstone.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from ledgerstone.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -23,7 +23,8 @@ from ledgerstone.types import NO_TIMESTAMP, TopicPartition
 
 OFFSET_COMMIT_KEY_VERSIONS: Final = (0, 1)
 OFFSET_COMMIT_KEY_VERSION: Final = 1
-OFFSET_COMMIT_VALUE_VERSION: Final = 3
+# As Kafka writes since 4.1; earlier brokers read it too, without the topic id.
+OFFSET_COMMIT_VALUE_VERSION: Final = 4
 # The only version with room for an expiry time of its own; it has none for the leader epoch.
 OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY: Final = 1
 GROUP_METADATA_KEY_VERSION: Final = 2
@@ -52,14 +53,19 @@ class GroupEntry(NamedTuple):
 
 
 def offset_record(
-    group_id: str, topic_partition: TopicPartition, committed: CommittedOffset
+    group_id: str,
+    topic_partition: TopicPartition,
+    committed: CommittedOffset,
+    topic_id: bytes = ZERO_UUID,
 ) -> GroupRecord:
+    """The topic id is all zero in transactions, whose requests have none."""
     value = OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,
         metadata=committed.metadata,
         commit_timestamp=committed.commit_timestamp_ms,
         expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=topic_id,
     )
     version = OFFSET_COMMIT_VALUE_VERSION
     if committed.expire_timestamp_ms != NO_TIMESTAMP:

@@ -16,7 +16,7 @@ from ledgerstone.types import NO_TIMESTAMP
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
 
-class State(enum.Enum):
+class GroupPhase(enum.Enum):
     """The value is the name that ListGroups and DescribeGroups show."""
 
     EMPTY = "Empty"
@@ -26,17 +26,17 @@ class State(enum.Enum):
     DEAD = "Dead"
 
 
-TRANSITIONS: Final[dict[State, tuple[State, ...]]] = {
+TRANSITIONS: Final[dict[GroupPhase, tuple[GroupPhase, ...]]] = {
     # The first member joined; or the group is being deleted.
-    State.EMPTY: (State.PREPARING_REBALANCE, State.DEAD),
+    GroupPhase.EMPTY: (GroupPhase.PREPARING_REBALANCE, GroupPhase.DEAD),
     # Everybody joined, or time was up; or nobody is left.
-    State.PREPARING_REBALANCE: (State.COMPLETING_REBALANCE, State.EMPTY),
+    GroupPhase.PREPARING_REBALANCE: (GroupPhase.COMPLETING_REBALANCE, GroupPhase.EMPTY),
     # The leader brought the assignment; or the membership changed before it could.
-    State.COMPLETING_REBALANCE: (State.STABLE, State.PREPARING_REBALANCE),
+    GroupPhase.COMPLETING_REBALANCE: (GroupPhase.STABLE, GroupPhase.PREPARING_REBALANCE),
     # The membership, or what a member says about itself, changed.
-    State.STABLE: (State.PREPARING_REBALANCE,),
+    GroupPhase.STABLE: (GroupPhase.PREPARING_REBALANCE,),
     # The tombstones of a deletion could not be written.
-    State.DEAD: (State.EMPTY,),
+    GroupPhase.DEAD: (GroupPhase.EMPTY,),
 }
 
 
@@ -47,7 +47,7 @@ class GroupState:
 
     def __init__(self, group_id: str, memory: GroupMemory) -> None:
         self.group_id = group_id
-        self.state = State.EMPTY
+        self.state = GroupPhase.EMPTY
         # Wall time; the retention of an empty group's offsets starts here.
         self.state_since_ms = NO_TIMESTAMP
         self.generation_id = 0
@@ -73,7 +73,7 @@ class GroupState:
             self.is_counted = True
             self.roster.count_base(self.base_bytes)
 
-    def move_to(self, state: State) -> None:
+    def move_to(self, state: GroupPhase) -> None:
         if state not in TRANSITIONS[self.state]:
             raise InvariantViolation(f"{self.group_id!r}: {self.state} -> {state}")
         self.state = state
@@ -105,7 +105,7 @@ class GroupState:
         )
 
     def restore(self, value: GroupMetadataValue) -> None:
-        self.state = State.STABLE if value.members else State.EMPTY
+        self.state = GroupPhase.STABLE if value.members else GroupPhase.EMPTY
         self.state_since_ms = value.current_state_timestamp
         self.generation_id = value.generation
         self.protocol_type = value.protocol_type or None

@@ -7,14 +7,14 @@ tombstone. Rules are in README.md.
 from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.expiry import expired_offsets
 from ledgerstone.coordinator.group_records import GroupEntry, OffsetEntry, offset_tombstone
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.offsets import OffsetStore
 from ledgerstone.coordinator.pending_offsets import PendingOffsets
 from ledgerstone.coordinator.timers import Timers
 from ledgerstone.coordinator.turn import GroupConfig, Turn
 from ledgerstone.errors import GroupIdNotFound, InvalidGroupId, NonEmptyGroup, UnknownMemberId
-from ledgerstone.types import NO_PRODUCER_ID
+from ledgerstone.types import NO_PRODUCER_ID, TopicPartition
 
 
 class GroupTable:
@@ -65,10 +65,13 @@ class GroupTable:
             self.pending.superseded(group_id, topic_partition)
         self.offsets.put(group_id, topic_partition, committed)
 
-    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
-        for group_id, topic_partition, committed in self.pending.end(producer_id, commit=commit):
+    def replay_marker(self, producer_id: int, *, commit: bool) -> list[TopicPartition]:
+        """The partitions whose offsets it committed."""
+        won = self.pending.end(producer_id, commit=commit)
+        for group_id, topic_partition, committed in won:
             self.offsets.put(group_id, topic_partition, committed)
             self._ensure(group_id)
+        return [topic_partition for _, topic_partition, _ in won]
 
     def replay_group(self, entry: GroupEntry) -> None:
         if entry.value is None:
@@ -89,7 +92,7 @@ class GroupTable:
 
     def _remove(self, group_id: str) -> None:
         group = self.groups.get(group_id)
-        if group is None or (self.is_loaded and group.state is not State.DEAD):
+        if group is None or (self.is_loaded and group.state is not GroupPhase.DEAD):
             return
         del self.groups[group_id]
         group.roster.release()
@@ -108,9 +111,9 @@ class GroupTable:
 
     def delete(self, group_id: str, turn: Turn) -> None:
         group = self.existing(group_id)
-        if group.state is State.DEAD:
+        if group.state is GroupPhase.DEAD:
             raise GroupIdNotFound(f"{group_id!r} is being deleted already")
-        if group.state is not State.EMPTY:
+        if group.state is not GroupPhase.EMPTY:
             raise NonEmptyGroup(f"{group_id!r} has {len(group.roster)} members")
         doomed = dict.fromkeys(each for each, _ in self.offsets.offsets_of(group_id))
         for topic_partition in doomed | dict.fromkeys(self.pending.partitions_of(group_id)):
@@ -131,7 +134,7 @@ class GroupTable:
                 ]
             for topic_partition in expired:
                 turn.write(offset_tombstone(group.group_id, topic_partition))
-            is_unused = group.state is State.EMPTY and not group.roster.pending_ids
+            is_unused = group.state is GroupPhase.EMPTY and not group.roster.pending_ids
             is_unused = is_unused and group.group_id not in self.pending
             if is_unused and len(expired) == self.offsets.count_of(group.group_id):
                 group.bury(turn)

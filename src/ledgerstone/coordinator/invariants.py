@@ -1,13 +1,13 @@
 """What must hold between any two calls of the group machine. Pure; called by tests on teardown."""
 
 from ledgerstone.coordinator.classic_group import ClassicGroup
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.group_table import GroupTable
 from ledgerstone.coordinator.members import Member
 from ledgerstone.coordinator.timers import Timer, TimerKind, Timers
 from ledgerstone.coordinator.turn import Token
 
-_IN_GENERATION = (State.COMPLETING_REBALANCE, State.STABLE)
+_IN_GENERATION = (GroupPhase.COMPLETING_REBALANCE, GroupPhase.STABLE)
 
 
 def check_table(table: GroupTable) -> None:
@@ -37,15 +37,15 @@ def check_group(group: ClassicGroup) -> None:
     group.roster.check_invariants()
     timers, state, roster = group.timers, group.state, group.roster
     assert bool(roster) or state not in _IN_GENERATION, f"{state} without members"
-    assert not roster or state not in (State.EMPTY, State.DEAD), f"{state} with members"
+    assert not roster or state not in (GroupPhase.EMPTY, GroupPhase.DEAD), f"{state} with members"
     assert (group.protocol_name is not None) or state not in _IN_GENERATION
     # Every parked token has a deadline: joins the group's, syncs that of the assignment.
-    is_joining = state is State.PREPARING_REBALANCE
+    is_joining = state is GroupPhase.PREPARING_REBALANCE
     assert (Timer(TimerKind.JOIN, group.group_id) in timers) == is_joining
     assert (Timer(TimerKind.SYNC, group.group_id) in timers) == bool(roster.unsynced_ids)
     assert not roster.unsynced_ids or state in _IN_GENERATION
     assert group.initial_join is None or is_joining
-    if state is State.COMPLETING_REBALANCE:
+    if state is GroupPhase.COMPLETING_REBALANCE:
         assert roster.leader_id in roster.unsynced_ids, "the leader synced and nothing came of it"
     for member in roster:
         _check_member(group, member)
@@ -55,8 +55,8 @@ def check_group(group: ClassicGroup) -> None:
 
 
 def _check_member(group: ClassicGroup, member: Member) -> None:
-    assert member.parked_join is None or group.state is State.PREPARING_REBALANCE
-    assert member.parked_sync is None or group.state is State.COMPLETING_REBALANCE
+    assert member.parked_join is None or group.state is GroupPhase.PREPARING_REBALANCE
+    assert member.parked_sync is None or group.state is GroupPhase.COMPLETING_REBALANCE
     has_session = _session(group, member.member_id) in group.timers
     assert has_session or (member.is_parked and not member.is_new), f"{member} lives for ever"
     assert group.state not in _IN_GENERATION or group.roster.all_support(group.protocol_name or "")

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ledgerstone.clock import Dice
 from ledgerstone.coordinator.answers import join_granted, join_refused
 from ledgerstone.coordinator.classic_group import ClassicGroup
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.members import (
     Member,
     ParkedRequest,
@@ -58,9 +58,9 @@ def join(
 def _check_room(group: ClassicGroup, request: JoinGroupRequest, turn: Turn) -> None:
     roster, limit = group.roster, group.config.group_max_size
     member = roster.members.get(request.member_id)
-    if group.state is State.EMPTY or request.group_instance_id in roster.static_ids:
+    if group.state is GroupPhase.EMPTY or request.group_instance_id in roster.static_ids:
         return
-    if group.state is State.PREPARING_REBALANCE:
+    if group.state is GroupPhase.PREPARING_REBALANCE:
         # Places go to those who join first; a group above a lowered limit shrinks this way.
         has_place = member is not None and member.parked_join is not None
         has_room = has_place or roster.joined_count < limit
@@ -80,7 +80,7 @@ def _check_protocols(group: ClassicGroup, request: JoinGroupRequest) -> None:
     names = [protocol.name for protocol in request.protocols]
     if not request.protocol_type or not names:
         raise InconsistentGroupProtocol(f"type {request.protocol_type!r}, protocols {names}")
-    if group.state is State.EMPTY:
+    if group.state is GroupPhase.EMPTY:
         return
     if request.protocol_type != group.protocol_type:
         raise InconsistentGroupProtocol(f"{request.protocol_type!r} is not {group.protocol_type!r}")
@@ -143,8 +143,8 @@ def _join_again(group: ClassicGroup, fresh: Member, parked: ParkedRequest, turn:
     # A leader that joins again in Stable asks for a rebalance: it may know of new partitions.
     # Anybody else with nothing new to say has only missed the answer.
     is_leader = member.member_id == group.roster.leader_id
-    is_settled = group.state is State.COMPLETING_REBALANCE or (
-        group.state is State.STABLE and not is_leader
+    is_settled = group.state is GroupPhase.COMPLETING_REBALANCE or (
+        group.state is GroupPhase.STABLE and not is_leader
     )
     if is_settled and member.protocols == fresh.protocols:
         turn.answer(parked.token, join_granted(group, member))
@@ -169,7 +169,7 @@ def _replace_static(group: ClassicGroup, fresh: Member, parked: ParkedRequest, t
     roster.rename(member, fresh.member_id)
     roster.adopt(member, fresh)
     group.touch(member, turn)
-    if group.state is not State.STABLE or roster.choose_protocol() != group.protocol_name:
+    if group.state is not GroupPhase.STABLE or roster.choose_protocol() != group.protocol_name:
         member.parked_join = parked
         group.rebalance_or_complete(turn)
         return

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ledgerstone.coordinator.group_records import offset_record, offset_tombstone
-from ledgerstone.coordinator.group_state import GroupState, State
+from ledgerstone.coordinator.group_state import GroupPhase, GroupState
 from ledgerstone.coordinator.offsets import CommittedOffset, Growth, OffsetStore
 from ledgerstone.coordinator.partitioning import java_length
 from ledgerstone.coordinator.pending_offsets import PendingOffsets
@@ -18,6 +18,7 @@ from ledgerstone.protocol.message import ZERO_UUID
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -55,7 +56,7 @@ def commit_offsets(
     if request.retention_time_ms >= 0:
         expire_timestamp_ms = now_ms + request.retention_time_ms
 
-    def commit_one(topic: str, wanted: OffsetCommitRequestPartition) -> int:
+    def commit_one(topic: OffsetCommitRequestTopic, wanted: OffsetCommitRequestPartition) -> int:
         metadata = wanted.committed_metadata or ""
         if java_length(metadata) > metadata_max_length:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -66,18 +67,19 @@ def commit_offsets(
             now_ms,
             expire_timestamp_ms,
         )
-        topic_partition = TopicPartition(topic, wanted.partition_index)
+        topic_partition = TopicPartition(topic.name, wanted.partition_index)
         if not growth.has_room_for(topic_partition, committed):
             # Not a code that makes clients try again: there may be no room for days.
             return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
-        turn.write(offset_record(request.group_id, topic_partition, committed))
+        record = offset_record(request.group_id, topic_partition, committed, topic.topic_id)
+        turn.write(record)
         return ErrorCode.NONE
 
     response = OffsetCommitResponse()
     for topic in request.topics:
         partitions = [
             OffsetCommitResponsePartition(
-                partition_index=wanted.partition_index, error_code=commit_one(topic.name, wanted)
+                partition_index=wanted.partition_index, error_code=commit_one(topic, wanted)
             )
             for wanted in topic.partitions
         ]
@@ -222,9 +224,9 @@ def delete_offsets(
     pending: PendingOffsets,
     turn: Turn,
 ) -> OffsetDeleteResponse:
-    if group.state is State.DEAD:
+    if group.state is GroupPhase.DEAD:
         raise GroupIdNotFound(f"{group.group_id!r} is being deleted")
-    if group.state is not State.EMPTY and not group.uses_consumer_protocol:
+    if group.state is not GroupPhase.EMPTY and not group.uses_consumer_protocol:
         raise NonEmptyGroup(f"{group.group_id!r} has {len(group.roster)} members")
     subscribed = group.subscribed_topics()
     response = OffsetDeleteResponse()

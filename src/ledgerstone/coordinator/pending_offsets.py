@@ -56,11 +56,18 @@ class PendingOffsets:
             self._by_place[place] = {}
             self._open_groups[group_id] = self._open_groups.get(group_id, 0) + 1
         self._order += 1
-        size = offset_bytes(committed) + topic_bytes(topic_partition.topic) + group_bytes(group_id)
-        former = self._by_place[place].get(producer_id)
-        self._count(size - (0 if former is None else former.size))
+        size = _pending_bytes(place, committed)
+        self._count(size - self.size_of(producer_id, place))
         self._by_place[place][producer_id] = _Pending(self._order, committed, size)
         self._by_producer.setdefault(producer_id, {})[place] = None
+
+    def size_of(self, producer_id: int, place: _Place) -> int:
+        """What is counted for the pair; 0 if there is none."""
+        pending = self._by_place.get(place, {}).get(producer_id)
+        return 0 if pending is None else pending.size
+
+    def has_room_for(self, more: int) -> bool:
+        return self._memory.has_room_for_offsets(more)
 
     def superseded(self, group_id: str, topic_partition: TopicPartition) -> None:
         """An offset was committed outside of transactions: all that are pending came before it."""
@@ -137,3 +144,29 @@ class PendingOffsets:
         assert self._held_bytes == sum(sizes)
         groups = [place.group_id for place in self._by_place]
         assert self._open_groups == {each: groups.count(each) for each in groups}
+
+
+class PendingGrowth:
+    """By how much the pending offsets of a producer grow, before they do."""
+
+    def __init__(self, pending: PendingOffsets, producer_id: int, group_id: str) -> None:
+        self._pending = pending
+        self._producer_id = producer_id
+        self._group_id = group_id
+        self._more = 0
+
+    def has_room_for(self, topic_partition: TopicPartition, committed: CommittedOffset) -> bool:
+        """Counts the offset, if there is room for it beside those before it."""
+        place = _Place(self._group_id, topic_partition)
+        former = self._pending.size_of(self._producer_id, place)
+        extra = _pending_bytes(place, committed) - former
+        # What only replaces an offset has a place, however full it is.
+        if extra > 0 and not self._pending.has_room_for(self._more + extra):
+            return False
+        self._more += extra
+        return True
+
+
+def _pending_bytes(place: _Place, committed: CommittedOffset) -> int:
+    names = topic_bytes(place.topic_partition.topic) + group_bytes(place.group_id)
+    return offset_bytes(committed) + names

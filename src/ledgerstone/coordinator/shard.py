@@ -1,7 +1,7 @@
 """All groups of one partition of the offsets topic. Pure. The contract is in README.md.
 
-Requests, time and replayed records come in; an `Outcome` of records and answers comes out. What the
-shell does with an outcome, and in which order, is said in `turn`.
+Requests, time and replayed records come in; a `TurnOutcome` of records and answers comes out. What
+the shell does with an outcome, and in which order, is said in `turn`.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from ledgerstone.coordinator.group_records import (
     offset_tombstone,
     read_record,
 )
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.group_table import GroupTable, check_group_id
 from ledgerstone.coordinator.invariants import check_table
 from ledgerstone.coordinator.joining import join
@@ -28,7 +28,22 @@ from ledgerstone.coordinator.offset_requests import (
     fetch_offsets,
 )
 from ledgerstone.coordinator.timers import Timer, TimerKind
-from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext, Turn
+from ledgerstone.coordinator.turn import (
+    Answer,
+    GroupConfig,
+    Now,
+    RequestContext,
+    Token,
+    Turn,
+    TurnOutcome,
+    TxnMarker,
+    TxnProducer,
+)
+from ledgerstone.coordinator.txn_offset_requests import (
+    commit_txn_offsets,
+    marker_written,
+    txn_commit_refused,
+)
 from ledgerstone.errors import (
     GroupIdNotFound,
     IllegalGeneration,
@@ -62,6 +77,7 @@ from ledgerstone.protocol.messages.offset_commit import OffsetCommitRequest
 from ledgerstone.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ledgerstone.protocol.messages.offset_fetch import OffsetFetchRequest
 from ledgerstone.protocol.messages.sync_group import SyncGroupRequest
+from ledgerstone.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ledgerstone.types import NO_PRODUCER_ID, TopicPartition
 
 
@@ -94,11 +110,12 @@ class GroupShard:
             case None:
                 self.skipped_record_count += 1
 
-    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
-        """The end of a producer's transaction: what it committed counts, or is dropped."""
-        self.table.replay_marker(producer_id, commit=commit)
+    def replay_marker(self, producer_id: int, *, commit: bool) -> list[TopicPartition]:
+        """The end of a producer's transaction: what it committed counts, or is dropped. Returns the
+        partitions whose offsets count from now on."""
+        return self.table.replay_marker(producer_id, commit=commit)
 
-    def loaded(self, now: Now) -> Outcome:
+    def loaded(self, now: Now) -> TurnOutcome:
         """Every record has been replayed: sessions and the expiry of offsets start to count."""
         turn = Turn(now)
         self.table.is_loaded = True
@@ -107,7 +124,7 @@ class GroupShard:
         self._schedule_expiry(turn)
         return turn.outcome()
 
-    def append_failed(self, outcome: Outcome, error_code: int, now: Now) -> Outcome:
+    def append_failed(self, outcome: TurnOutcome, error_code: int, now: Now) -> TurnOutcome:
         """The records of `outcome` are not in the log; what to answer, and do, instead."""
         turn = Turn(now)
         for token, response in outcome.answers:
@@ -119,7 +136,7 @@ class GroupShard:
                 self.table.groups[group_id].on_append_failed(turn)
         return turn.outcome()
 
-    def resign(self, now: Now) -> Outcome:
+    def resign(self, now: Now) -> TurnOutcome:
         """Answers every parked request; the shard is of no use afterwards."""
         turn = Turn(now)
         for group in self.table.groups.values():
@@ -140,7 +157,7 @@ class GroupShard:
         """Monotonic time at which `tick` has something to do."""
         return self.table.timers.next_deadline_ms
 
-    def tick(self, now: Now) -> Outcome:
+    def tick(self, now: Now) -> TurnOutcome:
         turn = Turn(now)
         while (timer := self.table.timers.pop_due(now.monotonic_ms)) is not None:
             if timer.kind is TimerKind.OFFSET_EXPIRY:
@@ -154,7 +171,7 @@ class GroupShard:
 
     def handle_join_group(
         self, request: JoinGroupRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         turn = Turn(now)
         try:
             check_group_id(request.group_id)
@@ -172,7 +189,7 @@ class GroupShard:
 
     def handle_sync_group(
         self, request: SyncGroupRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         turn = Turn(now)
         try:
             self.table.with_members(request.group_id).sync(request, context, turn)
@@ -182,7 +199,7 @@ class GroupShard:
 
     def handle_heartbeat(
         self, request: HeartbeatRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         def beat(turn: Turn) -> ApiMessage:
             self.table.with_members(request.group_id).heartbeat(
                 request.member_id, request.group_instance_id, request.generation_id, turn
@@ -193,7 +210,7 @@ class GroupShard:
 
     def handle_leave_group(
         self, request: LeaveGroupRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         has_many = context.api_version >= 3
         leavers = request.members
         if not has_many:
@@ -225,7 +242,7 @@ class GroupShard:
 
     def handle_offset_commit(
         self, request: OffsetCommitRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         def commit(turn: Turn) -> ApiMessage:
             generation_id = request.generation_id_or_member_epoch
             group = self.table.groups.get(request.group_id)
@@ -244,16 +261,45 @@ class GroupShard:
 
     def handle_offset_fetch(
         self, request: OffsetFetchRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
+        def fetch() -> ApiMessage:
+            offsets, pending = self.table.offsets, self.table.pending
+            return fetch_offsets(request, context.api_version, offsets, pending)
+
         turn = Turn(now)
-        offsets, pending = self.table.offsets, self.table.pending
-        answer = fetch_offsets(request, context.api_version, offsets, pending)
-        turn.answer(context.token, answer)
+        if request.require_stable:
+            # A transaction whose offsets are still in flight makes them unstable already: a member
+            # that took over would otherwise read what its predecessor is about to replace.
+            turn.answer_late(context.token, fetch)
+        else:
+            turn.answer(context.token, fetch())
         return turn.outcome()
+
+    def handle_txn_offset_commit(
+        self, request: TxnOffsetCommitRequest, context: RequestContext, now: Now
+    ) -> TurnOutcome:
+        """The producer was verified: the partition of this shard belongs to its transaction."""
+
+        def commit(turn: Turn) -> ApiMessage:
+            generation_id = request.generation_id
+            group = self.table.groups.get(request.group_id)
+            if group is not None:
+                group.check_txn_commit(request.member_id, request.group_instance_id, generation_id)
+            elif generation_id >= 0:
+                raise IllegalGeneration(f"{request.group_id!r} has no generation {generation_id}")
+            turn.producer = TxnProducer(request.producer_id, request.producer_epoch)
+            pending, longest = self.table.pending, self._config.offset_metadata_max_bytes
+            return commit_txn_offsets(request, longest, pending, turn)
+
+        return _answered(context, now, commit, lambda code: txn_commit_refused(request, code))
+
+    def complete_transaction(self, marker: TxnMarker, token: Token) -> TurnOutcome:
+        """A coordinator ends a transaction; offsets change when the marker is replayed."""
+        return TurnOutcome([], [Answer(token, marker_written(marker.producer_id))], marker=marker)
 
     def handle_offset_delete(
         self, request: OffsetDeleteRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         def delete(turn: Turn) -> ApiMessage:
             check_group_id(request.group_id)
             group = self.table.existing(request.group_id)
@@ -261,7 +307,7 @@ class GroupShard:
 
         return _answered(context, now, delete, lambda code: OffsetDeleteResponse(error_code=code))
 
-    def topic_deleted(self, topic: str, now: Now) -> Outcome:
+    def topic_deleted(self, topic: str, now: Now) -> TurnOutcome:
         turn = Turn(now)
         for group_id, partitions in self.table.offsets.groups_with(topic):
             for partition in partitions:
@@ -275,7 +321,7 @@ class GroupShard:
 
     def handle_delete_groups(
         self, request: DeleteGroupsRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         turn = Turn(now)
         response = DeleteGroupsResponse()
         for group_id in request.groups_names:
@@ -290,7 +336,7 @@ class GroupShard:
 
     def handle_describe_groups(
         self, request: DescribeGroupsRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         turn = Turn(now)
         groups = [self._described(group_id, context.api_version) for group_id in request.groups]
         turn.answer(context.token, DescribeGroupsResponse(groups=groups))
@@ -298,7 +344,7 @@ class GroupShard:
 
     def handle_list_groups(
         self, request: ListGroupsRequest, context: RequestContext, now: Now
-    ) -> Outcome:
+    ) -> TurnOutcome:
         turn = Turn(now)
         groups = [
             listed(group) for group in self.table.groups.values() if is_wanted(group, request)
@@ -310,7 +356,7 @@ class GroupShard:
         group = self.table.groups.get(group_id)
         if group is not None:
             return described(group)
-        answer = DescribeGroupsGroup(group_id=group_id, group_state=State.DEAD.value)
+        answer = DescribeGroupsGroup(group_id=group_id, group_state=GroupPhase.DEAD.value)
         if api_version >= 6:
             answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
             answer.error_message = f"Group {group_id} not found."
@@ -334,7 +380,7 @@ def _answered(
     now: Now,
     handle: Callable[[Turn], ApiMessage],
     refused: Callable[[int], ApiMessage],
-) -> Outcome:
+) -> TurnOutcome:
     """One request, one answer at once: what `handle` says, or the code of the error it raised."""
     turn = Turn(now)
     try:

@@ -3,8 +3,10 @@
 Contract with the shell, in this order: append the records as one batch, wait until it is committed,
 hand each record to `GroupShard.replay`, send the answers. Outcomes of one shard leave in the order
 in which they were made, also those without records: an answer may rest on records before it.
+A marker is appended in place of records, and handed to `GroupShard.replay_marker`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -60,10 +62,40 @@ class Answer(NamedTuple):
     response: ApiMessage
 
 
+class LateAnswer(NamedTuple):
+    """An answer that has to see everything before it, what is in flight included."""
+
+    token: Token
+    respond: Callable[[], ApiMessage]
+
+
+class TxnProducer(NamedTuple):
+    """Whose transaction the records belong to."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TxnMarker(NamedTuple):
+    """The end of a transaction, as it is written into one partition."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int = 0
+
+
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     records: list[GroupRecord]
     answers: list[Answer]
+    # Answers that are made once every outcome before this one is replayed.
+    late: list[LateAnswer] = field(default_factory=list)
+    # The records are those of its transaction.
+    producer: TxnProducer | None = None
+    # Instead of records.
+    marker: TxnMarker | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +105,8 @@ class Turn:
     now: Now
     records: list[GroupRecord] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    late: list[LateAnswer] = field(default_factory=list)
+    producer: TxnProducer | None = None
 
     def write(self, record: GroupRecord) -> None:
         self.records.append(record)
@@ -80,5 +114,8 @@ class Turn:
     def answer(self, token: Token, response: ApiMessage) -> None:
         self.answers.append(Answer(token, response))
 
-    def outcome(self) -> Outcome:
-        return Outcome(self.records, self.answers)
+    def answer_late(self, token: Token, respond: Callable[[], ApiMessage]) -> None:
+        self.late.append(LateAnswer(token, respond))
+
+    def outcome(self) -> TurnOutcome:
+        return TurnOutcome(self.records, self.answers, self.late, self.producer)

@@ -23,7 +23,7 @@ _POLL_S: Final = 0.02
 _SHOWN_LINES: Final = 8
 
 
-class RunningBroker(NamedTuple):
+class DemoBroker(NamedTuple):
     process: subprocess.Popen[bytes]
     data: Path
     bootstrap: str
@@ -63,7 +63,7 @@ class StartingBroker:
         self._ready = ready
         self._log = log
 
-    def wait(self) -> RunningBroker:
+    def wait(self) -> DemoBroker:
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not self._ready.exists():
             self.check()
@@ -71,7 +71,7 @@ class StartingBroker:
                 raise DemoFailed(f"the broker is not ready after {START_TIMEOUT_S:.0f} s")
             time.sleep(_POLL_S)
         facts = json.loads(self._ready.read_text(encoding="utf-8"))
-        return RunningBroker(
+        return DemoBroker(
             process=self._process,
             data=self._data,
             bootstrap=facts["bootstrap"],

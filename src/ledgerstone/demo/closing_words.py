@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ledgerstone.demo.broker_process import RunningBroker
+from ledgerstone.demo.broker_process import DemoBroker
 from ledgerstone.demo.checking import Check
 from ledgerstone.demo.encoding import AUTHORS, FILES
 from ledgerstone.demo.passing_time import Sizes
@@ -19,7 +19,7 @@ class Closing:
     sizes: Sequence[Sizes]
     truth_name: str
     seconds: float
-    broker: RunningBroker | None  # None: it does not stay
+    broker: DemoBroker | None  # None: it does not stay
     kept: Path | None
 
 
@@ -49,7 +49,7 @@ def _cells(sizes: Sizes) -> tuple[str, ...]:
     return (sizes.when, str(disk.segments), in_bytes(disk.bytes), *counts)
 
 
-def _commands(broker: RunningBroker | None, kept: Path | None) -> list[str]:
+def _commands(broker: DemoBroker | None, kept: Path | None) -> list[str]:
     program = program_name()
     if broker is not None:
         at = f"--bootstrap {broker.bootstrap}"

@@ -33,7 +33,7 @@ class Author(NamedTuple):
     commits: int
 
 
-class Encoder:
+class HistoryEncoder:
     """Numbers authors in the order in which they come."""
 
     def __init__(self) -> None:

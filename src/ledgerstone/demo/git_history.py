@@ -15,8 +15,8 @@ from ledgerstone.demo.errors import DemoFailed, TooLittleHistory
 from ledgerstone.demo.git_calls import Git
 from ledgerstone.demo.history import (
     SUBMODULE_MODE,
-    Change,
     Commit,
+    FileChange,
     FileEntry,
     History,
     count_changes,
@@ -120,10 +120,10 @@ def _heads(git: Git, count: int, now_ms: int) -> list[_Head]:
     return found
 
 
-def _differences(git: Git, heads: list[_Head], limits: Limits) -> list[tuple[Change, ...]]:
+def _differences(git: Git, heads: list[_Head], limits: Limits) -> list[tuple[FileChange, ...]]:
     """The changes of each commit, newest first, up to the limit."""
     pairs = [f"{new.commit_id} {old.commit_id}" for new, old in pairwise(heads)]
-    found: list[tuple[Change, ...]] = []
+    found: list[tuple[FileChange, ...]] = []
     room = limits.max_changes
     with git.stream(*_DIFFERENCES, "--stdin", "--always", lines=pairs) as chunks:
         for changes in _by_commit(_tokens(chunks)):
@@ -134,7 +134,7 @@ def _differences(git: Git, heads: list[_Head], limits: Limits) -> list[tuple[Cha
     return found
 
 
-def _between(git: Git, old: str, new: str) -> tuple[Change, ...]:
+def _between(git: Git, old: str, new: str) -> tuple[FileChange, ...]:
     with git.stream(*_DIFFERENCES, old, new) as chunks:
         return tuple(_changes(_tokens(chunks)))
 
@@ -156,9 +156,9 @@ def _tokens(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise DemoFailed(f"git diff-tree ended in the middle of {rest[:80]!r}")
 
 
-def _by_commit(tokens: Iterator[bytes]) -> Iterator[tuple[Change, ...]]:
+def _by_commit(tokens: Iterator[bytes]) -> Iterator[tuple[FileChange, ...]]:
     """The name of each commit, then its changes."""
-    changes: list[Change] | None = None
+    changes: list[FileChange] | None = None
     for token in tokens:
         if token.startswith(b":"):
             assert changes is not None, f"a change before any commit: {token!r}"
@@ -171,17 +171,17 @@ def _by_commit(tokens: Iterator[bytes]) -> Iterator[tuple[Change, ...]]:
         yield tuple(changes)
 
 
-def _changes(tokens: Iterator[bytes]) -> Iterator[Change]:
+def _changes(tokens: Iterator[bytes]) -> Iterator[FileChange]:
     for token in tokens:
         yield _change(token, next(tokens))
 
 
-def _change(facts: bytes, path: bytes) -> Change:
+def _change(facts: bytes, path: bytes) -> FileChange:
     """`:100644 100755 <blob> <blob> M`: modes and blobs before and after."""
     _, mode, _, blob, _ = facts.split(b" ")
     if mode == _ABSENT_MODE:
-        return Change(path, None)
-    return Change(path, FileEntry(mode.decode(), blob.decode(), None))
+        return FileChange(path, None)
+    return FileChange(path, FileEntry(mode.decode(), blob.decode(), None))
 
 
 # -- sizes --------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _with_sizes(git: Git, commits: tuple[Commit, ...]) -> tuple[Commit, ...]:
 
 def _sized(commit: Commit, sizes: dict[str, int]) -> Commit:
     changes = tuple(
-        Change(path, entry and entry._replace(size_bytes=sizes.get(entry.blob)))
+        FileChange(path, entry and entry._replace(size_bytes=sizes.get(entry.blob)))
         for path, entry in commit.changes
     )
     return replace(commit, changes=changes)

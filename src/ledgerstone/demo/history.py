@@ -20,7 +20,7 @@ class FileEntry(NamedTuple):
     size_bytes: int | None  # None: a submodule, or a blob that is lost
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     path: bytes
     entry: FileEntry | None  # None: deleted
 
@@ -30,7 +30,7 @@ class Commit:
     commit_id: str
     author: bytes
     time_ms: int
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
 
 
 class ChangeCounts(NamedTuple):
@@ -88,7 +88,7 @@ def count_changes(commits: tuple[Commit, ...]) -> ChangeCounts:
     return ChangeCounts(adds, updates, deletes)
 
 
-def _changes(commits: tuple[Commit, ...]) -> Iterator[Change]:
+def _changes(commits: tuple[Commit, ...]) -> Iterator[FileChange]:
     for commit in commits:
         yield from commit.changes
 

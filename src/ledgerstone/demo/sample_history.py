@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ledgerstone.demo.history import Change, Commit, FileEntry, History
+from ledgerstone.demo.history import Commit, FileChange, FileEntry, History
 
 COMMITS: Final = 240
 _SEED: Final = 20_240_229
@@ -111,13 +111,13 @@ def _text(dice: _Dice) -> bytes:
     return " ".join(words).encode() + b"\n"
 
 
-def _changes(before: Worktree, after: Worktree) -> Iterator[Change]:
+def _changes(before: Worktree, after: Worktree) -> Iterator[FileChange]:
     for path in sorted({**before, **after}):
         if path not in after:
-            yield Change(path, None)
+            yield FileChange(path, None)
         elif before.get(path) != after[path]:
             mode, data = after[path]
-            yield Change(path, FileEntry(mode, _blob(data), len(data)))
+            yield FileChange(path, FileEntry(mode, _blob(data), len(data)))
 
 
 def _blob(data: bytes) -> str:

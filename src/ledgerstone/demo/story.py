@@ -10,7 +10,7 @@ from typing import Any, Final
 from ledgerstone.cli.admin_http import AdminApi, apis_of
 from ledgerstone.client.blocking import Client
 from ledgerstone.demo import forgetting, passing_time, streaming, table_side
-from ledgerstone.demo.broker_process import RunningBroker
+from ledgerstone.demo.broker_process import DemoBroker
 from ledgerstone.demo.checking import Check, check_equal
 from ledgerstone.demo.encoding import AUTHORS, FILES, Author, definitions, listing
 from ledgerstone.demo.errors import DemoFailed
@@ -30,7 +30,7 @@ class Story:
         teller: Teller,
         history: History,
         client: Client,
-        broker: RunningBroker,
+        broker: DemoBroker,
         directory: Path,
     ) -> None:
         self._teller = teller

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.producer import NewRecord, Placed, Producer, ProducerConfig
-from ledgerstone.demo.encoding import AUTHORS, FILES, Encoder, KeyedRecord, listing, tree_row
+from ledgerstone.demo.encoding import AUTHORS, FILES, HistoryEncoder, KeyedRecord, listing, tree_row
 from ledgerstone.demo.errors import DemoFailed
 from ledgerstone.demo.history import Commit, History
 from ledgerstone.state.points import PointInTime
@@ -35,7 +35,7 @@ class Streamed:
     tombstones: int = 0
     bytes: int = 0  # of keys and values
     middle_offsets: dict[int, int] = field(default_factory=dict)
-    encoder: Encoder = field(default_factory=Encoder)
+    encoder: HistoryEncoder = field(default_factory=HistoryEncoder)
 
 
 def create_topics(client: Client, history: History) -> None:

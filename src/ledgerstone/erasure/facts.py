@@ -34,6 +34,13 @@ class SearchOutcome:
     trouble: str | None = None  # why it may have missed something; then it is repeated
 
 
+class BlockingTxn(NamedTuple):
+    """An open transaction below a tombstone, of a producer whose coordinator can abort it."""
+
+    producer_id: int
+    first_offset: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
     """One partition that got a tombstone. Without these facts a partition counts as gone.
@@ -52,12 +59,13 @@ class PartitionFacts:
     # the dirty ratio.
     waits_for: str | None = None
     opens_at_ms: int | None = None
+    abortable_txns: tuple[BlockingTxn, ...] = ()  # that nobody was just asked to abort
     # When the oldest file under .deleted, .cleaned or .swap left the log, and when the last goes.
     leftovers_since_ms: int | None = None
     leftovers_go_at_ms: int | None = None
 
 
-class GroupFacts(NamedTuple):
+class GroupPosition(NamedTuple):
     """Where a group stands in a partition that got a tombstone."""
 
     group: str  # as `readings.shown_name` has it, without the key
@@ -78,7 +86,7 @@ class Facts:
     trouble: str | None = None  # why the broker cannot search, write or scan now
     blocked_since_ms: int | None = None  # since when it was seen to wait for what has no end
     groups_are_known: bool = True  # committed offsets are loaded
-    groups: Sequence[GroupFacts] = ()  # of the erasure's topic, not of a later one of its name
+    groups: Sequence[GroupPosition] = ()  # of the erasure's topic, not of a later one of its name
     # By group and partition: the offset it had committed when tombstones went that it had not read.
     missed: Mapping[tuple[str, int], int] = field(default_factory=dict)
     removed_ms: Mapping[int, int] = field(

@@ -15,12 +15,12 @@ from crc32c import crc32c
 from ledgerstone.erasure import classify as labels
 from ledgerstone.erasure.classify import NO_ROW, Labels, classify, hits_in_arena
 from ledgerstone.erasure.journal import ERASURES_TOPIC
-from ledgerstone.erasure.log_windows import Window, WindowReader
+from ledgerstone.erasure.log_windows import LogWindow, WindowReader
 from ledgerstone.erasure.own_files import MAX_BYTES as MAX_OWN_BYTES
 from ledgerstone.erasure.own_files import (
     NAMES,
     TEXTS,
-    Field,
+    FileField,
     has_reader,
     hidden_texts,
     read_fields,
@@ -74,13 +74,13 @@ class FileScan:
         found = read_fields(self.name, data, self.log_bytes)
         if found is None:
             hidden = hidden_texts(self.name, data)
-            self._count_fields([Field(TEXTS, each) for each in hidden])
+            self._count_fields([FileField(TEXTS, each) for each in hidden])
             return False
         self.crc, self.size_bytes = crc32c(data), len(data)
         self._count_fields(found)
         return True
 
-    def _count_fields(self, found: Sequence[Field]) -> None:
+    def _count_fields(self, found: Sequence[FileField]) -> None:
         for index, group in self.table.find_in_fields([each.content for each in found]):
             place = FoundAt(self.path, NO_POSITION, field=found[index].what)
             if found[index].what in NAMES:
@@ -88,7 +88,7 @@ class FileScan:
             else:
                 self.tally.count(RESIDUE, group, [place], 1)
 
-    def _look_at(self, columns: Columns, window: Window, hits: RawHits) -> None:
+    def _look_at(self, columns: Columns, window: LogWindow, hits: RawHits) -> None:
         groups = self.table.groups_of(columns)
         told = NO_ROWS
         if self.topic_partition.topic == ERASURES_TOPIC:
@@ -117,7 +117,7 @@ class FileScan:
         position = np.concatenate([stored.position, unpacked.position])
         self._count_labelled(window, columns, found, group, position)
 
-    def _look_at_journal(self, columns: Columns, window: Window) -> Int64s:
+    def _look_at_journal(self, columns: Columns, window: LogWindow) -> Int64s:
         """Mentions in the texts of its records; the rows that need no other look."""
         told: list[int] = []
         texts: list[bytes] = []
@@ -141,7 +141,7 @@ class FileScan:
             self.tally.count(RESIDUE if bad[batch] else MENTION, group, [place], 1)
         return np.array(told, np.int64)
 
-    def _count_raw(self, kind: str, window: Window, hits: RawHits) -> None:
+    def _count_raw(self, kind: str, window: LogWindow, hits: RawHits) -> None:
         """Hits that lie in no record."""
         for group in np.unique(hits.group).tolist():
             positions = hits.position[hits.group == group]
@@ -150,7 +150,7 @@ class FileScan:
             self.tally.count(kind, group, places, len(positions))
 
     def _count_rows(
-        self, kind: str, window: Window, columns: Columns, groups: Int64s, rows: Int64s
+        self, kind: str, window: LogWindow, columns: Columns, groups: Int64s, rows: Int64s
     ) -> None:
         for group in np.unique(groups[rows]).tolist():
             own = rows[groups[rows] == group]
@@ -172,7 +172,7 @@ class FileScan:
                 spread.add(len(own), tombstones, int(offsets.min()), int(offsets.max()))
 
     def _count_labelled(
-        self, window: Window, columns: Columns, found: Labels, group: Int64s, position: Int64s
+        self, window: LogWindow, columns: Columns, found: Labels, group: Int64s, position: Int64s
     ) -> None:
         for kind, name in ((labels.MENTION, MENTION), (labels.RESIDUE, RESIDUE)):
             chosen = np.flatnonzero(found.kind == kind)
@@ -198,7 +198,7 @@ def _content(columns: Columns, start: np.int64, length: np.int32) -> bytes | Non
     return bytes(memoryview(source)[at : at + int(length)])
 
 
-def _position(window: Window, columns: Columns, batch: int, position: int) -> int:
+def _position(window: LogWindow, columns: Columns, batch: int, position: int) -> int:
     """In the file: of the hit where it lies there as it is, else of its batch."""
     if position >= columns.split:
         position = int(columns.batches.position[batch])

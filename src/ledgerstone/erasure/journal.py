@@ -13,18 +13,19 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.erasure.erasure import (
     NEEDS_KEY,
     Acceptance,
+    AskedAbort,
     Erasure,
     Evidence,
     FileHits,
     FileTrouble,
     KindCount,
     NameHits,
-    Outcome,
     PartitionEnd,
     PartitionScan,
     RecordCounts,
     RecordSpan,
     ReplicaScan,
+    ScanOutcome,
     SearchedFiles,
     Stage,
     Tombstone,
@@ -35,9 +36,9 @@ from ledgerstone.erasure.outputs import (
     GroupReading,
     KnownOutput,
     Reading,
-    Reason,
     Status,
     Supplement,
+    UnverifiedReason,
 )
 from ledgerstone.erasure.shape import check_shape
 from ledgerstone.errors import CorruptRecord
@@ -49,6 +50,7 @@ VERSION: Final = 1
 SECRETS_KEY: Final = b"secrets"
 # Fields that would be made of the letters of a text as well.
 _LISTS: Final = (
+    "asked_aborts",
     "awaited_verifiers", "stage_times", "searched_ends", "target_partitions", "tombstones",
     "scans", "recreated", "elsewhere", "evidence", "exceptions", "readings", "outputs",
     "supplements",
@@ -164,7 +166,7 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
         recreated=tuple(RecordSpan(*each) for each in content["recreated"]),
         elsewhere=tuple(RecordSpan(*each) for each in content["elsewhere"]),
         evidence=tuple(
-            Evidence(**{**each, "outcome": Outcome(each["outcome"])})
+            Evidence(**{**each, "outcome": ScanOutcome(each["outcome"])})
             for each in content["evidence"]
         ),
         # Records of before there were such things lack them.
@@ -172,6 +174,8 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
         searched=_searched_from(content.get("searched")),
         on_virtual_clock=content.get("on_virtual_clock", False),
         outputs_wait_ms=content.get("outputs_wait_ms"),
+        abort_open=content.get("abort_open", False),
+        asked_aborts=tuple(AskedAbort(*each) for each in content.get("asked_aborts", ())),
         readings=tuple(_reading_from(each) for each in content.get("readings", ())),
         unlisted_groups=content.get("unlisted_groups", 0),
         outputs=tuple(_output_from(each) for each in content.get("outputs", ())),
@@ -189,7 +193,7 @@ def _output_json(output: KnownOutput) -> dict[str, Any]:
 
 
 def _output_from(content: Mapping[str, Any]) -> KnownOutput:
-    words = {"status": Status(content["status"]), "reason": Reason(content["reason"])}
+    words = {"status": Status(content["status"]), "reason": UnverifiedReason(content["reason"])}
     return KnownOutput(**{**content, **words})
 
 

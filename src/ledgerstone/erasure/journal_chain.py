@@ -22,7 +22,7 @@ _MODULUS: Final = 1 << (8 * CODE_BYTES)
 _UNLINKED: Final = b"before the chain"
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     sequence: int
     keys: int
     previous: bytes
@@ -35,7 +35,7 @@ class Link(NamedTuple):
         return _LINK.pack(_VERSION, self.sequence, self.keys, self.previous, others, self.code)
 
 
-class Mark(NamedTuple):
+class JournalMark(NamedTuple):
     """How far the journal has gone, as it is remembered outside of it."""
 
     sequence: int
@@ -54,7 +54,7 @@ class Chain:
 
     __slots__ = ("_key", "_latest", "_sum", "last", "linked", "mark", "previous", "sequence")
 
-    def __init__(self, key: bytes, mark: Mark | None = None) -> None:
+    def __init__(self, key: bytes, mark: JournalMark | None = None) -> None:
         self._key = key
         self._latest: dict[bytes, int] = {}
         self._sum = 0
@@ -62,11 +62,11 @@ class Chain:
         self.sequence = 0
         self.previous = FIRST
         self.linked = 0  # records whose link was good
-        self.last: tuple[bytes, Link] | None = None
+        self.last: tuple[bytes, ChainLink] | None = None
 
     # -- writing ------------------------------------------------------------------------------
 
-    def links_for(self, records: Iterable[tuple[bytes, bytes | None]]) -> list[Link]:
+    def links_for(self, records: Iterable[tuple[bytes, bytes | None]]) -> list[ChainLink]:
         """The links of records that are about to be written; `take` each once it is."""
         latest: dict[bytes, int] = {}
         total, keys = self._sum, len(self._latest)
@@ -77,7 +77,7 @@ class Chain:
             keys += before is None
             others = (total - (before or 0)) % _MODULUS
             sequence += 1
-            draft = Link(sequence, keys, previous, others, FIRST)
+            draft = ChainLink(sequence, keys, previous, others, FIRST)
             link = draft._replace(code=self._code(draft, key, value))
             previous, latest[key] = link.code, int.from_bytes(link.code, "big")
             total = (others + latest[key]) % _MODULUS
@@ -108,7 +108,7 @@ class Chain:
         self.last = (key, link)
         return Taken(True, problem)
 
-    def _is_marked_otherwise(self, link: Link) -> bool:
+    def _is_marked_otherwise(self, link: ChainLink) -> bool:
         mark = self.mark
         return mark is not None and mark.sequence == link.sequence and mark.code != link.code
 
@@ -142,7 +142,7 @@ class Chain:
             )
         return found
 
-    def go_on_after(self, mark: Mark | None) -> None:
+    def go_on_after(self, mark: JournalMark | None) -> None:
         """No number is given twice, also where records are gone."""
         if mark is not None and mark.sequence > self.sequence:
             self.sequence, self.previous = mark
@@ -151,18 +151,18 @@ class Chain:
         self._sum = (self._sum - self._latest.get(key, 0) + code) % _MODULUS
         self._latest[key] = code
 
-    def _code(self, link: Link, key: bytes, value: bytes | None) -> bytes:
+    def _code(self, link: ChainLink, key: bytes, value: bytes | None) -> bytes:
         unsigned = link._replace(code=FIRST).encode()
         return hmac.digest(self._key, unsigned + _content(key, value), "sha256")
 
 
-def decode_link(header: bytes) -> Link | None:
+def decode_link(header: bytes) -> ChainLink | None:
     if len(header) != _LINK.size:
         return None
     version, sequence, keys, previous, others, code = _LINK.unpack(header)
     if version != _VERSION:
         return None
-    return Link(sequence, keys, previous, int.from_bytes(others, "big"), code)
+    return ChainLink(sequence, keys, previous, int.from_bytes(others, "big"), code)
 
 
 def header_in(headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:

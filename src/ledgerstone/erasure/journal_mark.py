@@ -7,7 +7,7 @@ journal that ends before its mark has lost something. Contract: README.md, "Chai
 
 from typing import Final
 
-from ledgerstone.erasure.journal_chain import Mark
+from ledgerstone.erasure.journal_chain import JournalMark
 from ledgerstone.erasure.mark_slot import SLOT_BYTES, decoded, encoded
 from ledgerstone.fs import Filesystem, parent_of
 from ledgerstone.storage.checkpoints import read_if_exists
@@ -23,11 +23,11 @@ class MarkFile:
     def __init__(self, fs: Filesystem, path: str) -> None:
         self._fs = fs
         self.path = path
-        self.mark: Mark | None = None
+        self.mark: JournalMark | None = None
         self._has_safe_name = False
         self._slot = 0  # the next to be written: not the one that holds `mark`
 
-    def read(self) -> Mark | None:
+    def read(self) -> JournalMark | None:
         data = read_if_exists(self._fs, self.path) or b""
         for slot in range(_SLOTS):
             found = decoded(data[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES])
@@ -36,7 +36,7 @@ class MarkFile:
                 self._slot = 1 - slot
         return self.mark
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: JournalMark) -> None:
         """Synced when it returns. What it marks must be on disk before."""
         file = self._fs.open(self.path, create=True)
         try:

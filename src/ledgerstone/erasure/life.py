@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final, assert_never
 
 from ledgerstone.erasure import changes
-from ledgerstone.erasure.audit_headers import MAX_TIME_MS, iso_time
-from ledgerstone.erasure.erasure import Erasure, Outcome, ReplicaScan, Stage, Tombstone
+from ledgerstone.erasure.erasure import Erasure, ReplicaScan, ScanOutcome, Stage, Tombstone
 from ledgerstone.erasure.facts import (
+    BlockingTxn,
     Facts,
     has_leftovers,
     has_passed_once,
@@ -19,7 +19,7 @@ from ledgerstone.erasure.facts import (
     sort_findings,
     with_counts,
 )
-from ledgerstone.erasure.outputs import Reason
+from ledgerstone.erasure.outputs import UnverifiedReason
 from ledgerstone.erasure.standing import (
     groups_wait_until_ms,
     missing_groups,
@@ -27,17 +27,19 @@ from ledgerstone.erasure.standing import (
     verifiers_wait_until_ms,
 )
 from ledgerstone.erasure.steps import (
+    AbortOpen,
     Advance,
     Ask,
     AskVerifiers,
     Issue,
     Nothing,
-    Scan,
+    ScanStep,
     Search,
     Step,
-    Wait,
+    WaitStep,
     WriteTombstones,
 )
+from ledgerstone.time_text import MAX_TIME_MS, iso_time
 
 # A pass that did not do what it was asked for is not asked for again at once, nor a search.
 REST_MS: Final = 15_000
@@ -47,10 +49,10 @@ _RESCAN_SHARE: Final = 10
 _SHOWN: Final = 3
 _LOADING: Final = "committed offsets are being loaded: which groups read the topic is not known yet"
 _WHY_HELD: Final = {
-    Reason.MISSED_TOMBSTONE: "missed the tombstone",
-    Reason.OFFSETS_DELETED: "was deleted before it had read the tombstone",
-    Reason.FIRST_SEEN_LATER: "was first seen after the tombstone had been removed",
-    Reason.NOT_READ: "has not read the tombstone",
+    UnverifiedReason.MISSED_TOMBSTONE: "missed the tombstone",
+    UnverifiedReason.OFFSETS_DELETED: "was deleted before it had read the tombstone",
+    UnverifiedReason.FIRST_SEEN_LATER: "was first seen after the tombstone had been removed",
+    UnverifiedReason.NOT_READ: "has not read the tombstone",
 }
 
 
@@ -83,7 +85,7 @@ def next_step(erasure: Erasure, facts: Facts, *, now_ms: int) -> Step:
 
 def _scheduled(erasure: Erasure, now_ms: int) -> Step:
     if now_ms < erasure.due_ms:
-        return Wait(erasure.due_ms, f"it is scheduled for {iso_time(erasure.due_ms)}")
+        return WaitStep(erasure.due_ms, f"it is scheduled for {iso_time(erasure.due_ms)}")
     return Advance(changes.due(erasure, now_ms=now_ms))
 
 
@@ -133,7 +135,7 @@ def _searched(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
 def _search(facts: Facts, now_ms: int) -> Step:
     last = facts.search
     if last is not None and now_ms < last.ended_ms + REST_MS:
-        again = Wait(last.ended_ms + REST_MS, f"the search is incomplete: {last.trouble}")
+        again = WaitStep(last.ended_ms + REST_MS, f"the search is incomplete: {last.trouble}")
         return _unless_hindered(facts, again)
     return _unless_hindered(facts, Search())
 
@@ -152,7 +154,7 @@ def _tombstoned(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
 def _stamped(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     left = [each for each in erasure.tombstones if not is_removed(each, facts)]
     if not left and not facts.groups_are_known:
-        return Wait(None, _LOADING)
+        return WaitStep(None, _LOADING)
     if not left:
         return Advance(changes.removed(erasure, now_ms=now_ms))
     # A batch that lost its horizon, as by a truncation, needs its first pass again.
@@ -166,28 +168,33 @@ def _stamped(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
         f"tombstones stay readable {until}, delete.retention.ms={facts.delete_retention_ms} "
         "after their first pass"
     )
-    return Wait(first_ms, text)
+    return WaitStep(first_ms, text)
 
 
 def _have_compacted(
     erasure: Erasure, facts: Facts, due: Sequence[tuple[Tombstone, int]], now_ms: int
 ) -> Step:
     """`due` says for each tombstone since when a pass could have helped it."""
-    waits: list[Wait] = []
+    waits: list[WaitStep] = []
     askable = []
+    to_abort: list[tuple[int, BlockingTxn]] = []
     for tombstone, since_ms in due:
         about = facts.partitions[tombstone.partition]
+        if erasure.abort_open:
+            to_abort += [(tombstone.partition, each) for each in about.abortable_txns]
         name = f"{erasure.topic}-{tombstone.partition}"
         tried_ms = about.last_pass_started_ms
         if about.pass_is_pending:
-            waits.append(Wait(None, f"{name}: a pass is asked for or running"))
+            waits.append(WaitStep(None, f"{name}: a pass is asked for or running"))
         elif about.waits_for is not None:
-            waits.append(Wait(about.opens_at_ms, f"{name}: {about.waits_for}"))
+            waits.append(WaitStep(about.opens_at_ms, f"{name}: {about.waits_for}"))
         elif tried_ms is not None and tried_ms > since_ms and now_ms < tried_ms + REST_MS:
             text = f"{name}: the last pass left the tombstone at offset {tombstone.offset}"
-            waits.append(Wait(tried_ms + REST_MS, text))
+            waits.append(WaitStep(tried_ms + REST_MS, text))
         else:
             askable.append(tombstone.partition)
+    if to_abort:
+        return AbortOpen(tuple(to_abort))
     return Ask(tuple(askable)) if askable else _first_to_end(waits)
 
 
@@ -196,7 +203,7 @@ def _have_compacted(
 
 def _removed(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     waits = [
-        Wait(
+        WaitStep(
             about.leftovers_go_at_ms,
             f"{erasure.topic}-{partition}: replaced files wait for file.delete.delay.ms="
             f"{facts.file_delete_delay_ms}",
@@ -215,7 +222,7 @@ def _unlinked(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     scans = {scan.node_id: scan for scan in facts.scans if scan.started_ms >= since_ms}
     missing = [node_id for node_id in facts.node_ids if node_id not in scans]
     if missing or not facts.node_ids:
-        return _unless_hindered(facts, Scan(tuple(sorted(missing))))
+        return _unless_hindered(facts, ScanStep(tuple(sorted(missing))))
     current = [scans[node_id] for node_id in sorted(facts.node_ids)]
     dirty = {scan.node_id: _objection(erasure, scan, facts) for scan in current}
     if any(dirty.values()):
@@ -269,21 +276,21 @@ def _scan_again(scans: Sequence[ReplicaScan], dirty: dict[int, str | None], now_
             continue
         rest_ms = max(RESCAN_REST_MS, _RESCAN_SHARE * (scan.ended_ms - scan.started_ms))
         if now_ms < scan.ended_ms + rest_ms:
-            waits.append(Wait(scan.ended_ms + rest_ms, f"node {scan.node_id}: {objection}"))
+            waits.append(WaitStep(scan.ended_ms + rest_ms, f"node {scan.node_id}: {objection}"))
         else:
             again.append(scan.node_id)
-    return Scan(tuple(again)) if again else _first_to_end(waits)
+    return ScanStep(tuple(again)) if again else _first_to_end(waits)
 
 
 def _verified(erasure: Erasure, facts: Facts, now_ms: int) -> Step:
     if any(scan.counts is None for scan in erasure.scans):
         return Advance(changes.to_scan_again(erasure, now_ms=now_ms))
     for each in erasure.evidence:
-        if each.outcome is Outcome.RESIDUE:
+        if each.outcome is ScanOutcome.RESIDUE:
             text = f"verifier {each.verifier} found the key in {each.output}: {each.evidence}"
-            return Wait(None, text)
+            return WaitStep(None, text)
     if not facts.groups_are_known:
-        return Wait(None, _LOADING)
+        return WaitStep(None, _LOADING)
     return _unless_hindered(facts, _hear_outputs(erasure, now_ms))
 
 
@@ -296,19 +303,19 @@ def _hear_outputs(erasure: Erasure, now_ms: int) -> Step:
     if groups and now_ms < until_ms:
         names = [f"group {each.name} {_WHY_HELD[each.reason]}" for each in groups]
         text = f"{_listed(names)}; `ledgerstone pipeline erase` gives evidence, else the receipt"
-        return Wait(until_ms, f"{text} names them as not verified")
+        return WaitStep(until_ms, f"{text} names them as not verified")
     return Issue()
 
 
 def _unless_hindered(facts: Facts, step: Step) -> Step:
     if facts.in_flight is not None:
-        return Wait(None, facts.in_flight)
+        return WaitStep(None, facts.in_flight)
     if facts.trouble is not None:
-        return Wait(None, facts.trouble)
+        return WaitStep(None, facts.trouble)
     return step
 
 
-def _first_to_end(waits: Sequence[Wait]) -> Wait:
+def _first_to_end(waits: Sequence[WaitStep]) -> WaitStep:
     """The one that ends first; those without an end are told only if there is no other."""
     return min(waits, key=lambda wait: MAX_TIME_MS if wait.until_ms is None else wait.until_ms)
 

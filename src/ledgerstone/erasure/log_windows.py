@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerstone.erasure.scan_plan import Damage
+from ledgerstone.erasure.scan_plan import UnreadableBytes
 from ledgerstone.errors import KafkaError, MessageTooLarge
 from ledgerstone.fs import File
 from ledgerstone.records.batch import BATCH_LENGTH_AT, LOG_OVERHEAD, MAGIC_END, iter_headers
@@ -28,7 +28,7 @@ PIECE_LIMIT_BYTES: Final = 8 << 20
 _INT32: Final = Struct(">i")
 
 
-class Window(NamedTuple):
+class LogWindow(NamedTuple):
     """view[lead:end] is what is new. The bytes are good until the next window is asked for."""
 
     view: memoryview
@@ -50,7 +50,7 @@ class WindowReader:
     lead_bytes: int
     before_read: Callable[[int], None]  # how many bytes come next; may wait, or raise
     decompression_limit: int
-    damaged: list[Damage] = field(default_factory=list)
+    damaged: list[UnreadableBytes] = field(default_factory=list)
     _buffer: memoryview = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class WindowReader:
         # Not bytearray: nobody needs the zeros.
         self._buffer = np.empty(self.lead_bytes + content, np.uint8).data
 
-    def windows(self, file: File, name: str, size: int, *, is_log: bool) -> Iterator[Window]:
+    def windows(self, file: File, name: str, size: int, *, is_log: bool) -> Iterator[LogWindow]:
         """Up to `size` bytes, or as many as there still are."""
         position = 0
         room = len(self._buffer) - self.lead_bytes
@@ -81,7 +81,7 @@ class WindowReader:
             if is_log and batches is None:
                 is_log = not self._note_debris(view[lead:], name, position)
             end = filled if batches is None else batches.consumed
-            yield Window(view, lead, end, position, batches)
+            yield LogWindow(view, lead, end, position, batches)
             position += end - lead
             room = len(self._buffer) - self.lead_bytes
 
@@ -95,10 +95,10 @@ class WindowReader:
         was taken in advance."""
         if not np.frombuffer(content, np.uint8).any():
             return False
-        self.damaged.append(Damage(name, position, "no batch, or one that is cut off"))
+        self.damaged.append(UnreadableBytes(name, position, "no batch, or one that is cut off"))
         return True
 
-    def pieces(self, window: Window, name: str) -> Iterator[Columns]:
+    def pieces(self, window: LogWindow, name: str) -> Iterator[Columns]:
         """The window's records; more than one piece only where payloads take too much memory.
 
         A batch that cannot be read is passed over, and noted as damage."""
@@ -135,7 +135,7 @@ class WindowReader:
             return walk_within(self.decompression_limit)
 
     def _check_each(
-        self, window: Window, batches: Batches, skip: NDArray[np.bool_], name: str
+        self, window: LogWindow, batches: Batches, skip: NDArray[np.bool_], name: str
     ) -> None:
         for index in range(len(batches)):
             try:
@@ -143,7 +143,7 @@ class WindowReader:
             except KafkaError as error:
                 skip[index] = True
                 at = window.file_position + int(batches.position[index])
-                self.damaged.append(Damage(name, at, str(error)))
+                self.damaged.append(UnreadableBytes(name, at, str(error)))
 
 
 def _scan(view: memoryview, start: int) -> Batches | None:

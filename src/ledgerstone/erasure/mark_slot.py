@@ -13,7 +13,7 @@ import struct
 import zlib
 from typing import Final
 
-from ledgerstone.erasure.journal_chain import Mark
+from ledgerstone.erasure.journal_chain import JournalMark
 
 MARK_FILE: Final = "erasure.mark"
 SLOT_BYTES: Final = 64
@@ -22,7 +22,7 @@ _FIELDS: Final = struct.Struct(">8sQ32s")
 _CRC: Final = struct.Struct(">I")
 
 
-def encoded(mark: Mark) -> bytes:
+def encoded(mark: JournalMark) -> bytes:
     fields = _FIELDS.pack(_MAGIC, mark.sequence, mark.code)
     return (fields + _CRC.pack(zlib.crc32(fields))).ljust(SLOT_BYTES, b"\0")
 
@@ -33,10 +33,10 @@ def is_mark(slot: bytes) -> bool:
     return mark is not None and encoded(mark) == slot
 
 
-def decoded(slot: bytes) -> Mark | None:
+def decoded(slot: bytes) -> JournalMark | None:
     if len(slot) != SLOT_BYTES:
         return None
     fields = slot[: _FIELDS.size]
     magic, sequence, code = _FIELDS.unpack(fields)
     (crc,) = _CRC.unpack_from(slot, _FIELDS.size)
-    return Mark(sequence, code) if magic == _MAGIC and crc == zlib.crc32(fields) else None
+    return JournalMark(sequence, code) if magic == _MAGIC and crc == zlib.crc32(fields) else None

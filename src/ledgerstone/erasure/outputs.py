@@ -36,7 +36,7 @@ class Status(enum.Enum):
     NOT_VERIFIED = "not_verified"
 
 
-class Reason(enum.Enum):
+class UnverifiedReason(enum.Enum):
     """Why an output stands as not verified. Closed, so that a scan knows the words as ours."""
 
     NONE = ""
@@ -56,7 +56,7 @@ class KnownOutput(NamedTuple):
     kind: str
     name: str
     status: Status
-    reason: Reason = Reason.NONE
+    reason: UnverifiedReason = UnverifiedReason.NONE
     detail: str = ""  # what a verifier that refused has said
     partition: int | None = None
     tombstone_offset: int | None = None

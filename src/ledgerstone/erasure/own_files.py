@@ -37,7 +37,7 @@ _OWN_TOPICS: Final = frozenset(name.encode() for name in (CLUSTER_METADATA, *INT
 SECRETS_FILE: Final = "erasure.keys"
 
 
-class Field(NamedTuple):
+class FileField(NamedTuple):
     what: str  # one of NAMES, or TEXTS
     content: bytes
 
@@ -46,10 +46,10 @@ class Foreign(ValueError):
     """Not what the broker writes under this name."""
 
 
-Reader = Callable[[bytes, int], list[Field]]
+Reader = Callable[[bytes, int], list[FileField]]
 
 
-def read_fields(name: str, data: bytes, log_bytes: int) -> list[Field] | None:
+def read_fields(name: str, data: bytes, log_bytes: int) -> list[FileField] | None:
     """The fields of a file of this name, None where it is not what the broker writes under it.
 
     `log_bytes` is the size of the log that an index belongs to. A reader accounts for every byte:
@@ -96,13 +96,13 @@ def hidden_texts(name: str, data: bytes) -> list[bytes]:
         return []
 
 
-def field_of_dir(name: str) -> Field | None:
+def field_of_dir(name: str) -> FileField | None:
     """The part of a directory's name that users chose; None where the directory is foreign."""
     parsed = names.parse_partition_dir(name)
     if parsed is None:
         return None
     topic = parsed.topic_partition.topic.encode()
-    return Field(DIRECTORIES, b"" if topic in _OWN_TOPICS else topic)
+    return FileField(DIRECTORIES, b"" if topic in _OWN_TOPICS else topic)
 
 
 # -- text files -----------------------------------------------------------------------------------
@@ -113,12 +113,12 @@ _JAVA_DATE: Final = re.compile(rb"(?:[A-Z][a-z]{2} ){2}[0-9]{2} [0-9:]{8} [A-Z]{
 _PARTITION_METADATA: Final = re.compile(rb"version: ?0\ntopic_id: ?([A-Za-z0-9_-]{22})\n?")
 
 
-def _offsets(data: bytes, log_bytes: int) -> list[Field]:
+def _offsets(data: bytes, log_bytes: int) -> list[FileField]:
     topics = [line.split()[0] for line in _entries(_CHECKPOINT, data)]
-    return [Field(TOPIC_NAMES, topic) for topic in topics if topic not in _OWN_TOPICS]
+    return [FileField(TOPIC_NAMES, topic) for topic in topics if topic not in _OWN_TOPICS]
 
 
-def _epochs(data: bytes, log_bytes: int) -> list[Field]:
+def _epochs(data: bytes, log_bytes: int) -> list[FileField]:
     _entries(_EPOCHS, data)
     return []
 
@@ -133,14 +133,14 @@ def _entries(form: re.Pattern[bytes], data: bytes) -> list[bytes]:
     return lines
 
 
-def _partition_metadata(data: bytes, log_bytes: int) -> list[Field]:
+def _partition_metadata(data: bytes, log_bytes: int) -> list[FileField]:
     match = _PARTITION_METADATA.fullmatch(data)
     if match is None:
         raise Foreign("no topic id")
-    return [Field(IDENTITIES, match[1])]
+    return [FileField(IDENTITIES, match[1])]
 
 
-def _meta_properties(data: bytes, log_bytes: int) -> list[Field]:
+def _meta_properties(data: bytes, log_bytes: int) -> list[FileField]:
     properties = parse_properties(data)
     lines = data.split(b"\n")
     told = [line for line in lines if line and not line.startswith(b"#")]
@@ -148,25 +148,25 @@ def _meta_properties(data: bytes, log_bytes: int) -> list[Field]:
     if sorted(told) != format_properties(properties).split(b"\n")[1:-1] or lines[-1]:
         raise Foreign("properties in another form")
     comments = [line[1:] for line in lines if line.startswith(b"#")]
-    fields = [Field(TEXTS, each) for each in comments if not _JAVA_DATE.fullmatch(each)]
+    fields = [FileField(TEXTS, each) for each in comments if not _JAVA_DATE.fullmatch(each)]
     for name, value in properties.items():
         if name in ("cluster.id", "directory.id"):
-            fields.append(Field(IDENTITIES, _utf8(value)))
+            fields.append(FileField(IDENTITIES, _utf8(value)))
         elif name not in ("version", "node.id", "broker.id") or not value.isdecimal():
-            fields += [Field(TEXTS, _utf8(name)), Field(TEXTS, _utf8(value))]
+            fields += [FileField(TEXTS, _utf8(name)), FileField(TEXTS, _utf8(value))]
     return fields
 
 
-def _last_start(data: bytes, log_bytes: int) -> list[Field]:
+def _last_start(data: bytes, log_bytes: int) -> list[FileField]:
     properties = parse_properties(data)
     if format_properties(properties) != data:
         raise Foreign("properties in another form")
     if properties.keys() != {"boot.id", "cluster.id", "directory.id"}:
         raise Foreign("other names")
-    return [Field(IDENTITIES, _utf8(value)) for value in properties.values()]
+    return [FileField(IDENTITIES, _utf8(value)) for value in properties.values()]
 
 
-def _empty(data: bytes, log_bytes: int) -> list[Field]:
+def _empty(data: bytes, log_bytes: int) -> list[FileField]:
     if data:
         raise Foreign("a mark with content")
     return []
@@ -189,26 +189,27 @@ _HISTORY_NAMES: Final = frozenset({
 # Closed lists: what passes are made for, and how they end.
 _HISTORY_WORDS: Final = frozenset({
     "cleaned", "aborted", "failed",
-    "somebody asked for it", "a delete horizon has passed", "max.compaction.lag.ms has passed",
+    "a pass was requested", "a delete horizon has passed", "max.compaction.lag.ms has passed",
+    "somebody asked for it",  # as older histories say it
     "a tombstone has waited for its first pass long enough",
     "it was cleaned before, and its horizons are not known",
     "the dirty ratio is above min.cleanable.dirty.ratio",
 })  # fmt: skip
 
 
-def _history(data: bytes, log_bytes: int) -> list[Field]:
+def _history(data: bytes, log_bytes: int) -> list[FileField]:
     content = _json(data, separators=(",", ":"))
     return list(json_fields(content, names=_HISTORY_NAMES, words=_HISTORY_WORDS, kinds=_KINDS))
 
 
-def _clean_shutdown(data: bytes, log_bytes: int) -> list[Field]:
+def _clean_shutdown(data: bytes, log_bytes: int) -> list[FileField]:
     if not data:
         return []
     content = _json(data, separators=(",", ":"), end="")
     return list(json_fields(content, names=frozenset({"version", "brokerEpoch"})))
 
 
-def _secrets(data: bytes, log_bytes: int) -> list[Field]:
+def _secrets(data: bytes, log_bytes: int) -> list[FileField]:
     content = _json(data, indent=1)
     known = frozenset({"version", "salt", "signing_key", "created_ms"})
     return list(json_fields(content, names=known))
@@ -221,7 +222,7 @@ _NOTE_NAMES: Final = frozenset({
 _NOTE_WORDS: Final = frozenset({"offline", "read-only", "cut", "told"})
 
 
-def _damage_notes(data: bytes, log_bytes: int) -> list[Field]:
+def _damage_notes(data: bytes, log_bytes: int) -> list[FileField]:
     content = _json(data, indent=1, end="")
     if not isinstance(content, dict):
         raise Foreign("no notes")
@@ -235,7 +236,7 @@ def _damage_notes(data: bytes, log_bytes: int) -> list[Field]:
     return [*told, *_by_partition(sizes)]
 
 
-def _sizes_at_stop(data: bytes, log_bytes: int) -> list[Field]:
+def _sizes_at_stop(data: bytes, log_bytes: int) -> list[FileField]:
     body, _, check = data.partition(b"\n")
     content = _json(body, separators=(",", ":"), end="")
     if not isinstance(content, dict) or check != b"%08x\n" % crc32(body):
@@ -246,7 +247,7 @@ def _sizes_at_stop(data: bytes, log_bytes: int) -> list[Field]:
     return [field for fields in by_partition for field in fields]
 
 
-def _by_partition(content: object) -> Iterator[Field]:
+def _by_partition(content: object) -> Iterator[FileField]:
     """Numbers, or numbers by number, under the names of partitions' directories."""
     if not isinstance(content, dict):
         raise Foreign("nothing by partition")
@@ -286,18 +287,18 @@ def json_fields(
     words: frozenset[str] = frozenset(),
     kinds: Mapping[str, str] = {},
     under: str = "",
-) -> Iterator[Field]:
+) -> Iterator[FileField]:
     """Every text, and every name that is not one of `names`; neither numbers nor `words`."""
     if isinstance(content, dict):
         for name, value in content.items():
             if name not in names:
-                yield Field(TEXTS, _utf8(name))
+                yield FileField(TEXTS, _utf8(name))
             yield from json_fields(value, names=names, words=words, kinds=kinds, under=name)
     elif isinstance(content, list):
         for value in content:
             yield from json_fields(value, names=names, words=words, kinds=kinds, under=under)
     elif isinstance(content, str) and content not in words:
-        yield Field(kinds.get(under, TEXTS), _utf8(content))
+        yield FileField(kinds.get(under, TEXTS), _utf8(content))
 
 
 def _utf8(text: str) -> bytes:
@@ -314,14 +315,14 @@ _TXN_ENTRY: Final = struct.Struct(">hqqqq")
 _MAX_TIME_MS: Final = 1 << 43
 
 
-def _offset_index(data: bytes, log_bytes: int) -> list[Field]:
+def _offset_index(data: bytes, log_bytes: int) -> list[FileField]:
     entries = _rising(_OFFSET_ENTRY, data)
     if any(position >= log_bytes for _, position in entries):
         raise Foreign("a position outside of the log")
     return []
 
 
-def _time_index(data: bytes, log_bytes: int) -> list[Field]:
+def _time_index(data: bytes, log_bytes: int) -> list[FileField]:
     if any(time_ms >= _MAX_TIME_MS for time_ms, _ in _rising(_TIME_ENTRY, data)):
         raise Foreign("a time outside of time")
     return []
@@ -342,7 +343,7 @@ def _rising(form: struct.Struct, data: bytes) -> list[tuple[int, int]]:
     return entries
 
 
-def _txn_index(data: bytes, log_bytes: int) -> list[Field]:
+def _txn_index(data: bytes, log_bytes: int) -> list[FileField]:
     if len(data) % _TXN_ENTRY.size:
         raise Foreign("part of an entry")
     before = -1
@@ -355,12 +356,12 @@ def _txn_index(data: bytes, log_bytes: int) -> list[Field]:
     return []
 
 
-def _snapshot(data: bytes, log_bytes: int) -> list[Field]:
+def _snapshot(data: bytes, log_bytes: int) -> list[FileField]:
     decode_snapshot(data)
     return []
 
 
-def _mark(data: bytes, log_bytes: int) -> list[Field]:
+def _mark(data: bytes, log_bytes: int) -> list[FileField]:
     """How far the journal has gone: numbers and codes, and zeros where nothing is yet."""
     slots = [data[at : at + SLOT_BYTES] for at in range(0, len(data), SLOT_BYTES)]
     if any(slot.strip(b"\0") and not is_mark(slot) for slot in slots):

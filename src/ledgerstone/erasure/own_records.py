@@ -16,8 +16,8 @@ from ledgerstone.erasure.erasure import (
     Acceptance,
     Erasure,
     Evidence,
-    Outcome,
     ReplicaScan,
+    ScanOutcome,
     Stage,
     is_id,
 )
@@ -28,9 +28,9 @@ from ledgerstone.erasure.outputs import (
     VERIFIER,
     KnownOutput,
     Reading,
-    Reason,
     Status,
     Supplement,
+    UnverifiedReason,
 )
 from ledgerstone.erasure.own_files import json_fields
 from ledgerstone.erasure.receipt_words import OWN_TEXTS, RECEIPT_NAMES, TIME_NAMES
@@ -43,7 +43,11 @@ _NAMES: Final = frozenset({
 })  # fmt: skip
 _WORDS: Final = frozenset(
     [
-        *(each.value for kind in (Stage, Outcome, Reading, Reason, Status) for each in kind),
+        *(
+            each.value
+            for kind in (Stage, ScanOutcome, Reading, UnverifiedReason, Status)
+            for each in kind
+        ),
         *(GROUP, VERIFIER, *OWN_TEXTS),
     ]
 )

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final
 
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
-from ledgerstone.erasure.facts import Facts, GroupFacts, is_removed
+from ledgerstone.erasure.facts import Facts, GroupPosition, is_removed
 from ledgerstone.erasure.outputs import GroupReading, Reading
 
 # Of groups that can answer, and as many of others; more of them are counted.
@@ -50,7 +50,7 @@ def observed(erasure: Erasure, facts: Facts) -> Erasure:
 
 
 def _admitted(
-    readings: Iterable[GroupReading], groups: Iterable[GroupFacts]
+    readings: Iterable[GroupReading], groups: Iterable[GroupPosition]
 ) -> tuple[list[str], int]:
     """Names that are listed, and how many are not. Whoever was listed stays."""
     kinds = {each.group: each.can_answer for each in readings}
@@ -77,7 +77,7 @@ def _read(
     tombstone: Tombstone,
     name: str,
     before: GroupReading | None,
-    now: GroupFacts | None,
+    now: GroupPosition | None,
     facts: Facts,
     *,
     is_there: bool,
@@ -102,7 +102,7 @@ def _after_removal(
     tombstone: Tombstone,
     name: str,
     before: GroupReading | None,
-    now: GroupFacts | None,
+    now: GroupPosition | None,
     facts: Facts,
 ) -> tuple[Reading, int | None]:
     """The first look after the tombstone went. Passes write down who is behind before they remove

@@ -16,7 +16,7 @@ from ledgerstone.erasure.log_windows import WindowReader
 from ledgerstone.erasure.manifest import digest_of, kinds_of, partitions_of
 from ledgerstone.erasure.path_names import PathNames
 from ledgerstone.erasure.print_table import PrintTable
-from ledgerstone.erasure.scan_plan import Damage, FileDigest, ResiduePlan, ScanReport
+from ledgerstone.erasure.scan_plan import FileDigest, ResiduePlan, ScanReport, UnreadableBytes
 from ledgerstone.erasure.tally import NOWHERE, findings_of
 from ledgerstone.fs import Filesystem, join, name_of, parent_of
 from ledgerstone.storage.filenames import (
@@ -42,11 +42,11 @@ def scan_dirs(
 ) -> ScanReport:
     """`before_read` gets the size of each window; `go_on` is called before each file and each
     directory. Both may wait, or raise."""
-    return _Scan(fs, plan, before_read, go_on).run()
+    return _ResidueScan(fs, plan, before_read, go_on).run()
 
 
 @dataclass(slots=True)
-class _Scan:
+class _ResidueScan:
     fs: Filesystem
     plan: ResiduePlan
     before_read: Callable[[int], None]
@@ -56,7 +56,7 @@ class _Scan:
     names: PathNames = field(init=False)
     # All by path, so that a second look at a file replaces the first.
     done: dict[str, FileScan] = field(default_factory=dict)
-    damaged: dict[str, list[Damage]] = field(default_factory=dict)
+    damaged: dict[str, list[UnreadableBytes]] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
     directories: dict[str, None] = field(default_factory=dict)  # as of the last listing
     grown: dict[str, None] = field(default_factory=dict)

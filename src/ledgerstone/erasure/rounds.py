@@ -10,14 +10,15 @@ from typing import Final
 
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.steps import (
+    AbortOpen,
     Advance,
     Ask,
     AskVerifiers,
     Issue,
-    Scan,
+    ScanStep,
     Search,
     Step,
-    Wait,
+    WaitStep,
     WriteTombstones,
 )
 from ledgerstone.types import TopicPartition
@@ -38,10 +39,11 @@ class Round:
     writes: dict[str, WriteTombstones] = field(default_factory=dict)
     asks: dict[TopicPartition, list[str]] = field(default_factory=dict)
     ask_journal: bool = False
+    aborts: dict[str, AbortOpen] = field(default_factory=dict)
     scans: dict[int, list[str]] = field(default_factory=dict)  # node: ids
     verifiers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # id: names
     issues: list[str] = field(default_factory=list)
-    waits: dict[str, Wait] = field(default_factory=dict)
+    waits: dict[str, WaitStep] = field(default_factory=dict)
 
     @property
     def next_ms(self) -> int | None:
@@ -65,19 +67,21 @@ def make_round(steps: Iterable[tuple[Erasure, Step]], *, now_ms: int) -> Round:
             case Ask() if erasure.topic in busy and now_ms < erasure.stage_ms + HOLD_BACK_MS:
                 until_ms = erasure.stage_ms + HOLD_BACK_MS
                 text = f"a pass over {erasure.topic} waits for tombstones that are being written"
-                made.waits[erasure.id] = Wait(until_ms, text)
+                made.waits[erasure.id] = WaitStep(until_ms, text)
             case Ask():
                 made.ask_journal = made.ask_journal or step.journal
                 for partition in step.partitions:
                     asked = made.asks.setdefault(TopicPartition(erasure.topic, partition), [])
                     asked.append(erasure.id)
-            case Scan():
+            case AbortOpen():
+                made.aborts[erasure.id] = step
+            case ScanStep():
                 for node_id in step.node_ids:
                     made.scans.setdefault(node_id, []).append(erasure.id)
             case AskVerifiers():
                 made.verifiers[erasure.id] = step.names
             case Issue():
                 made.issues.append(erasure.id)
-            case Wait():
+            case WaitStep():
                 made.waits[erasure.id] = step
     return made

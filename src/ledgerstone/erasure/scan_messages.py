@@ -15,20 +15,20 @@ from ledgerstone.erasure.erasure import (
 )
 from ledgerstone.erasure.key_print import KeyPrint
 from ledgerstone.erasure.scan_plan import (
-    Damage,
     FileDigest,
     FoundAt,
     KeyPrints,
     LiveSegment,
-    PartitionFiles,
     Place,
     PrintFindings,
     ResiduePlan,
+    ScannedPartition,
     ScanPlan,
     ScanReport,
     SearchPlan,
     SearchReport,
     SpanOfPrint,
+    UnreadableBytes,
 )
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.frames import Message
@@ -69,8 +69,8 @@ def plan_of(message: Message) -> ScanPlan:
     return SearchPlan(**content)
 
 
-def _partition_of(content: Message) -> PartitionFiles:
-    return PartitionFiles(
+def _partition_of(content: Message) -> ScannedPartition:
+    return ScannedPartition(
         topic_partition=TopicPartition(*content["topic_partition"]),
         directory=content["directory"],
         segments=tuple(LiveSegment(*each) for each in content["segments"]),
@@ -84,7 +84,7 @@ def report_message(report: SearchReport | ScanReport) -> Message:
 
 def report_of(message: Message) -> SearchReport | ScanReport:
     content = dict(message["report"])
-    content["damaged"] = tuple(Damage(*each) for each in content["damaged"])
+    content["damaged"] = tuple(UnreadableBytes(*each) for each in content["damaged"])
     content["vanished"] = tuple(content["vanished"])
     if message["kind"] == "searched":
         content["spans"] = tuple(

@@ -63,7 +63,7 @@ class LiveSegment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFiles:
+class ScannedPartition:
     topic_partition: TopicPartition
     directory: str
     segments: tuple[LiveSegment, ...]
@@ -71,7 +71,7 @@ class PartitionFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPlan:
-    partitions: tuple[PartitionFiles, ...]
+    partitions: tuple[ScannedPartition, ...]
     keys: KeyPrints
     max_places: int = DEFAULT_MAX_PLACES
     decompression_limit_bytes: int = DEFAULT_DECOMPRESSION_LIMIT
@@ -104,7 +104,7 @@ class Place(NamedTuple):
     codec: str
 
 
-class Damage(NamedTuple):
+class UnreadableBytes(NamedTuple):
     """Bytes of a log file that cannot be read as records."""
 
     file: str
@@ -129,7 +129,7 @@ class SearchReport:
     is_truncated: bool
     scanned_bytes: int
     files: int = 0
-    damaged: tuple[Damage, ...] = ()
+    damaged: tuple[UnreadableBytes, ...] = ()
     # Files that went while the search ran; what they held may be in others by now.
     vanished: tuple[str, ...] = ()
 
@@ -191,7 +191,7 @@ class ScanReport:
     digest: str  # SHA-256 over `files`, hexadecimal
     vanished: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()  # scanned up to the size first seen
-    damaged: tuple[Damage, ...] = ()  # searched as bytes, not as records
+    damaged: tuple[UnreadableBytes, ...] = ()  # searched as bytes, not as records
     unreadable: tuple[FileTrouble, ...] = ()
     restless: tuple[str, ...] = ()  # directories whose logs changed again and again
     hidden_topics: Mapping[str, str] = field(default_factory=dict)  # how to show their names

@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 
 from ledgerstone.erasure.audit_headers import erasure_id_in
-from ledgerstone.erasure.log_windows import Window, WindowReader
+from ledgerstone.erasure.log_windows import LogWindow, WindowReader
 from ledgerstone.erasure.print_table import NO_GROUP, Int64s, PrintTable
 from ledgerstone.erasure.scan_plan import (
-    PartitionFiles,
     Place,
+    ScannedPartition,
     SearchPlan,
     SearchReport,
     SpanOfPrint,
@@ -96,7 +96,7 @@ class _Search:
             vanished=tuple(self.vanished),
         )
 
-    def _search_partition(self, partition: PartitionFiles) -> None:
+    def _search_partition(self, partition: ScannedPartition) -> None:
         for segment in partition.segments:
             name = file_name(segment.base_offset, Kind.LOG)
             self._search_file(partition, name, segment.size_bytes)
@@ -106,7 +106,7 @@ class _Search:
             if parsed and parsed.kind is Kind.LOG and parsed.suffix in _LEFTOVERS:
                 self._search_file(partition, name, None)
 
-    def _search_file(self, partition: PartitionFiles, name: str, size: int | None) -> None:
+    def _search_file(self, partition: ScannedPartition, name: str, size: int | None) -> None:
         """All of the file if its owner gave no size."""
         self.go_on()
         path = join(partition.directory, name)
@@ -133,7 +133,7 @@ class _Search:
         self,
         tp: TopicPartition,
         name: str,
-        window: Window,
+        window: LogWindow,
         columns: Columns,
         groups: Int64s,
         rows: Int64s,
@@ -157,7 +157,7 @@ class _Search:
         self,
         tp: TopicPartition,
         name: str,
-        window: Window,
+        window: LogWindow,
         columns: Columns,
         group: int,
         row: int,

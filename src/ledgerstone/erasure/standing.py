@@ -8,15 +8,15 @@ wrote. Contract: README.md, "Known outputs".
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, Stage
+from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Stage
 from ledgerstone.erasure.outputs import (
     GROUP,
     VERIFIER,
     GroupReading,
     KnownOutput,
     Reading,
-    Reason,
     Status,
+    UnverifiedReason,
 )
 
 # How long a pipeline that missed a tombstone holds the receipt, where the request does not say.
@@ -26,12 +26,12 @@ _WORST_FIRST: Final = (
     Reading.MISSED, Reading.GONE, Reading.LATE, Reading.UNREAD, Reading.READ,
 )  # fmt: skip
 _REASONS: Final = {
-    Reading.MISSED: Reason.MISSED_TOMBSTONE,
-    Reading.GONE: Reason.OFFSETS_DELETED,
-    Reading.LATE: Reason.FIRST_SEEN_LATER,
-    Reading.UNREAD: Reason.NOT_READ,
+    Reading.MISSED: UnverifiedReason.MISSED_TOMBSTONE,
+    Reading.GONE: UnverifiedReason.OFFSETS_DELETED,
+    Reading.LATE: UnverifiedReason.FIRST_SEEN_LATER,
+    Reading.UNREAD: UnverifiedReason.NOT_READ,
 }
-_OUTCOMES_WORST_FIRST: Final = (Outcome.RESIDUE, Outcome.UNKNOWN, Outcome.CLEAN)
+_OUTCOMES_WORST_FIRST: Final = (ScanOutcome.RESIDUE, ScanOutcome.UNKNOWN, ScanOutcome.CLEAN)
 
 
 def known_outputs(
@@ -56,7 +56,7 @@ def _verifier(erasure: Erasure, name: str, refusal: str | None) -> KnownOutput:
     worst = worst_of(each.outcome for each in erasure.evidence if each.verifier == name)
     if worst is not None:
         return _by_outcome(VERIFIER, name, worst)
-    reason = Reason.NEVER_ANSWERED if refusal is None else Reason.REFUSED
+    reason = UnverifiedReason.NEVER_ANSWERED if refusal is None else UnverifiedReason.REFUSED
     return KnownOutput(VERIFIER, name, Status.NOT_VERIFIED, reason, refusal or "")
 
 
@@ -66,7 +66,7 @@ def _group(erasure: Erasure, name: str, readings: list[GroupReading]) -> KnownOu
     if worst is not None:
         output = _by_outcome(GROUP, name, worst)
     elif reading is None:
-        output = KnownOutput(GROUP, name, Status.NOT_VERIFIED, Reason.FIRST_SEEN_LATER)
+        output = KnownOutput(GROUP, name, Status.NOT_VERIFIED, UnverifiedReason.FIRST_SEEN_LATER)
     elif reading.reading is Reading.READ:
         output = KnownOutput(GROUP, name, Status.READ)
     else:
@@ -91,19 +91,19 @@ def evidence_of_group(erasure: Erasure, group: str) -> list[Evidence]:
     ]
 
 
-def worst_of(outcomes: Iterable[Outcome]) -> Outcome | None:
+def worst_of(outcomes: Iterable[ScanOutcome]) -> ScanOutcome | None:
     """None where nothing was said."""
     return min(outcomes, key=_OUTCOMES_WORST_FIRST.index, default=None)
 
 
-def _by_outcome(kind: str, name: str, worst: Outcome) -> KnownOutput:
+def _by_outcome(kind: str, name: str, worst: ScanOutcome) -> KnownOutput:
     match worst:
-        case Outcome.CLEAN:
+        case ScanOutcome.CLEAN:
             return KnownOutput(kind, name, Status.VERIFIED)
-        case Outcome.UNKNOWN:
-            return KnownOutput(kind, name, Status.NOT_VERIFIED, Reason.COULD_NOT_TELL)
-        case Outcome.RESIDUE:
-            return KnownOutput(kind, name, Status.NOT_VERIFIED, Reason.RESIDUE)
+        case ScanOutcome.UNKNOWN:
+            return KnownOutput(kind, name, Status.NOT_VERIFIED, UnverifiedReason.COULD_NOT_TELL)
+        case ScanOutcome.RESIDUE:
+            return KnownOutput(kind, name, Status.NOT_VERIFIED, UnverifiedReason.RESIDUE)
 
 
 # -- what holds the receipt -----------------------------------------------------------------------
@@ -153,7 +153,7 @@ def standing_outputs(erasure: Erasure) -> tuple[KnownOutput, ...]:
     for each in erasure.supplements:
         for kind, name in covered(each.verifier, each.group):
             before = known.get((kind, name))
-            now = _by_outcome(kind, name, Outcome(each.verdict))
+            now = _by_outcome(kind, name, ScanOutcome(each.verdict))
             if before is not None:
                 now = now._replace(
                     partition=before.partition,

@@ -6,6 +6,7 @@ Each may be taken twice: what a step did before a crash is found by the facts, o
 from dataclasses import dataclass
 
 from ledgerstone.erasure.erasure import Erasure, Tombstone
+from ledgerstone.erasure.facts import BlockingTxn
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,15 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class AbortOpen:
+    """Abort these open transactions, by partition; the successor is `changes.aborting`, written
+    down first."""
+
+    txns: tuple[tuple[int, BlockingTxn], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitStep:
     """Nothing can be done; `until_ms` is None where no clock will change that."""
 
     until_ms: int | None
@@ -48,7 +57,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanStep:
     node_ids: tuple[int, ...]
 
 
@@ -70,4 +79,15 @@ class Nothing:
     """It is over."""
 
 
-Step = Advance | Search | WriteTombstones | Ask | Wait | Scan | AskVerifiers | Issue | Nothing
+Step = (
+    Advance
+    | Search
+    | WriteTombstones
+    | Ask
+    | AbortOpen
+    | WaitStep
+    | ScanStep
+    | AskVerifiers
+    | Issue
+    | Nothing
+)

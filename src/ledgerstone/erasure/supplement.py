@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from ledgerstone.erasure.erasure import Outcome
+from ledgerstone.erasure.erasure import ScanOutcome
 from ledgerstone.erasure.outputs import Status
 from ledgerstone.erasure.receipt import (
     ReceiptRefused,
-    Verdict,
+    ReceiptVerdict,
     check_signature,
     parse,
     parse_canonical,
@@ -51,7 +51,7 @@ def parse_supplement(data: bytes) -> dict[str, Any]:
     return content
 
 
-def verify_supplement(data: bytes, receipt: bytes) -> Verdict:
+def verify_supplement(data: bytes, receipt: bytes) -> ReceiptVerdict:
     """Whether it was signed by the key of this very receipt, and about it. Whether that key is to
     be trusted is the receipt's own matter."""
     try:
@@ -63,8 +63,8 @@ def verify_supplement(data: bytes, receipt: bytes) -> Verdict:
         _check_belongs(content, about, receipt)
         _check_words(content)
     except ReceiptRefused as refusal:
-        return Verdict(False, (str(refusal),))
-    return Verdict(True, (), (f"supplement {content['number']} belongs to the receipt",))
+        return ReceiptVerdict(False, (str(refusal),))
+    return ReceiptVerdict(True, (), (f"supplement {content['number']} belongs to the receipt",))
 
 
 def _check_belongs(content: Mapping[str, Any], about: Mapping[str, Any], receipt: bytes) -> None:
@@ -79,11 +79,11 @@ def _check_belongs(content: Mapping[str, Any], about: Mapping[str, Any], receipt
 
 def _check_words(content: Mapping[str, Any]) -> None:
     """Its verdict and the outputs it covers are what follows from its words."""
-    verdicts = [each.value for each in Outcome]
+    verdicts = [each.value for each in ScanOutcome]
     words = [each["verdict"] for each in content["words"]]
     if not words or any(each not in verdicts for each in words):
         raise ReceiptRefused("it has no words, or words that are no verdicts")
-    worst = worst_of(Outcome(each) for each in words)
+    worst = worst_of(ScanOutcome(each) for each in words)
     if worst is None or content["verdict"] != worst.value:
         raise ReceiptRefused(f"its verdict is {content['verdict'][:20]}, its words say otherwise")
     covers = [(each["kind"], each["name"]) for each in content["covers"]]
@@ -108,7 +108,7 @@ def standing(
     }
     for each in sorted(supplements, key=lambda content: int(content["number"])):
         for output in each["covers"]:
-            is_clean = each["verdict"] == Outcome.CLEAN.value
+            is_clean = each["verdict"] == ScanOutcome.CLEAN.value
             status = Status.VERIFIED if is_clean else Status.NOT_VERIFIED
             place = (output["kind"], output["name"])
             reason = "" if is_clean else each["verdict"]

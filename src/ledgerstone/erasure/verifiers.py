@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, Tombstone
+from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Tombstone
 from ledgerstone.errors import ConfigError
 
 GROUP: Final = "ledgerstone.erasure_verifiers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class VerifierQuestion:
     erasure_id: str
     topic: str
     key_hmac: bytes
@@ -29,7 +29,7 @@ class Word(NamedTuple):
     """About one output. `evidence` must not hold the key; it is refused where it does."""
 
     output: str
-    outcome: Outcome
+    outcome: ScanOutcome
     evidence: str
 
 
@@ -38,7 +38,7 @@ class Verifier(Protocol):
     @property
     def name(self) -> str: ...
 
-    def verify(self, question: Question) -> Sequence[Word]:
+    def verify(self, question: VerifierQuestion) -> Sequence[Word]:
         """One word for each output it keeps. Runs outside the broker's loop and may take long."""
         ...
 
@@ -69,8 +69,8 @@ def load_verifiers(entry_points: Iterable[EntryPoint]) -> dict[str, Verifier]:
     return verifiers
 
 
-def question_about(erasure: Erasure, key: bytes | None = None) -> Question:
-    return Question(
+def question_about(erasure: Erasure, key: bytes | None = None) -> VerifierQuestion:
+    return VerifierQuestion(
         erasure_id=erasure.id,
         topic=erasure.topic,
         key_hmac=erasure.key_print.hmac,
@@ -84,5 +84,5 @@ def evidence_from(name: str, words: Sequence[Word], *, now_ms: int) -> list[Evid
     return [
         Evidence(verifier=name, output=output, outcome=outcome, evidence=evidence, given_ms=now_ms)
         for output, outcome, evidence in words
-        or [Word(name, Outcome.UNKNOWN, "it named no output")]
+        or [Word(name, ScanOutcome.UNKNOWN, "it named no output")]
     ]

@@ -7,7 +7,7 @@ from typing import Final
 from ledgerstone.errors import BrokerIdNotRegistered, KafkaError, StaleBrokerEpoch
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.image import BrokerImage, Endpoint, MetadataImage
-from ledgerstone.metadata.records import METADATA_VERSION, METADATA_VERSION_FEATURE
+from ledgerstone.metadata.records import SUPPORTED_FEATURES
 from ledgerstone.metadata.replay import UNFENCE
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import (
@@ -52,7 +52,10 @@ def register_broker(
             incarnation_id=registration.incarnation_id,
             broker_epoch=broker_epoch,
             end_points=[RegisterBrokerEndPoint(*endpoint) for endpoint in registration.endpoints],
-            features=[RegisterBrokerFeature(METADATA_VERSION_FEATURE, 1, METADATA_VERSION)],
+            features=[
+                RegisterBrokerFeature(name, first, last)
+                for name, (first, last) in SUPPORTED_FEATURES.items()
+            ],
             rack=registration.rack,
             fenced=True,
             log_dirs=list(registration.log_dirs),

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_keys import BROKER_KEYS, BrokerKey, Update
 from ledgerstone.config.group import GROUP_KEYS, parse_group_settings
-from ledgerstone.config.setting import ConfigKey, Kind, format_value
+from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
 from ledgerstone.errors import (
     ConfigError,
@@ -263,7 +263,7 @@ def _list_now(
     """The members a list has before the change, inherited ones included."""
     is_topic = key.resource_type == ResourceType.TOPIC
     declared = _KEYS[key.resource_type].get(name)
-    if declared is not None and declared.kind is not Kind.LIST:
+    if declared is not None and declared.kind is not ConfigType.LIST:
         raise InvalidConfig(f"{name} is no list: nothing can be appended or subtracted")
     own = image.config_of(key).get(name)
     if declared is None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_keys import BROKER_KEYS, BrokerKey, Update
 from ledgerstone.config.group import GROUP_KEYS, GroupKey
-from ledgerstone.config.setting import ConfigKey, Kind, format_value
+from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 
@@ -39,7 +39,7 @@ class ConfigEntry:
     source: ConfigSource
     read_only: bool
     is_sensitive: bool
-    kind: Kind
+    kind: ConfigType
     doc: str
     synonyms: tuple[ConfigSynonym, ...]  # The strongest first; the first is the value that holds.
 

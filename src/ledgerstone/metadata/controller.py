@@ -18,7 +18,7 @@ from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.replay import Applied, apply
+from ledgerstone.metadata.replay import Replayed, apply
 from ledgerstone.metadata.topic_creation import create_topics
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import (
@@ -57,16 +57,16 @@ class Controller:
         self.committed_to(applied)
         return applied.delta
 
-    def preview(self, records: Iterable[MetadataRecord]) -> Applied:
+    def preview(self, records: Iterable[MetadataRecord]) -> Replayed:
         """What the records of a decision will have done once they are committed. Applied once, for
         the next decision and for every broker that follows."""
         return apply(self.decided, records)
 
-    def decided_on(self, applied: Applied) -> None:
+    def decided_on(self, applied: Replayed) -> None:
         """The records are in the log: the next decision is made on top of them."""
         self.decided = applied.image
 
-    def committed_to(self, applied: Applied) -> None:
+    def committed_to(self, applied: Replayed) -> None:
         """In the order in which they were decided."""
         self.committed = applied.image
 

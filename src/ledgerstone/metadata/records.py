@@ -21,6 +21,14 @@ from ledgerstone.types import Buffer
 METADATA_VERSION_FEATURE: Final = "metadata.version"
 # 4.0-IV3: the newest level all of whose records are in our schemas.
 METADATA_VERSION: Final = 25
+# KIP-890: 1 has flexible records of transactions, 2 an epoch for each transaction.
+TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
+TRANSACTION_VERSION: Final = 2
+# What this release supports of each feature: the first level and the last.
+SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
+    METADATA_VERSION_FEATURE: (7, METADATA_VERSION),  # 3.3-IV3, where Kafka 4 begins too
+    TRANSACTION_VERSION_FEATURE: (0, TRANSACTION_VERSION),
+}
 
 # Types that are not named are written as version 0. Version 2 of the partition records carries the
 # eligible leader replicas, which nothing here keeps yet.
@@ -43,4 +51,14 @@ def decode_record(value: Buffer) -> MetadataRecord:
 
 def bootstrap_records() -> list[MetadataRecord]:
     """The first records of a new cluster."""
-    return [FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=METADATA_VERSION)]
+    metadata = FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=METADATA_VERSION)
+    return [metadata, *missing_features({})]
+
+
+def missing_features(finalized: Mapping[str, int]) -> list[MetadataRecord]:
+    """What a release that knew no transactions has left unset. A level that was set stays: whoever
+    chose it had a reason."""
+    if TRANSACTION_VERSION_FEATURE in finalized:
+        return []
+    level = TRANSACTION_VERSION
+    return [FeatureLevelRecord(name=TRANSACTION_VERSION_FEATURE, feature_level=level)]

@@ -46,17 +46,17 @@ _LEADER_UNCHANGED: Final = -2
 _RECOVERY_UNCHANGED: Final = -1
 
 
-class Applied(NamedTuple):
+class Replayed(NamedTuple):
     image: MetadataImage
     delta: Delta
 
 
-def apply(image: MetadataImage, records: Iterable[MetadataRecord]) -> Applied:
+def apply(image: MetadataImage, records: Iterable[MetadataRecord]) -> Replayed:
     draft = _Draft(image)
     for record in records:
         draft.replay(record)
     after = draft.finish()
-    return Applied(after, delta_of(image, after, draft.touched()))
+    return Replayed(after, delta_of(image, after, draft.touched()))
 
 
 @dataclass(slots=True)

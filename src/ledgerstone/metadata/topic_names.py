@@ -1,7 +1,7 @@
 """Which names a topic may have, and which topics are the cluster's own. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ledgerstone.config.broker import BrokerConfig
@@ -62,15 +62,39 @@ def auto_creation(names: Iterable[str], config: BrokerConfig) -> CreateTopicsReq
 
 
 def _auto_created_topic(name: str, config: BrokerConfig) -> CreateTopicsRequestTopic:
-    if name != CONSUMER_OFFSETS:
-        return CreateTopicsRequestTopic(name=name, num_partitions=-1, replication_factor=-1)
+    if name == CONSUMER_OFFSETS:
+        return _internal_topic(
+            name,
+            config.offsets_topic_num_partitions,
+            config.offsets_topic_replication_factor,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+        )
+    if name == TRANSACTION_STATE:
+        return _internal_topic(
+            name,
+            config.transaction_state_log_num_partitions,
+            config.transaction_state_log_replication_factor,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(config.transaction_state_log_min_isr),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    return CreateTopicsRequestTopic(name=name, num_partitions=-1, replication_factor=-1)
+
+
+def _internal_topic(
+    name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+) -> CreateTopicsRequestTopic:
     return CreateTopicsRequestTopic(
         name=name,
-        num_partitions=config.offsets_topic_num_partitions,
-        replication_factor=config.offsets_topic_replication_factor,
-        configs=[
-            CreateTopicsRequestConfig("cleanup.policy", "compact"),
-            CreateTopicsRequestConfig("compression.type", "producer"),
-            CreateTopicsRequestConfig("segment.bytes", str(config.offsets_topic_segment_bytes)),
-        ],
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        configs=[CreateTopicsRequestConfig(key, value) for key, value in configs.items()],
     )

@@ -2,7 +2,8 @@
 
 A dead letter has the key and value of the record; its headers say where it was and what is wrong
 with it. Dead letters are sent before the table's positions advance, so none is lost. A run that
-dies in between sends some again; topic, partition and offset identify them.
+dies in between sends some again, unless the definition says `exactly_once`; topic, partition and
+offset identify them.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +26,8 @@ class Letter(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes]]
+    partition: int  # of the bad record
+    offset: int
 
 
 SendLetters = Callable[[list[Letter]], None]
@@ -72,4 +75,4 @@ def _letter(pipeline: str, topic: str, bad: BadRecord) -> Letter:
         "reason": bad.reason,
     }
     headers = [(f"{HEADER_PREFIX}.{name}", text.encode()) for name, text in said.items()]
-    return Letter(topic, bad.key, bad.value, headers)
+    return Letter(topic, bad.key, bad.value, headers, bad.partition, bad.offset)

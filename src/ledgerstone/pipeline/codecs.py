@@ -15,7 +15,7 @@ from ledgerstone.pipeline.codecs_avro import SchemaOf, avro_parser
 from ledgerstone.pipeline.codecs_json import read_json_lines
 from ledgerstone.pipeline.column_types import arrow_type
 from ledgerstone.pipeline.converting import Unfit, convert, find, strict_json
-from ledgerstone.pipeline.definition import Codec, Column, Format
+from ledgerstone.pipeline.definition import Column, ColumnCodec, Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ Parse = Callable[[bytes], object]
 Decode = Callable[[pa.Array], Decoded]
 
 
-def decoder(codec: Codec, schema_of: SchemaOf | None = None) -> Decode:
+def decoder(codec: ColumnCodec, schema_of: SchemaOf | None = None) -> Decode:
     """A function for cells of this codec. Null cells are null rows and not bad.
 
     Avro with a registry needs a function that fetches schemas."""

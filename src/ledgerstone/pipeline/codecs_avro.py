@@ -13,7 +13,7 @@ from typing import Any, Final
 import fastavro
 
 from ledgerstone.pipeline.converting import Unfit
-from ledgerstone.pipeline.definition import Codec
+from ledgerstone.pipeline.definition import ColumnCodec
 from ledgerstone.pipeline.errors import PipelineError
 
 _PREFIX: Final = struct.Struct(">bI")
@@ -22,7 +22,7 @@ _PREFIX: Final = struct.Struct(">bI")
 SchemaOf = Callable[[str, int], Any]
 
 
-def avro_parser(codec: Codec, schema_of: SchemaOf | None) -> Callable[[bytes], object]:
+def avro_parser(codec: ColumnCodec, schema_of: SchemaOf | None) -> Callable[[bytes], object]:
     if codec.schema is not None:
         schema = fastavro.parse_schema(json.loads(codec.schema))
         return lambda cell: _read(cell, schema)

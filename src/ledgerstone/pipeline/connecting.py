@@ -1,6 +1,7 @@
 """A pipeline's client, and its queries to a cluster before a run. Shell."""
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
 from ledgerstone.client.session import SessionConfig
 from ledgerstone.pipeline.errors import DefinitionError
@@ -17,16 +18,19 @@ def connect_to(bootstrap: str) -> Client:
     return Client(endpoints, SessionConfig(client_id="ledgerstone-pipeline"))
 
 
-def log_ends(client: Client, topic: str) -> dict[int, int]:
-    """The high watermark of every partition."""
-    return _listed(client, topic, LATEST)
+def log_ends(client: Client, topic: str, *, committed: bool = False) -> dict[int, int]:
+    """The high watermark of every partition; for a committed read, its last stable offset."""
+    return _listed(client, topic, LATEST, READ_COMMITTED if committed else READ_UNCOMMITTED)
 
 
 def log_starts(client: Client, topic: str) -> dict[int, int]:
     return _listed(client, topic, EARLIEST)
 
 
-def _listed(client: Client, topic: str, at: int) -> dict[int, int]:
+def _listed(
+    client: Client, topic: str, at: int, isolation_level: int = READ_UNCOMMITTED
+) -> dict[int, int]:
     partitions = [TopicPartition(topic, each) for each in client.topic(topic).partitions]
-    listed = list_offsets(client, dict.fromkeys(partitions, at))
+    wanted = dict.fromkeys(partitions, at)
+    listed = list_offsets(client, wanted, isolation_level=isolation_level)
     return {each.partition: listed[each].offset for each in sorted(partitions)}

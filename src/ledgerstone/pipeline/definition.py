@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ledgerstone.pipeline.column_types import AnyType
+from ledgerstone.spark.read_options import OnMissedTombstones
 
 
 class Format(Enum):
@@ -23,12 +24,6 @@ class OnBadRecord(Enum):
     FAIL = "fail"
     SKIP = "skip"
     DEAD_LETTER = "dead_letter"
-
-
-class OnMissedTombstones(Enum):
-    FAIL = "fail"
-    RECONCILE = "reconcile"
-    IGNORE = "ignore"
 
 
 class Deletes(Enum):
@@ -56,7 +51,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codec:
+class ColumnCodec:
     """How keys, or values, become columns. `string` and `raw` have exactly one."""
 
     format: Format
@@ -92,10 +87,11 @@ class Target:
 class Pipeline:
     name: str
     source: Source
-    key: Codec
-    value: Codec
+    key: ColumnCodec
+    value: ColumnCodec
     on_bad_record: OnBadRecord
     dead_letter_topic: str | None
+    exactly_once: bool  # dead letters are sent in transactions
     target: Target
     work: str  # a directory for checkpoints, the status and a lock
     master: str  # of Spark

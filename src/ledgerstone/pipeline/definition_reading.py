@@ -7,12 +7,11 @@ from typing import Final
 from ledgerstone.pipeline.avro_schema import columns_of_schema
 from ledgerstone.pipeline.column_types import ColumnType, named_type
 from ledgerstone.pipeline.definition import (
-    Codec,
     Column,
+    ColumnCodec,
     Deletes,
     Format,
     OnBadRecord,
-    OnMissedTombstones,
     Pipeline,
     Source,
     Target,
@@ -20,6 +19,7 @@ from ledgerstone.pipeline.definition import (
 )
 from ledgerstone.pipeline.definition_section import Section
 from ledgerstone.pipeline.errors import DefinitionError
+from ledgerstone.spark.read_options import OnMissedTombstones
 
 DEFAULT_BATCH_OFFSETS: Final = 500_000
 # Of the driver's default of 1 GiB, which holds a micro-batch more than once on its way.
@@ -38,7 +38,8 @@ _NOT_IN_POSTGRES: Final = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 _NOT_IN_DELTA: Final = ' ,;{}()\n\t=`"'
 
 _TOP: Final = (
-    *("name", "source", "key", "value", "on_bad_record", "dead_letter_topic", "table", "work"),
+    *("name", "source", "key", "value", "on_bad_record", "dead_letter_topic", "exactly_once"),
+    *("table", "work"),
     *("master", "spark", "every"),
 )
 _SOURCE: Final = (
@@ -70,6 +71,7 @@ def read_definition(content: object, *, read_text: ReadText) -> Pipeline:
         value=_codec(top, "value", read_text),
         on_bad_record=on_bad_record,
         dead_letter_topic=_dead_letter_topic(top, on_bad_record),
+        exactly_once=_exactly_once(top, on_bad_record),
         target=_target(top, name),
         work=top.text("work", f".ledgerstone/{name}"),
         master=top.text("master", "local[*]"),
@@ -131,6 +133,15 @@ def _dead_letter_topic(top: Section, policy: OnBadRecord) -> str | None:
     return topic
 
 
+def _exactly_once(top: Section, policy: OnBadRecord) -> bool:
+    exactly_once = top.flag("exactly_once", default=False)
+    if exactly_once and policy is not OnBadRecord.DEAD_LETTER:
+        raise top.refuse(
+            "exactly_once", "is about dead letters; the table has every record once in any case"
+        )
+    return exactly_once
+
+
 def _duration(section: Section, name: str, default: int) -> int:
     value = section.get(name)
     if value is None:
@@ -144,22 +155,22 @@ def _duration(section: Section, name: str, default: int) -> int:
 # -- keys and values --------------------------------------------------------------------------
 
 
-def _codec(top: Section, name: str, read_text: ReadText) -> Codec:
+def _codec(top: Section, name: str, read_text: ReadText) -> ColumnCodec:
     every = tuple(dict.fromkeys(key for keys in _FORMATS.values() for key in keys))
     kind = top.section(name, every).one_of("format", Format)
     section = top.section(name, _FORMATS[kind])
     if kind in (Format.STRING, Format.RAW):
         type_ = ColumnType.STRING if kind is Format.STRING else ColumnType.BINARY
         column = Column(name=section.text("column"), type=type_, path=())
-        codec = Codec(format=kind, columns=(column,))
+        codec = ColumnCodec(format=kind, columns=(column,))
     elif kind is Format.JSON:
-        codec = Codec(format=kind, columns=_columns(section))
+        codec = ColumnCodec(format=kind, columns=_columns(section))
     else:
         codec = _avro(section, read_text)
     return codec
 
 
-def _avro(section: Section, read_text: ReadText) -> Codec:
+def _avro(section: Section, read_text: ReadText) -> ColumnCodec:
     file, registry = section.optional_text("schema"), section.optional_text("registry")
     if (file is None) == (registry is None):
         raise section.refuse("schema", "give either schema, a file, or registry, a URL")
@@ -176,7 +187,7 @@ def _avro(section: Section, read_text: ReadText) -> Codec:
             columns = columns_of_schema(schema)
         except ValueError as error:
             raise section.refuse("schema", str(error)) from error
-    return Codec(format=Format.AVRO, columns=columns, schema=schema, registry=registry)
+    return ColumnCodec(format=Format.AVRO, columns=columns, schema=schema, registry=registry)
 
 
 def _columns(section: Section) -> tuple[Column, ...]:

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from ledgerstone.pipeline.avro_registry import registered_schema
 from ledgerstone.pipeline.definition import Pipeline
-from ledgerstone.pipeline.erasing_files import Finding, Verdict, search_directory
+from ledgerstone.pipeline.erasing_files import FileVerdict, Finding, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey, wanted_key
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.erasing_tables import output_name, purge_table, search_table
@@ -56,7 +56,7 @@ def _search_directory(directory: str, wanted: WantedKey) -> Finding:
     output = f"files:{directory}"
     path = Path(directory)
     if not path.is_dir():
-        return Finding(output=output, verdict=Verdict.CLEAN, evidence="there is no directory")
+        return Finding(output=output, verdict=FileVerdict.CLEAN, evidence="there is no directory")
     return search_directory(path, wanted).finding(output)
 
 
@@ -70,7 +70,7 @@ def _told(search_one: _Search, output: str) -> Finding:
         return search_one()
     except Exception as error:  # noqa: BLE001 - whatever a driver raises
         evidence = f"it cannot be searched: {type(error).__name__}"
-        return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
+        return Finding(output=output, verdict=FileVerdict.UNKNOWN, evidence=evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

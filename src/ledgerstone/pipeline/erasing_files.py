@@ -25,7 +25,7 @@ _CLOSED_SUFFIXES: Final = (".sst", ".gz", ".zst", ".lz4", ".snappy", ".orc")
 DELTA_LOG: Final = "_delta_log"
 
 
-class Verdict(Enum):
+class FileVerdict(Enum):
     CLEAN = "clean"
     RESIDUE = "residue"
     UNKNOWN = "unknown"
@@ -36,7 +36,7 @@ class Finding:
     """About one output. `evidence` is text without the key."""
 
     output: str
-    verdict: Verdict
+    verdict: FileVerdict
     evidence: str
 
 
@@ -54,13 +54,13 @@ class Searched:
         if self.hits:
             named = ", ".join(self.hits[:5]) + (", …" if len(self.hits) > 5 else "")
             evidence = f"found in {len(self.hits)} of {said}: {named}"
-            return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence + note)
+            return Finding(output=output, verdict=FileVerdict.RESIDUE, evidence=evidence + note)
         if self.closed:
             evidence = f"not found in {said}; {len(self.closed)} files cannot be read: "
             evidence += ", ".join(self.closed[:5])
-            return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence + note)
+            return Finding(output=output, verdict=FileVerdict.UNKNOWN, evidence=evidence + note)
         evidence = f"not found in {said}{note}"
-        return Finding(output=output, verdict=Verdict.CLEAN, evidence=evidence)
+        return Finding(output=output, verdict=FileVerdict.CLEAN, evidence=evidence)
 
 
 def search_directory(root: Path, wanted: WantedKey) -> Searched:

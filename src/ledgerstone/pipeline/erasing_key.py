@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ledgerstone.pipeline.codecs import decoder
 from ledgerstone.pipeline.codecs_avro import SchemaOf
-from ledgerstone.pipeline.definition import Codec
+from ledgerstone.pipeline.definition import ColumnCodec
 from ledgerstone.pipeline.errors import PipelineError
 
 # Shorter ones occur in many files by chance.
@@ -44,7 +44,7 @@ class WantedKey:
         return [each for each in found if len(each) >= SHORTEST_NEEDLE_BYTES]
 
 
-def wanted_key(codec: Codec, raw: bytes, schema_of: SchemaOf | None = None) -> WantedKey:
+def wanted_key(codec: ColumnCodec, raw: bytes, schema_of: SchemaOf | None = None) -> WantedKey:
     decoded = decoder(codec, schema_of)(pa.array([raw], pa.binary()))
     for reason in decoded.bad.values():
         raise PipelineError(f"the key is not one of this pipeline: {reason}")

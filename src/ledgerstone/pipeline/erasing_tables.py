@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from ledgerstone.pipeline.definition import Pipeline, Target, TargetType
 from ledgerstone.pipeline.erasing_files import (
+    FileVerdict,
     Finding,
     Searched,
-    Verdict,
     holds_bytes,
     search_directory,
     search_file,
@@ -44,9 +44,11 @@ def search_table(target: Target, wanted: WantedKey) -> Finding:
         case TargetType.DELTA | TargetType.PARQUET:
             if "://" in target.location:
                 evidence = "files that are not on this machine are not looked at"
-                return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
+                return Finding(output=output, verdict=FileVerdict.UNKNOWN, evidence=evidence)
             if not Path(target.location).is_dir():
-                return Finding(output=output, verdict=Verdict.CLEAN, evidence="there is no table")
+                return Finding(
+                    output=output, verdict=FileVerdict.CLEAN, evidence="there is no table"
+                )
             note = "; files of past versions and orphans are among them"
             return search_directory(Path(target.location), wanted).finding(output, note)
 
@@ -77,14 +79,14 @@ def output_name(target: Target) -> str:
 def _search_sqlite(target: Target, wanted: WantedKey, output: str) -> Finding:
     path = Path(target.location)
     if not path.is_file():
-        return Finding(output=output, verdict=Verdict.CLEAN, evidence="there is no file")
+        return Finding(output=output, verdict=FileVerdict.CLEAN, evidence="there is no file")
     with closing(sqlite3.connect(path)) as db:
         condition, values = _sqlite_condition(wanted)
         query = f"SELECT count(*) FROM {quoted(target.name)} WHERE {condition}"
         rows = db.execute(query, values).fetchone()[0]
     if rows:
         evidence = f"{rows} rows of the table are the key's"
-        return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence)
+        return Finding(output=output, verdict=FileVerdict.RESIDUE, evidence=evidence)
     searched = Searched()
     for suffix in _SQLITE_FILES:
         one = search_file(path.with_name(path.name + suffix), wanted)
@@ -129,23 +131,23 @@ def _search_postgres(target: Target, wanted: WantedKey, output: str) -> Finding:
         row = db.execute(text.encode(), values).fetchone()
         if row is not None and row[0]:
             evidence = f"{row[0]} rows of the table are the key's"
-            return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence)
+            return Finding(output=output, verdict=FileVerdict.RESIDUE, evidence=evidence)
         try:
             # Changes may still be only in the server's memory.
             db.execute("CHECKPOINT")
             is_there = holds_bytes(_relation_blocks(db, table), wanted.needles)
         except psycopg.errors.InsufficientPrivilege:
             evidence = "no row is the key's; reading the table's files needs a superuser"
-            return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
+            return Finding(output=output, verdict=FileVerdict.UNKNOWN, evidence=evidence)
     if is_there:
         evidence = "dead rows in the table's files hold it, until VACUUM FULL"
-        return Finding(output=output, verdict=Verdict.RESIDUE, evidence=evidence)
+        return Finding(output=output, verdict=FileVerdict.RESIDUE, evidence=evidence)
     if not wanted.needles:
         evidence = "no row is the key's; it is too short to be searched for among dead rows"
-        return Finding(output=output, verdict=Verdict.UNKNOWN, evidence=evidence)
+        return Finding(output=output, verdict=FileVerdict.UNKNOWN, evidence=evidence)
     evidence = "no row is the key's, nor is it in the files of the table, its indexes or its TOAST"
     evidence += "; the server's write-ahead log and its archives are not looked at"
-    return Finding(output=output, verdict=Verdict.CLEAN, evidence=evidence)
+    return Finding(output=output, verdict=FileVerdict.CLEAN, evidence=evidence)
 
 
 def _doubled(text: str, keep: str = "") -> str:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 
 from ledgerstone.pipeline.definition import (
-    Codec,
+    ColumnCodec,
     Deletes,
     Format,
     OnBadRecord,
-    OnMissedTombstones,
     Pipeline,
     TargetType,
 )
 from ledgerstone.pipeline.layout import layout_of
+from ledgerstone.spark.read_options import OnMissedTombstones
 
 _DELETES = {
     Deletes.HARD: "A tombstone deletes its row.",
@@ -59,6 +59,8 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
     yield _DELETES[target.deletes]
     yield _TARGETS[target.type]
     yield _BAD[pipeline.on_bad_record].format(topic=pipeline.dead_letter_topic)
+    if pipeline.exactly_once:
+        yield "Dead letters are written in transactions, each once; read them read_committed."
     yield _MISSED[source.on_missed_tombstones]
     if target.deletes is Deletes.HISTORY:
         yield "Records are read one by one; records that compaction removed have no version."
@@ -66,7 +68,7 @@ def explain(pipeline: Pipeline) -> Iterator[str]:
         yield "Records are folded to the latest of each key in the reader."
 
 
-def _codec(codec: Codec) -> str:
+def _codec(codec: ColumnCodec) -> str:
     columns = ", ".join(f"{each.name} {each.type.value}" for each in codec.columns)
     where = ""
     if codec.format is Format.AVRO:

@@ -17,7 +17,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import LATEST, list_offsets
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
-from ledgerstone.pipeline.mirror_offsets import Run, joined, runs_of
+from ledgerstone.pipeline.mirror_offsets import CopiedRun, joined, runs_of
 from ledgerstone.spark.fetching import windows
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.outgoing import built_batches, outgoing_rows
@@ -25,7 +25,7 @@ from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.producing import BatchProducer
 from ledgerstone.spark.read_options import RowOptions, Rows
 from ledgerstone.spark.schema import Projection, projection, schema_of
-from ledgerstone.spark.windows import Window, record_batches
+from ledgerstone.spark.windows import FetchWindow, record_batches
 from ledgerstone.spark.write_options import WriteOptions, write_columns, write_options
 from ledgerstone.system import SystemDice
 from ledgerstone.types import TopicPartition
@@ -56,7 +56,7 @@ class Copied:
     records: int
     tombstones: int
     recognised: int  # found in the copy, written by a try that could not tell
-    runs: list[Run] = field(default_factory=list)
+    runs: list[CopiedRun] = field(default_factory=list)
 
 
 def copy_partition(task: CopyTask) -> Copied:
@@ -75,7 +75,7 @@ class _Copy:
         }
         self._options: WriteOptions = write_options(raw, overwrite=False)
         self._columns = write_columns(_fields(_COLUMNS), self._options)
-        self._runs: list[Run] = []
+        self._runs: list[CopiedRun] = []
         self._records = 0
         self._tombstones = 0
 
@@ -111,13 +111,13 @@ class _Copy:
         options = RowOptions()
         topic_id = self._task.topic_id if client is self._source else None
 
-        def read_from(offset: int) -> Iterator[Window]:
+        def read_from(offset: int) -> Iterator[FetchWindow]:
             rest = wanted._replace(start_offset=offset)
             fetched_ones = windows(
                 client, rest, options, fetch_bytes=_FETCH_BYTES, topic_id=topic_id
             )
             for fetched in fetched_ones:
-                yield Window(fetched.fetch_offset, fetched.records, fetched.aborted)
+                yield FetchWindow(fetched.fetch_offset, fetched.records, fetched.aborted)
 
         seed = SystemDice().random_bytes(16)
         return record_batches(read_from, wanted, options, Pruning(), _shape(), seed=seed)

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ledgerstone.pipeline.mirror_offsets import Run, joined
+from ledgerstone.pipeline.mirror_offsets import CopiedRun, joined
 from ledgerstone.types import TopicPartition
 
 _TABLES: Final = """
@@ -64,7 +64,7 @@ class MirrorNotes:
         query = "SELECT 1 FROM position WHERE topic=? AND next_offset > 0 LIMIT 1"
         return self._db.execute(query, (topic,)).fetchone() is not None
 
-    def note(self, partition: TopicPartition, noted: Noted, runs: list[Run]) -> None:
+    def note(self, partition: TopicPartition, noted: Noted, runs: list[CopiedRun]) -> None:
         """One transaction: a position without its runs would lose translations forever."""
         query = "SELECT max(source_start) FROM run WHERE topic=? AND partition=?"
         (last,) = self._db.execute(query, partition).fetchone()
@@ -78,10 +78,10 @@ class MirrorNotes:
                 [(*partition, *run) for run in joined([*before, *runs])],
             )
 
-    def runs(self, partition: TopicPartition, *, from_start: int = 0) -> list[Run]:
+    def runs(self, partition: TopicPartition, *, from_start: int = 0) -> list[CopiedRun]:
         rows = self._db.execute(
             "SELECT source_start, source_end, target_start, records FROM run "
             "WHERE topic=? AND partition=? AND source_start>=? ORDER BY source_start",
             (*partition, from_start),
         )
-        return [Run(*row) for row in rows]
+        return [CopiedRun(*row) for row in rows]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 MAX_RUNS: Final = 256
 
 
-class Run(NamedTuple):
+class CopiedRun(NamedTuple):
     """[source_start, source_end) was copied to [target_start, target_start + records)."""
 
     source_start: int
@@ -33,25 +33,25 @@ class Run(NamedTuple):
         return self.target_start + self.records
 
 
-def runs_of(source_offsets: NDArray[np.int64], target_start: int) -> list[Run]:
+def runs_of(source_offsets: NDArray[np.int64], target_start: int) -> list[CopiedRun]:
     """The runs of records that were written consecutively from `target_start` on."""
     if not len(source_offsets):
         return []
     breaks = np.flatnonzero(np.diff(source_offsets) != 1) + 1
     if len(breaks) >= MAX_RUNS:
         first, last = int(source_offsets[0]), int(source_offsets[-1])
-        return [Run(first, last + 1, target_start, len(source_offsets))]
+        return [CopiedRun(first, last + 1, target_start, len(source_offsets))]
     found = []
     edges = [0, *breaks.tolist(), len(source_offsets)]
     for begin, end in pairwise(edges):
         start = int(source_offsets[begin])
-        found.append(Run(start, start + end - begin, target_start + begin, end - begin))
+        found.append(CopiedRun(start, start + end - begin, target_start + begin, end - begin))
     return found
 
 
-def joined(runs: Iterable[Run]) -> list[Run]:
+def joined(runs: Iterable[CopiedRun]) -> list[CopiedRun]:
     """The same in fewer runs."""
-    found: list[Run] = []
+    found: list[CopiedRun] = []
     for run in sorted(runs):
         last = found[-1] if found else None
         if (
@@ -61,7 +61,7 @@ def joined(runs: Iterable[Run]) -> list[Run]:
             and last.source_end == run.source_start
             and last.target_end == run.target_start
         ):
-            found[-1] = Run(
+            found[-1] = CopiedRun(
                 last.source_start, run.source_end, last.target_start, last.records + run.records
             )
         else:
@@ -69,7 +69,7 @@ def joined(runs: Iterable[Run]) -> list[Run]:
     return found
 
 
-def translate(runs: Sequence[Run], source_offset: int) -> int | None:
+def translate(runs: Sequence[CopiedRun], source_offset: int) -> int | None:
     """Where a consumer at `source_offset` continues; runs are sorted. None: not copied.
 
     Never too far: if the place is not known exactly, some records are read again."""

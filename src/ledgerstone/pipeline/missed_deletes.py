@@ -29,7 +29,7 @@ SEEN_FILE: Final = "tombstones.json"
 _INTERVAL_MS: Final = 60_000
 
 
-class MissedDeletes:
+class MissedDeletesCheck:
     """Checked at the start of a run and repeatedly during it."""
 
     def __init__(self, client: Client, source: Source, work: Path) -> None:

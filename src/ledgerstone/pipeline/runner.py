@@ -18,12 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
-from ledgerstone.errors import LedgerstoneError
 from ledgerstone.pipeline.applying import BatchReport, ChangeApplier
-from ledgerstone.pipeline.bad_records import Letter
 from ledgerstone.pipeline.connecting import connect_to, log_ends
-from ledgerstone.pipeline.definition import OnMissedTombstones, Pipeline
+from ledgerstone.pipeline.dead_letters import letter_sender
+from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
 from ledgerstone.pipeline.following import (
     begin_to_follow,
@@ -31,7 +29,7 @@ from ledgerstone.pipeline.following import (
     how_to_begin_anew,
     topic_now,
 )
-from ledgerstone.pipeline.missed_deletes import MissedDeletes
+from ledgerstone.pipeline.missed_deletes import MissedDeletesCheck
 from ledgerstone.pipeline.reading import EARLIEST, change_stream, collected
 from ledgerstone.pipeline.state.reconcile import reconcile
 from ledgerstone.pipeline.status import RunState, RunStatus, held, own_pid, write_status
@@ -40,6 +38,7 @@ from ledgerstone.pipeline.tables.target import Followed, TableTarget
 from ledgerstone.spark.failures import failure_of, is_connection_lost, spark_said
 from ledgerstone.spark.offsets import topic_ids_in
 from ledgerstone.spark.progress import publish
+from ledgerstone.spark.read_options import OnMissedTombstones
 from ledgerstone.types import TopicPartition
 
 CHECKPOINT: Final = "checkpoint"
@@ -118,11 +117,10 @@ class PipelineRun:
         pipeline = self._pipeline
         followed = topic_now(client, pipeline.source.topic)
         begin_to_follow(pipeline, target, followed)
-        producer = Producer(client, ProducerConfig(idempotent=True))
-        applier = ChangeApplier(pipeline, target, lambda letters: _send(producer, letters))
+        applier = ChangeApplier(pipeline, target, letter_sender(client, pipeline))
         status.positions = dict(applier.positions)
         _check_reach(client, pipeline, applier)
-        watch = MissedDeletes(client, pipeline.source, self._work)
+        watch = MissedDeletesCheck(client, pipeline.source, self._work)
         self._check_deletes(watch, target, applier, status)
         _publish(client, pipeline, applier.positions)
         checkpoint = self._work / CHECKPOINT
@@ -212,7 +210,11 @@ class PipelineRun:
             logger.info("pipeline=%s: its JVM was stopped too: %s", self._pipeline.name, error)
 
     def _check_deletes(
-        self, watch: MissedDeletes, target: TableTarget, applier: ChangeApplier, status: RunStatus
+        self,
+        watch: MissedDeletesCheck,
+        target: TableTarget,
+        applier: ChangeApplier,
+        status: RunStatus,
     ) -> None:
         choice = self._pipeline.source.on_missed_tombstones
         if choice is OnMissedTombstones.IGNORE:
@@ -278,9 +280,3 @@ def _publish(client: Client, pipeline: Pipeline, positions: dict[int, int]) -> N
     offsets = {TopicPartition(topic, each): at for each, at in positions.items()}
     if offsets:
         publish(client, pipeline.source.group, offsets)
-
-
-def _send(producer: Producer, letters: list[Letter]) -> None:
-    for outcome in producer.send([NewRecord(*each) for each in letters]):
-        if isinstance(outcome, LedgerstoneError):
-            raise PipelineError(f"a dead letter cannot be sent: {outcome}") from outcome

@@ -22,7 +22,7 @@ class KeyNotGiven(LookupError):
     This is not a verdict: the receipt waits for what `ledgerstone pipeline erase` posts."""
 
 
-class Question(Protocol):
+class BrokerQuestion(Protocol):
     """A broker's question; `key` is None once the tombstone is written."""
 
     @property
@@ -39,7 +39,7 @@ class PipelineVerifier:
     definitions: tuple[str, ...]
     name: str = VERIFIER_NAME
 
-    def verify(self, question: Question) -> list[Word]:
+    def verify(self, question: BrokerQuestion) -> list[Word]:
         from ledgerstone.pipeline.definition_files import load_definition
 
         pipelines = [load_definition(path) for path in self.definitions]

@@ -10,7 +10,7 @@ from typing import Final
 
 from ledgerstone.protocol.messages import APIS, ApiKey
 from ledgerstone.protocol.messages.api_versions import ApiVersion
-from ledgerstone.protocol.notation import Versions
+from ledgerstone.protocol.notation import VersionRange
 
 __all__ = ["ACCEPTED_FROM", "OFFERED", "ApiKey", "accepts", "advertised", "is_flexible"]
 
@@ -20,8 +20,9 @@ _WHOLE: Final = (
     ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS,
     ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS,
     ApiKey.DELETE_RECORDS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.ADD_PARTITIONS_TO_TXN,
-    ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS,
-    ApiKey.DELETE_ACLS, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS,
+    ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS,
+    ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS,
     ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.SASL_AUTHENTICATE,
     ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_GROUPS,
     ApiKey.ELECT_LEADERS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_PARTITION_REASSIGNMENTS,
@@ -37,19 +38,17 @@ _WHOLE: Final = (
     ApiKey.CONTROLLER_REGISTRATION, ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )  # fmt: skip
-_PARTLY: Final[dict[int, Versions]] = {
+_PARTLY: Final[dict[int, VersionRange]] = {
     # KAFKA-18659: librdkafka looks for compression support at Produce v0, so it must be offered.
-    ApiKey.PRODUCE: Versions(0, 11),  # 12 promises transactions of version 2, 13 topic ids
-    ApiKey.FETCH: Versions(4, 17),  # 18 has followers report the high watermark
-    ApiKey.OFFSET_COMMIT: Versions(2, 9),  # 10 has topic ids
-    ApiKey.OFFSET_FETCH: Versions(1, 9),  # 10 has topic ids
-    ApiKey.INIT_PRODUCER_ID: Versions(0, 5),  # 6 is for two-phase commit
-    ApiKey.END_TXN: Versions(0, 4),  # 5 promises transactions of version 2
-    ApiKey.TXN_OFFSET_COMMIT: Versions(0, 4),  # 5 likewise
+    ApiKey.PRODUCE: VersionRange(0, 13),
+    ApiKey.FETCH: VersionRange(4, 17),  # 18 has followers report the high watermark
+    ApiKey.OFFSET_COMMIT: VersionRange(2, 9),  # 10 has topic ids
+    ApiKey.OFFSET_FETCH: VersionRange(1, 9),  # 10 has topic ids
+    ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5),  # 6 is for two-phase commit
 }
 
-OFFERED: Final[dict[int, Versions]] = {
-    **{key: Versions(APIS[key].first_version, APIS[key].last_version) for key in _WHOLE},
+OFFERED: Final[dict[int, VersionRange]] = {
+    **{key: VersionRange(APIS[key].first_version, APIS[key].last_version) for key in _WHOLE},
     **_PARTLY,
 }
 # Advertised for the sake of old clients, but refused.

@@ -25,7 +25,7 @@ from ledgerstone.protocol.headers import (
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages import APIS, ApiKey
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ledgerstone.protocol.notation import Versions
+from ledgerstone.protocol.notation import VersionRange
 from ledgerstone.protocol.pieces import Piece, join_pieces, total_size
 from ledgerstone.protocol.wire import MalformedMessage, ProtocolViolation
 from ledgerstone.types import INT32_MAX, Buffer
@@ -68,7 +68,7 @@ class ClientConnection:
         self, client_id: str | None, software_version: str, *, max_bytes: int = MAX_RESPONSE_BYTES
     ) -> None:
         self.state = ClientState.NEGOTIATING
-        self.broker_versions: dict[int, Versions] = {}
+        self.broker_versions: dict[int, VersionRange] = {}
         self.api_versions: ApiVersionsResponse | None = None  # with the broker's features
         self._client_id = client_id
         self._software_version = software_version
@@ -180,7 +180,8 @@ class ClientConnection:
             raise NegotiationFailed(f"ApiVersions failed with error code {answer.error_code}")
         self.api_versions = answer
         self.broker_versions = {
-            each.api_key: Versions(each.min_version, each.max_version) for each in answer.api_keys
+            each.api_key: VersionRange(each.min_version, each.max_version)
+            for each in answer.api_keys
         }
         self.state = ClientState.READY
 

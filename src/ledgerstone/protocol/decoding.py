@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ledgerstone.protocol.message import ZERO_UUID
-from ledgerstone.protocol.notation import Field, MessageSpec, Struct
+from ledgerstone.protocol.notation import FieldSpec, MessageSpec, StructSpec
 from ledgerstone.protocol.source import (
     FORMATS,
-    Source,
+    CodecSource,
     has_records,
     min_element_size,
     tagged_in,
@@ -37,7 +37,7 @@ class DecoderSource:
     """Builds the source of one decoder. `run` holds fields to be read together on flush."""
 
     def __init__(self, spec: MessageSpec, version: int, classes: Mapping[str, type]) -> None:
-        self.out = Source(spec, version)
+        self.out = CodecSource(spec, version)
         self.version = version
         self.classes = classes
         self.from_view = has_records(spec.root, version)
@@ -82,7 +82,7 @@ class DecoderSource:
         self.out.add(f"{targets}= {self.out.unpacker(formats)}(data, pos)", subject)
         self.out.add(f"pos += {struct.calcsize('>' + formats)}", subject)
 
-    def struct(self, one: Struct, path: str) -> str:
+    def struct(self, one: StructSpec, path: str) -> str:
         """Reads a struct; returns the expression that makes it."""
         values = {
             each.name: self.field(each, f"{path}{each.name}")
@@ -96,7 +96,7 @@ class DecoderSource:
         arguments = (values.get(each.name) or self.absent(each) for each in one.fields)
         return f"{made}({', '.join(arguments)})"
 
-    def absent(self, each: Field) -> str:
+    def absent(self, each: FieldSpec) -> str:
         """The value of a field that is not sent: its default."""
         if each.default is not None:
             return repr(each.default)
@@ -109,7 +109,7 @@ class DecoderSource:
         zeros = {"bool": "False", "f64": "0.0", "uuid": "zero_uuid", "str": "''", "bytes": "b''"}
         return zeros.get(each.type, "0")
 
-    def tags(self, known: list[Field], path: str) -> dict[str, str]:
+    def tags(self, known: list[FieldSpec], path: str) -> dict[str, str]:
         out, subject = self.out, f"{path}tags"
         count = self.take("B", "tags")
         self.flush(subject)
@@ -125,7 +125,7 @@ class DecoderSource:
                 self.one_tag(known, values, path)
         return values
 
-    def one_tag(self, known: list[Field], values: dict[str, str], path: str) -> None:
+    def one_tag(self, known: list[FieldSpec], values: dict[str, str], path: str) -> None:
         out, subject = self.out, f"{path}tags"
         tag, size, stop = out.fresh("tag"), out.fresh("size"), out.fresh("stop")
         out.add(f"{tag}, pos = read_uvarint(data, pos)", subject)
@@ -141,7 +141,7 @@ class DecoderSource:
                 out.add(f"if pos != {stop}: {reason}", f"{path}{each.name}")
         out.add(f"else: pos = {stop}", subject)
 
-    def field(self, each: Field, path: str) -> str:
+    def field(self, each: FieldSpec, path: str) -> str:
         """Reads a field; returns the name or the expression that has its value."""
         nullable = each.nullable.has(self.version)
         if each.is_array:
@@ -152,7 +152,7 @@ class DecoderSource:
             return self.take(FORMATS[each.type], each.name)
         return self.sized(each.type, path, each.name, nullable=nullable)
 
-    def one_struct(self, one: Struct, path: str, *, nullable: bool) -> str:
+    def one_struct(self, one: StructSpec, path: str, *, nullable: bool) -> str:
         value = self.out.fresh("struct")
         if not nullable:
             made = self.struct(one, path + ".")
@@ -217,7 +217,7 @@ class DecoderSource:
         wrong = _NULL if self.out.flexible else f"broken(f'length {{{count}}}')"
         self.out.add(f"else: {wrong}", path)
 
-    def array(self, each: Field, path: str, *, nullable: bool) -> str:
+    def array(self, each: FieldSpec, path: str, *, nullable: bool) -> str:
         out, items = self.out, self.out.fresh(each.name)
         count = self.length(path, "i")
         with out.block(f"if {count}:" if out.flexible else f"if {count} >= 0:", path):
@@ -228,7 +228,7 @@ class DecoderSource:
         self.null_case(count, items, path, nullable=nullable)
         return items
 
-    def check_count(self, each: Field, count: str, path: str) -> None:
+    def check_count(self, each: FieldSpec, count: str, path: str) -> None:
         smallest = min_element_size(each, self.version, flexible=self.out.flexible)
         too_many = f"{count} * {smallest} > end - pos"
         if self.is_budgeted and each.type not in FORMATS:
@@ -237,7 +237,7 @@ class DecoderSource:
         reason = f"broken(f'{{{count}}} elements in {{end - pos}} bytes')"
         self.out.add(f"if {too_many}: {reason}", path)
 
-    def elements(self, each: Field, count: str, items: str, path: str) -> None:
+    def elements(self, each: FieldSpec, count: str, items: str, path: str) -> None:
         out = self.out
         if each.type in FORMATS:
             formats = FORMATS[each.type]

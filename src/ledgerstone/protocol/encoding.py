@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledgerstone.protocol.message import ZERO_UUID
-from ledgerstone.protocol.notation import Field, MessageSpec, Struct
+from ledgerstone.protocol.notation import FieldSpec, MessageSpec, StructSpec
 from ledgerstone.protocol.pieces import Piece, add_payload, payload_size
-from ledgerstone.protocol.source import FORMATS, Source, tagged_in
+from ledgerstone.protocol.source import FORMATS, CodecSource, tagged_in
 from ledgerstone.protocol.wire import ONE_BYTE, uvarint
 
 Encode = Callable[[Any], list[Piece]]
@@ -21,7 +21,7 @@ class EncoderSource:
     """Builds the source of one encoder. `run` holds fields to be packed together on flush."""
 
     def __init__(self, spec: MessageSpec, version: int, classes: Mapping[str, type]) -> None:
-        self.out = Source(spec, version)
+        self.out = CodecSource(spec, version)
         self.version = version
         self.classes = classes
         self.run: list[tuple[str, str]] = []
@@ -78,14 +78,14 @@ class EncoderSource:
             short, long = f"one_byte[{name}]", f"uvarint({name})"
         self.out.add(f"{self.write}({short} if {name} < 128 else {long})", subject)
 
-    def struct(self, one: Struct, owner: str, path: str) -> None:
+    def struct(self, one: StructSpec, owner: str, path: str) -> None:
         for each in one.fields_in(self.version):
             if each.tag is None:
                 self.field(each, f"{owner}.{each.name}", f"{path}{each.name}")
         if self.out.flexible:
             self.tags(tagged_in(one, self.version), owner, path)
 
-    def field(self, each: Field, expression: str, path: str) -> None:
+    def field(self, each: FieldSpec, expression: str, path: str) -> None:
         nullable = each.nullable.has(self.version)
         if each.is_array:
             self.array(each, expression, path, nullable=nullable)
@@ -96,7 +96,7 @@ class EncoderSource:
         else:
             self.sized(each.type, expression, path, nullable=nullable)
 
-    def one_struct(self, one: Struct, expression: str, path: str, *, nullable: bool) -> None:
+    def one_struct(self, one: StructSpec, expression: str, path: str, *, nullable: bool) -> None:
         value = self.out.fresh("struct")
         self.out.add(f"{value} = {expression}", path)
         if not nullable:
@@ -153,7 +153,7 @@ class EncoderSource:
         else:
             self.out.add(f"{self.write}({value})", path)
 
-    def array(self, each: Field, expression: str, path: str, *, nullable: bool) -> None:
+    def array(self, each: FieldSpec, expression: str, path: str, *, nullable: bool) -> None:
         out, items = self.out, self.out.fresh("items")
         out.add(f"{items} = {expression}", path)
         name = self.count(items, f"len({items})", path, nullable=nullable)
@@ -173,7 +173,7 @@ class EncoderSource:
             else:
                 self.sized(each.type, item, path, nullable=False)
 
-    def tags(self, known: list[Field], owner: str, path: str) -> None:
+    def tags(self, known: list[FieldSpec], owner: str, path: str) -> None:
         if not known:
             self.put("x", "")
             return
@@ -188,7 +188,7 @@ class EncoderSource:
                 with out.block(f"if {is_sent[each.name]}:", f"{path}{each.name}"):
                     self.one_tag(each, f"{owner}.{each.name}", f"{path}{each.name}")
 
-    def differs(self, each: Field, expression: str) -> str:
+    def differs(self, each: FieldSpec, expression: str) -> str:
         """The test whether a tagged field is not at its default, as a bool."""
         if each.starts_absent:
             default = self.out.fresh("default")
@@ -202,7 +202,7 @@ class EncoderSource:
             return f"{expression} != zero_uuid"
         return f"{expression} != {each.default if each.default is not None else 0}"
 
-    def one_tag(self, each: Field, expression: str, path: str) -> None:
+    def one_tag(self, each: FieldSpec, expression: str, path: str) -> None:
         """A tagged field is encoded separately first, since its size precedes it."""
         out, aside, outer = self.out, self.out.fresh("aside"), self.parts
         out.add(f"{aside} = []", path)

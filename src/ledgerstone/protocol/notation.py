@@ -45,7 +45,7 @@ class NotationError(LedgerstoneError):
         self.column = column
 
 
-class Versions(NamedTuple):
+class VersionRange(NamedTuple):
     """Versions `first` to `last`, both included."""
 
     first: int
@@ -55,30 +55,30 @@ class Versions(NamedTuple):
         return self.first <= version <= self.last
 
 
-ALL_VERSIONS: Final = Versions(0, NEWEST)
-NO_VERSIONS: Final = Versions(0, -1)
+ALL_VERSIONS: Final = VersionRange(0, NEWEST)
+NO_VERSIONS: Final = VersionRange(0, -1)
 
 
-class Struct(NamedTuple):
+class StructSpec(NamedTuple):
     name: str
-    fields: tuple["Field", ...]
+    fields: tuple["FieldSpec", ...]
 
-    def fields_in(self, version: int) -> list["Field"]:
+    def fields_in(self, version: int) -> list["FieldSpec"]:
         return [f for f in self.fields if f.versions.has(version)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class FieldSpec:
     """One field of a struct; `struct` is set if `type` names one."""
 
     name: str
     type: str
     is_array: bool
-    struct: Struct | None
-    nullable: Versions
+    struct: StructSpec | None
+    nullable: VersionRange
     tag: int | None
     default: int | bool | None  # None: no default is written, or it is null
-    versions: Versions
+    versions: VersionRange
 
     @property
     def ever_null(self) -> bool:
@@ -97,16 +97,16 @@ class MessageSpec:
     kind: str
     name: str
     number: int | None
-    versions: Versions
+    versions: VersionRange
     flexible_from: int | None
-    root: Struct
+    root: StructSpec
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible_from is not None and version >= self.flexible_from
 
-    def structs(self) -> list[Struct]:
+    def structs(self) -> list[StructSpec]:
         """Every struct once, each after those it contains."""
-        found: dict[str, Struct] = {}
+        found: dict[str, StructSpec] = {}
         _collect(self.root, found)
         return list(found.values())
 
@@ -121,7 +121,7 @@ class Schema:
     messages: tuple[MessageSpec, ...]
 
 
-def _collect(struct: Struct, found: dict[str, Struct]) -> None:
+def _collect(struct: StructSpec, found: dict[str, StructSpec]) -> None:
     for each in struct.fields:
         if each.struct is not None:
             _collect(each.struct, found)
@@ -141,7 +141,7 @@ class _Reader:
     file: str
     lines: list[_Line]
     at: int = 0
-    structs: dict[str, Struct] = field(default_factory=dict)
+    structs: dict[str, StructSpec] = field(default_factory=dict)
 
     def peek(self) -> _Line | None:
         return self.lines[self.at] if self.at < len(self.lines) else None
@@ -149,8 +149,8 @@ class _Reader:
     def fail(self, line: _Line, column: int, reason: str) -> NotationError:
         return NotationError(self.file, line.number, line.depth * INDENT + column + 1, reason)
 
-    def fields(self, depth: int) -> tuple[Field, ...]:
-        found: dict[str, Field] = {}
+    def fields(self, depth: int) -> tuple[FieldSpec, ...]:
+        found: dict[str, FieldSpec] = {}
         while (line := self.peek()) is not None and line.depth >= depth:
             if line.depth > depth:
                 raise self.fail(line, 0, "deeper than the field above it allows")
@@ -161,7 +161,7 @@ class _Reader:
             found[one.name] = one
         return tuple(found.values())
 
-    def field(self, line: _Line) -> Field:
+    def field(self, line: _Line) -> FieldSpec:
         match = _FIELD.match(line.text)
         if match is None:
             raise self.fail(line, 0, f"not a field: {line.text!r}")
@@ -172,7 +172,7 @@ class _Reader:
         is_array = bool(match["open"])
         struct = self.struct_of(line, match)
         nullable = self.nullable(line, match, may_be=is_array or struct is not None)
-        return Field(
+        return FieldSpec(
             name=match["name"],
             type=match["type"],
             is_array=is_array,
@@ -183,7 +183,7 @@ class _Reader:
             versions=_versions(match["versions"]),
         )
 
-    def struct_of(self, line: _Line, match: re.Match[str]) -> Struct | None:
+    def struct_of(self, line: _Line, match: re.Match[str]) -> StructSpec | None:
         name, following = match["type"], self.peek()
         has_body = following is not None and following.depth > line.depth
         if name in PRIMITIVES:
@@ -198,18 +198,20 @@ class _Reader:
             return self.structs[name]
         if name in self.structs:
             raise self.fail(line, match.start("type"), f"{name} is described twice")
-        struct = Struct(name, self.fields(line.depth + 1))
+        struct = StructSpec(name, self.fields(line.depth + 1))
         self.structs[name] = struct
         return struct
 
-    def nullable(self, line: _Line, match: re.Match[str], *, may_be: bool) -> Versions:
+    def nullable(self, line: _Line, match: re.Match[str], *, may_be: bool) -> VersionRange:
         if match["nullable"] is None:
             return NO_VERSIONS
         if not may_be and match["type"] not in NULLABLE:
             raise self.fail(line, match.start("nullable"), f"{match['type']} cannot be null")
         return _versions(match["nullable_in"])
 
-    def default(self, line: _Line, match: re.Match[str], nullable: Versions) -> int | bool | None:
+    def default(
+        self, line: _Line, match: re.Match[str], nullable: VersionRange
+    ) -> int | bool | None:
         text, start = match["default"], match.start("default")
         if text is None:
             return None
@@ -258,13 +260,13 @@ def _message(
         kind=kind,
         name=name,
         number=api_key if match["number"] is None else int(match["number"]),
-        versions=Versions(int(match["first"]), int(match["last"])),
+        versions=VersionRange(int(match["first"]), int(match["last"])),
         flexible_from=None if match["flexible"] is None else int(match["flexible"]),
-        root=Struct(name, fields),
+        root=StructSpec(name, fields),
     )
 
 
-def _check_tags(reader: _Reader, line: _Line, fields: tuple[Field, ...]) -> None:
+def _check_tags(reader: _Reader, line: _Line, fields: tuple[FieldSpec, ...]) -> None:
     tags: dict[int, str] = {}
     for each in fields:
         if each.tag is not None and each.tag in tags:
@@ -288,10 +290,10 @@ def _lines(text: str, file: str) -> Iterator[_Line]:
         yield _Line(number, spaces // INDENT, line[spaces:])
 
 
-def _versions(text: str | None) -> Versions:
+def _versions(text: str | None) -> VersionRange:
     if text is None:
         return ALL_VERSIONS
     first, _, last = text.rstrip("+").partition("-")
     if text.endswith("+"):
-        return Versions(int(first), NEWEST)
-    return Versions(int(first), int(last or first))
+        return VersionRange(int(first), NEWEST)
+    return VersionRange(int(first), int(last or first))

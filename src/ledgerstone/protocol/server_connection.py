@@ -27,7 +27,7 @@ from ledgerstone.protocol.headers import (
 )
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from ledgerstone.protocol.notation import Versions
+from ledgerstone.protocol.notation import VersionRange
 from ledgerstone.protocol.pieces import JOIN_BELOW_BYTES, Piece, join_pieces, total_size
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.types import Buffer
@@ -39,7 +39,7 @@ _BULK: Final = (ApiKey.PRODUCE,)
 _PLAIN_START: Final = struct.Struct(">ii")
 _TAGGED_START: Final = struct.Struct(">iix")
 _SIZE_BYTES: Final = 4  # which the size itself does not count
-_NOT_TAKEN: Final = Versions(1, 0)
+_NOT_TAKEN: Final = VersionRange(1, 0)
 # A TLS record with an alert: fatal, handshake_failure. Without it a client takes the end of the
 # connection for a network that fails, and tries again for a minute.
 _TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 28")
@@ -65,7 +65,7 @@ class ConnectionLimits:
     max_queued_bytes: int = 1 << 20  # sent ahead of the answer to the request in work
 
 
-class Request(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """One request. Records inside `message` are views of the frame it came in."""
 
     header: RequestHeader
@@ -73,23 +73,23 @@ class Request(NamedTuple):
     frame_bytes: int
 
 
-class State(Enum):
+class ServerState(Enum):
     IDLE = "no request is in work"
     IN_WORK = "a request was handed out and waits for its answer"
     CLOSED = "the peer broke the protocol"
 
 
 # Bound once: asking an enum for a member costs as much as a function call.
-_IDLE: Final = State.IDLE
-_IN_WORK: Final = State.IN_WORK
-_CLOSED: Final = State.CLOSED
+_IDLE: Final = ServerState.IDLE
+_IN_WORK: Final = ServerState.IN_WORK
+_CLOSED: Final = ServerState.CLOSED
 
 
 @cache
-def _taken_versions(handled: frozenset[int] | None) -> Mapping[int, Versions]:
+def _taken_versions(handled: frozenset[int] | None) -> Mapping[int, VersionRange]:
     """Which versions may be decoded, by the key of every API that has a handler."""
     return {
-        key: Versions(max(offered.first, ACCEPTED_FROM.get(key, 0)), offered.last)
+        key: VersionRange(max(offered.first, ACCEPTED_FROM.get(key, 0)), offered.last)
         for key, offered in OFFERED.items()
         if handled is None or key in handled
     }
@@ -133,7 +133,7 @@ class ServerConnection:
         shortcuts: Mapping[int, Shortcut] = _NO_SHORTCUTS,
     ) -> None:
         """`handled` are the keys that have a handler; None: every API that is offered."""
-        self.state = State.IDLE
+        self.state = ServerState.IDLE
         self.queued_bytes = 0
         self._limits = limits
         self._taken = _taken_versions(handled)
@@ -219,7 +219,7 @@ class ServerConnection:
         if buffer is not None:
             self._memory.take_back(buffer)
 
-    def next_request(self) -> Request | None:
+    def next_request(self) -> ReceivedRequest | None:
         """The next request once the last one is done; None until then, or until bytes arrive."""
         while self.state is _IDLE:
             if not self._queue:
@@ -243,7 +243,7 @@ class ServerConnection:
             self._let_go()
         return None
 
-    def _open(self, frame: memoryview) -> Request | None:
+    def _open(self, frame: memoryview) -> ReceivedRequest | None:
         """Decodes one frame; None if it was an ApiVersions request that is answered here."""
         header, position = decode_request_header(frame)
         api_key, version = header.api_key, header.api_version
@@ -259,7 +259,7 @@ class ServerConnection:
         message = None if shortcut is None else shortcut(version, frame, position)
         if message is None:
             message = decode_request(api_key, version, frame, position)
-        return Request(header, message, len(frame))
+        return ReceivedRequest(header, message, len(frame))
 
     def _refuse_api_versions(self, header: RequestHeader) -> None:
         """A client newer than we are: says so in the oldest layout, which it can read for sure."""

@@ -19,11 +19,14 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.protocol.wire import BrokenBytes, read_uvarint
 
-# Flexible versions that name topics by their names.
+# Flexible versions.
 FIRST_VERSION: Final = 9
-LAST_VERSION: Final = 12
+LAST_VERSION: Final = 13
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 # No transactional id, acks, timeout, one topic, the length of its name plus one.
 _START: Final = struct.Struct(">bhibb")
+# The same with a topic id.
+_START_WITH_ID: Final = struct.Struct(">bhib16s")
 # One partition, its index.
 _PARTITION: Final = struct.Struct(">bi")
 # No tags on partition, topic or request.
@@ -38,7 +41,8 @@ _TOPICS_REMEMBERED: Final = 256
 
 @dataclass(slots=True)
 class SingleProduce(ApiMessage):
-    """A ProduceRequest with one topic, one partition, records and no transactional id."""
+    """A ProduceRequest with one topic, one partition, records and no transactional id. The topic
+    has a name, or from version 13 on an id."""
 
     api_key: ClassVar[int] = 0
     name: ClassVar[str] = "Produce"
@@ -48,49 +52,62 @@ class SingleProduce(ApiMessage):
     topic: str
     index: int
     records: memoryview
+    topic_id: bytes = b""
 
 
 def read_single_produce(version: int, frame: memoryview, position: int) -> SingleProduce | None:
     """The request whose body begins at `position`; None if the codec must read it."""
     if not FIRST_VERSION <= version <= LAST_VERSION:
         return None
+    topic, topic_id = "", b""
     try:
-        no_id, acks, timeout_ms, topics, name_length = _START.unpack_from(frame, position)
-        if no_id or topics != _ONE or name_length < _ONE:
-            return None
-        name_at = position + _START.size
-        name_end = name_at + name_length - 1
-        partitions, index = _PARTITION.unpack_from(frame, name_end)
-        length, start = read_uvarint(frame, name_end + _PARTITION.size)
-        topic = str(frame[name_at:name_end], "utf-8")
+        if version < FIRST_VERSION_WITH_TOPIC_IDS:
+            no_id, acks, timeout_ms, topics, name_length = _START.unpack_from(frame, position)
+            if no_id or topics != _ONE or name_length < _ONE:
+                return None
+            name_at = position + _START.size
+            topic_end = name_at + name_length - 1
+            topic = str(frame[name_at:topic_end], "utf-8")
+        else:
+            no_id, acks, timeout_ms, topics, topic_id = _START_WITH_ID.unpack_from(frame, position)
+            if no_id or topics != _ONE:
+                return None
+            topic_end = position + _START_WITH_ID.size
+        partitions, index = _PARTITION.unpack_from(frame, topic_end)
+        length, start = read_uvarint(frame, topic_end + _PARTITION.size)
     except (struct.error, IndexError, BrokenBytes, UnicodeDecodeError):
         return None
     end = start + length - 1
     if partitions != _ONE or length < _ONE or frame[end:] != _END:
         return None
-    return SingleProduce(acks, timeout_ms, topic, index, frame[start:end])
+    return SingleProduce(acks, timeout_ms, topic, index, frame[start:end], topic_id)
 
 
 def single_produce_answer(
     version: int,
-    topic: str,
+    topic: str | bytes,
     index: int,
     base_offset: int,
     log_append_time_ms: int,
     log_start_offset: int,
 ) -> bytes:
-    """The body of a ProduceResponse that says where one batch was appended."""
+    """The body of a ProduceResponse that says where one batch was appended. `topic` is a name, or
+    from version 13 on an id."""
     before, after = _around_numbers(version, topic)
     numbers = _NUMBERS.pack(index, 0, base_offset, log_append_time_ms, log_start_offset)
     return before + numbers + after
 
 
 @lru_cache(_TOPICS_REMEMBERED)
-def _around_numbers(version: int, topic: str) -> tuple[bytes, bytes]:
+def _around_numbers(version: int, topic: str | bytes) -> tuple[bytes, bytes]:
     """The codec's bytes before and after the numbers of a response."""
-    answer = ProducePartitionResponse(*_ANY)
-    topics = [ProduceTopicResponse(name=topic, partition_responses=[answer])]
-    (body,) = encode_response(ProduceResponse(responses=topics), version)
+    answer = ProduceTopicResponse(partition_responses=[ProducePartitionResponse(*_ANY)])
+    if isinstance(topic, str):
+        answer.name = topic
+    else:
+        answer.topic_id = topic
+    (body,) = encode_response(ProduceResponse(responses=[answer]), version)
     assert isinstance(body, bytes)
-    before, _, after = body.partition(_NUMBERS.pack(*_ANY))
+    # From behind: a topic id may have any bytes.
+    before, _, after = body.rpartition(_NUMBERS.pack(*_ANY))
     return before, after

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ledgerstone.protocol.notation import Field, MessageSpec, Struct
+from ledgerstone.protocol.notation import FieldSpec, MessageSpec, StructSpec
 
 FORMATS: Final = {
     "bool": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u16": "H", "u32": "I",
@@ -18,7 +18,7 @@ FORMATS: Final = {
 
 
 @dataclass(slots=True)
-class Source:
+class CodecSource:
     spec: MessageSpec
     version: int
     lines: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Source:
         return compiled
 
 
-def min_size(each: Field, version: int, *, flexible: bool) -> int:
+def min_size(each: FieldSpec, version: int, *, flexible: bool) -> int:
     """The fewest bytes this field can take, which bounds the count of an array."""
     if each.is_array:
         return 1 if flexible else 4
@@ -82,7 +82,7 @@ def min_size(each: Field, version: int, *, flexible: bool) -> int:
     return min_element_size(each, version, flexible=flexible)
 
 
-def min_element_size(each: Field, version: int, *, flexible: bool) -> int:
+def min_element_size(each: FieldSpec, version: int, *, flexible: bool) -> int:
     if each.struct is not None:
         return min_struct_size(each.struct, version, flexible=flexible)
     if each.type in FORMATS:
@@ -92,18 +92,18 @@ def min_element_size(each: Field, version: int, *, flexible: bool) -> int:
     return 2 if each.type == "str" else 4
 
 
-def min_struct_size(one: Struct, version: int, *, flexible: bool) -> int:
+def min_struct_size(one: StructSpec, version: int, *, flexible: bool) -> int:
     plain = (each for each in one.fields_in(version) if each.tag is None)
     size = sum(min_size(each, version, flexible=flexible) for each in plain)
     return size + 1 if flexible else size
 
 
-def tagged_in(one: Struct, version: int) -> list[Field]:
+def tagged_in(one: StructSpec, version: int) -> list[FieldSpec]:
     tagged = [each for each in one.fields_in(version) if each.tag is not None]
     return sorted(tagged, key=lambda each: each.tag or 0)
 
 
-def has_records(one: Struct, version: int) -> bool:
+def has_records(one: StructSpec, version: int) -> bool:
     return any(
         each.type == "records" or (each.struct is not None and has_records(each.struct, version))
         for each in one.fields_in(version)

@@ -26,6 +26,7 @@ BATCH_LENGTH_AT: Final = 8
 LEADER_EPOCH_AT: Final = 12
 MAGIC_AT: Final = 16
 CRC_AT: Final = 17
+MAGIC_POSITION: Final = 16
 ATTRIBUTES_AT: Final = 21
 LAST_OFFSET_DELTA_AT: Final = 23
 BASE_TIMESTAMP_AT: Final = 27
@@ -168,6 +169,16 @@ _new_header: Final[Callable[[tuple[int, ...]], BatchHeader]] = partial(tuple.__n
 def increment_sequence(sequence: int, by: int) -> int:
     """Sequence numbers wrap from 2**31 - 1 to 0."""
     return (sequence + by) & INT32_MAX
+
+
+def is_transactional_batch(data: Buffer) -> bool:
+    """Whether the first batch says so, without believing anything else of it. Every produced batch
+    is asked, so only two bytes are looked at."""
+    return (
+        len(data) >= HEADER_SIZE
+        and data[MAGIC_POSITION] == MAGIC
+        and data[ATTRIBUTES_AT + 1] & TRANSACTIONAL_FLAG != 0
+    )
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:

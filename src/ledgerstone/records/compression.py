@@ -20,7 +20,7 @@ from zstandard import (
 
 from ledgerstone.errors import CorruptRecord, MessageTooLarge
 from ledgerstone.records.batch import Codec
-from ledgerstone.records.lz4_frame import FrameReader, write_frame
+from ledgerstone.records.lz4_frame import Lz4FrameReader, write_frame
 from ledgerstone.types import Buffer
 
 _MIB: Final = 2**20
@@ -67,7 +67,7 @@ class Codecs:
     __slots__ = ("_lz4_reader", "_zstd_compressor", "_zstd_decompressor", "_zstd_level")
 
     def __init__(self) -> None:
-        self._lz4_reader: FrameReader | None = None
+        self._lz4_reader: Lz4FrameReader | None = None
         self._zstd_compressor: ZstdCompressor | None = None
         self._zstd_decompressor: ZstdDecompressor | None = None
         self._zstd_level: int | None = None
@@ -94,7 +94,7 @@ class Codecs:
         """The same, but valid only until the next call: it may be in reused memory."""
         if codec is _LZ4:
             if self._lz4_reader is None:
-                self._lz4_reader = FrameReader()
+                self._lz4_reader = Lz4FrameReader()
             return self._lz4_reader.read(memoryview(payload), limit)
         if codec is _ZSTD:
             if self._zstd_decompressor is None:

@@ -49,7 +49,7 @@ _MAX_SLOW: Final = 12
 _Block = tuple[int, int, bool]
 
 
-class FrameReader:
+class Lz4FrameReader:
     """Decompresses into reused memory: allocating costs as much as filling it."""
 
     __slots__ = ("_memory",)

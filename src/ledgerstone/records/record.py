@@ -62,7 +62,7 @@ class MalformedRecord(CorruptRecord):
         self.position = position
 
 
-class RecordSpan(NamedTuple):
+class RecordLayout(NamedTuple):
     """Where the parts of one record lie in its payload. A length of -1 means null."""
 
     timestamp_delta: int
@@ -125,7 +125,7 @@ def records_payload(
     return decompress(codec, stored, limit=limit)
 
 
-def iter_spans(payload: Buffer, *, record_count: int) -> Iterator[RecordSpan]:
+def iter_spans(payload: Buffer, *, record_count: int) -> Iterator[RecordLayout]:
     """Exactly `record_count` records that fill the payload, or MalformedRecord."""
     if record_count < 0:
         raise MalformedRecord(RecordFault.COUNT_MISMATCH, 0, 0)
@@ -188,7 +188,7 @@ def plain_inspect_records(payload: Buffer, *, record_count: int) -> RecordsFacts
     )
 
 
-def near_kind(payload: Buffer, span: RecordSpan) -> NearKind | None:
+def near_kind(payload: Buffer, span: RecordLayout) -> NearKind | None:
     """The kind of failed delete that the record's value resembles."""
     if not 0 <= span.value_length <= _LONGEST_NEAR:
         return None
@@ -202,7 +202,7 @@ def near_kind(payload: Buffer, span: RecordSpan) -> NearKind | None:
     return NearKind.FRAMED_NULL if is_framed else None
 
 
-def _read_span(payload: Buffer, position: int) -> tuple[RecordSpan, int]:
+def _read_span(payload: Buffer, position: int) -> tuple[RecordLayout, int]:
     length, body = _varint(payload, position, len(payload), RecordFault.TRUNCATED)
     if length < 0:
         raise _Fault(RecordFault.NEGATIVE_LENGTH, position)
@@ -231,7 +231,7 @@ def _read_span(payload: Buffer, position: int) -> tuple[RecordSpan, int]:
         position += max(header_value_length, 0)
     if position != end:
         raise _Fault(RecordFault.LENGTH_MISMATCH, position)
-    span = RecordSpan(
+    span = RecordLayout(
         timestamp_delta,
         offset_delta,
         key_start,
@@ -286,7 +286,7 @@ def _bytes_at(payload: Buffer, start: int, length: int) -> bytes | None:
     return None if length < 0 else bytes(payload[start : start + length])
 
 
-def _timestamp(header: BatchHeader, span: RecordSpan) -> int:
+def _timestamp(header: BatchHeader, span: RecordLayout) -> int:
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.max_timestamp
     # The delta is negative after a first cleaning: base_timestamp is then the delete horizon.
@@ -295,7 +295,7 @@ def _timestamp(header: BatchHeader, span: RecordSpan) -> int:
     return (timestamp + INT64_MAX + 1) % (1 << 64) - INT64_MAX - 1
 
 
-def _read_headers(payload: Buffer, span: RecordSpan, index: int) -> Headers:
+def _read_headers(payload: Buffer, span: RecordLayout, index: int) -> Headers:
     # The span has been checked, so the bounds cannot fail a second time.
     headers: list[tuple[str, bytes | None]] = []
     position = span.headers_start

@@ -10,6 +10,7 @@ from ledgerstone.errors import NotEnoughReplicas
 from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.records.validation import Origin
 from ledgerstone.storage.log import AppendResult, PartitionLog
+from ledgerstone.storage.verification import TxnTerms
 from ledgerstone.types import WritableBuffer
 
 
@@ -45,14 +46,18 @@ class Leader:
         self._in_sync_followers = tuple(each for each in state.isr if each != self.leader_id)
         return self.advance_high_watermark()
 
-    def append(self, records: WritableBuffer, acks: int, origin: Origin) -> AppendResult:
+    def append(
+        self, records: WritableBuffer, acks: int, origin: Origin, terms: TxnTerms | None = None
+    ) -> AppendResult:
         # The usual case is told without a call, because every produced batch comes here.
         if acks == -1 and len(self.isr) < self.min_insync_replicas and self.is_under_min_isr:
             raise NotEnoughReplicas(
                 f"{self.log.topic_partition} has {len(self.isr)} in-sync replicas, "
                 f"it needs {self.effective_min_isr}"
             )
-        result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, origin=origin)
+        result = self.log.append_as_leader(
+            records, leader_epoch=self.leader_epoch, origin=origin, terms=terms
+        )
         self.advance_high_watermark()
         return result
 

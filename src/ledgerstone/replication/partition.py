@@ -13,6 +13,7 @@ from ledgerstone.replication.follower import Follower
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.leadership import Leadership
 from ledgerstone.storage.log import AppendResult, PartitionLog
+from ledgerstone.storage.verification import TxnTerms, VerificationGuard
 from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition, WritableBuffer
 
 _NO_PARTITION_EPOCH: Final = -1
@@ -114,9 +115,28 @@ class Partition:
             raise NotLeaderOrFollower(f"{self.topic_partition} is led by {role.leader_id}")
 
     def append(
-        self, records: WritableBuffer, *, acks: int, origin: Origin = Origin.CLIENT
+        self,
+        records: WritableBuffer,
+        *,
+        acks: int,
+        origin: Origin = Origin.CLIENT,
+        terms: TxnTerms | None = None,
     ) -> AppendResult:
         role = self.role
         if type(role) is not Leader:
             raise NotLeaderOrFollower(f"{self.topic_partition} is led by {role.leader_id}")
-        return role.append(records, acks, origin)
+        return role.append(records, acks, origin, terms)
+
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
+        """Before the coordinator of a transaction is asked about this partition; None: no need, as
+        the transaction has data here. InvalidProducerEpoch for a producer that was replaced."""
+        self.check_leader()
+        return self.log.producers.start_verification(
+            producer_id,
+            producer_epoch,
+            sequence,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=self.log.clock.now_ms(),
+        )

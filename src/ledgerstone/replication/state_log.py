@@ -41,8 +41,13 @@ class StateLog(Generic[T]):
 
     def append(self, records: Sequence[RecordParts], token: T) -> Appended:
         """One batch. What the log refuses raises, and the token is not kept."""
-        batch = build_batch(records)
-        result = self._append(batch)
+        return self.append_batch(build_batch(records), token)
+
+    def append_batch(
+        self, batch: WritableBuffer, token: T, append: Append | None = None
+    ) -> Appended:
+        """A batch with a producer, or one that is appended in another way than the others."""
+        result = (append or self._append)(batch)
         self._waiting.append((result.last_offset + 1, token))
         return Appended(result.first_offset, len(batch), result.tombstone_count)
 

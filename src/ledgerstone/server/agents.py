@@ -8,7 +8,7 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
-    Scan,
+    StartScan,
     SyncSwap,
     Unlink,
 )
@@ -21,12 +21,13 @@ class Agents:
         self,
         *,
         groups: Agent,
+        transactions: Agent,
         housekeeping: Agent,
         erasing: Agent,
         cleaning: Agent,
         anatomy: Agent,
     ) -> None:
-        self.all: list[Agent] = [groups, housekeeping, erasing, cleaning, anatomy]
+        self.all: list[Agent] = [groups, transactions, housekeeping, erasing, cleaning, anatomy]
         # Agents that open connections, by the purpose that their `Dial` names.
         self.dialling: dict[str, DiallingAgent] = {}
         # A result goes to each of these, in this order: the first one owns the effect.
@@ -35,10 +36,14 @@ class Agents:
             Unlink: (housekeeping, erasing),
             SyncSwap: (cleaning,),
             Clean: (cleaning, erasing),
-            Scan: (erasing,),
+            StartScan: (erasing,),
             AskVerifier: (erasing,),
             Analyse: (anatomy,),
         }
+
+    def add(self, agent: Agent) -> None:
+        """One that asks for no effects."""
+        self.all.append(agent)
 
     def add_dialling(self, purpose: str, agent: DiallingAgent) -> None:
         assert purpose not in self.dialling, purpose

@@ -19,7 +19,7 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
-from ledgerstone.metadata.records import bootstrap_records
+from ledgerstone.metadata.records import bootstrap_records, missing_features
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -38,6 +38,7 @@ from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.tombstones.holds import TombstoneHolds
+from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.storage.log_dir import LogDir, open_log_dir
 from ledgerstone.uuid_text import random_uuid
 
@@ -51,7 +52,7 @@ MakeSite = Callable[[Broker, Callable[[], None]], Site]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Surroundings:
     """What a broker is given of the world."""
 
     fs: Filesystem
@@ -61,7 +62,9 @@ class World:
     boot_id: str | None = None
 
 
-def open_broker(config: BrokerConfig, world: World, advertised: Sequence[Listener]) -> Broker:
+def open_broker(
+    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener]
+) -> Broker:
     """Everything but sockets: a broker that could serve. `advertised` has the real ports."""
     path = config.log_dirs[0]
     try:
@@ -93,7 +96,7 @@ def open_broker(config: BrokerConfig, world: World, advertised: Sequence[Listene
 
 
 def _compose(
-    config: BrokerConfig, world: World, advertised: Sequence[Listener], log_dir: LogDir
+    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dir: LogDir
 ) -> Broker:
     metadata_log = MetadataLog(log_dir)
     controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
@@ -101,12 +104,15 @@ def _compose(
     link = ControllerLink(metadata_log, controller)
     if not link.image.features:
         link.write(bootstrap_records())
+    elif missing := missing_features(link.image.features):
+        link.write(missing)
     _register(config, world, advertised, log_dir, link, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(link.image, metadata_log.topic_ids)
     slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
+    txn_shards = TransactionShards(lambda: link.image, config.node_id)
     scans = Scans()
     agents = build_log_agents(
         config=config,
@@ -115,6 +121,7 @@ def _compose(
         log_dir=log_dir,
         partitions=partitions,
         holds=TombstoneHolds(shards, shards.are_loaded),
+        txn_owners=txn_shards,
         searching=scans,
         image=link.image,
         newest_image=lambda: link.image,
@@ -127,11 +134,11 @@ def _compose(
         handled=HANDLED,
         log_dir=log_dir,
         metadata_log=metadata_log,
-        image=link.image,
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
         shards=shards,
+        txn_shards=txn_shards,
         fetch_sessions=FetchSessions(world.dice, slots),
         scans=scans,
         disk=agents.disk,
@@ -148,7 +155,7 @@ def _compose(
 
 def _register(
     config: BrokerConfig,
-    world: World,
+    world: Surroundings,
     advertised: Sequence[Listener],
     log_dir: LogDir,
     link: ControllerLink,
@@ -188,7 +195,7 @@ class RunningBroker:
 
 async def start_broker(
     config: BrokerConfig,
-    world: World,
+    world: Surroundings,
     make_site: MakeSite | None = None,
     make_runtime: Callable[[Broker, asyncio.AbstractEventLoop], Runtime] = Runtime,
     is_stopping: Callable[[], bool] = lambda: False,
@@ -236,7 +243,7 @@ async def start_broker(
 
 async def _open_when_there_is_room(
     config: BrokerConfig,
-    world: World,
+    world: Surroundings,
     advertised: Sequence[Listener],
     is_stopping: Callable[[], bool],
 ) -> Broker:

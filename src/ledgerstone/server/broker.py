@@ -35,6 +35,7 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
@@ -44,8 +45,11 @@ from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Reques
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.server.state_agents import build_state_agents
-from ledgerstone.server.throttle import Throttle
+from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.shards import TransactionShards
+from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
 
@@ -77,12 +81,11 @@ class Broker:
     handled: frozenset[int]
     log_dir: LogDir
     metadata_log: MetadataLog
-    # What is committed of the metadata.
-    image: MetadataImage
     controller_link: ControllerLink
     producer_ids: ProducerIds
     partitions: HostedPartitions
     shards: HostedShards
+    txn_shards: TransactionShards
     scans: Scans
     fetch_sessions: FetchSessions
     disk: DiskWatch
@@ -94,7 +97,10 @@ class Broker:
     purgatory: Purgatory = field(default_factory=Purgatory)
     peers: Peers = field(init=False)
     groups: Groups = field(init=False)
+    transactions: Transactions = field(init=False)
     erasing: Erasing = field(init=False)
+    markers: PartitionMarkers = field(init=False)
+    verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
     _effects: list[Effect] = field(default_factory=list)
@@ -102,22 +108,30 @@ class Broker:
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
     # Connections whose waiting request was answered: what came behind it is served then.
     _answered: dict[int, None] = field(default_factory=dict)
-    _faults: Throttle = field(default_factory=Throttle)
+    _faults: LogThrottle = field(default_factory=LogThrottle)
     # `next_deadline_ms` may have come closer; the runtime sets it back when it has looked.
     may_be_due_sooner: bool = True
     _idle_check_ms: int = 0
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled)
-        self.groups, self.erasing = build_state_agents(
+        (
+            self.groups,
+            self.markers,
+            self.transactions,
+            self.verification,
+            self.erasing,
+        ) = build_state_agents(
             config=self.config,
             clock=self.clock,
             dice=self.dice,
             log_dir=self.log_dir,
-            image=lambda: self.image,
+            image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
+            producer_ids=self.producer_ids,
             shards=self.shards,
+            txn_shards=self.txn_shards,
             scans=self.scans,
             cleaning=self.cleaning,
             disk=self.disk,
@@ -126,11 +140,14 @@ class Broker:
         )
         self.agents = Agents(
             groups=self.groups,
+            transactions=self.transactions,
             housekeeping=self.housekeeping,
             erasing=self.erasing,
             cleaning=self.cleaning,
             anatomy=self.anatomy,
         )
+        self.agents.add(self.markers)
+        self.agents.add(self.verification)
         self.following = Following(
             turn=self,
             partitions=self.partitions,
@@ -139,7 +156,9 @@ class Broker:
             near_tombstones=self.near_tombstones,
             cleaning=self.cleaning,
             groups=self.groups,
+            transactions=self.transactions,
             erasing=self.erasing,
+            markers=self.markers,
             agents=self.agents,
         )
         self.controller_link.subscriber = self.following
@@ -270,6 +289,7 @@ class Broker:
         """Somebody has set the wall clock: what goes by it is looked at without waiting."""
         self.housekeeping.look_now()
         self.cleaning.look_now()
+        self.transactions.look_now()
         self.erasing.something_happened()
 
     @property
@@ -329,7 +349,8 @@ class Broker:
             if request.api_key not in _UNSCHEDULED:
                 self.may_be_due_sooner = True
             if isinstance(answer, Later):
-                wire.let_go_of_frame()
+                if request.api_key not in _KEEPS_FRAME:
+                    wire.let_go_of_frame()
                 continue
             peer.in_work = None
             if answer is None:
@@ -364,6 +385,28 @@ class Broker:
         self._respond(peer.wire, response)
         self._send(peer)
         self._answered[peer.number] = None
+
+    def is_awaited(self, request: Request) -> bool:
+        """Whether its client is still there and waits for the answer."""
+        peer = self.peers.by_number.get(request.connection)
+        return peer is not None and peer.in_work is request and not peer.is_closing
+
+    def finish(self, request: Request, answer: Answer | Exception) -> None:
+        """Does with a handler's answer what would have been done, had it returned it itself."""
+        if isinstance(answer, Later) or not self.is_awaited(request):
+            return
+        if isinstance(answer, Parked):
+            self.purgatory.park(request, answer)
+            self.may_be_due_sooner = True
+        elif answer is None:
+            peer = self.peers.by_number[request.connection]
+            peer.in_work = None
+            peer.wire.skip_response()
+            self._answered[peer.number] = None
+        elif isinstance(answer, bytes):
+            raise AssertionError(f"encoded for another turn: {answer.hex()}")
+        else:
+            self._end_parked([(request, answer)])
 
     def _end_parked(self, ended: Ended) -> None:
         for request, outcome in ended:
@@ -421,10 +464,16 @@ class Broker:
         self.image.check_invariants()
         self.partitions.check_invariants()
         self.groups.check_invariants()
+        self.transactions.check_invariants()
         self.cleaning.check_invariants()
         self.anatomy.check_invariants()
 
     # -- what handlers ask --------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed of the metadata."""
+        return self.controller_link.image
 
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.image.topic_names.get(topic_id)

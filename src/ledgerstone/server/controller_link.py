@@ -14,7 +14,7 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.not_controller import not_controller
-from ledgerstone.metadata.replay import Applied
+from ledgerstone.metadata.replay import Replayed
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.replication.state_log import StateLog
 from ledgerstone.server.metadata_log import MetadataLog, record_parts
@@ -26,7 +26,7 @@ OnAnswer = Callable[[ApiMessage], None]
 class MetadataSubscriber(Protocol):
     """Who follows the metadata: told of every committed batch, in order."""
 
-    def metadata_committed(self, applied: Applied) -> None: ...
+    def metadata_committed(self, applied: Replayed) -> None: ...
 
     def metadata_refused(self, error: Exception) -> None:
         """The log took no more records."""
@@ -36,7 +36,7 @@ class MetadataSubscriber(Protocol):
 class _Proposal:
     """A decision on its way; `applied` is what it makes of the decided image."""
 
-    applied: Applied | None = None
+    applied: Replayed | None = None
     request: ApiMessage | None = None
     response: ApiMessage | None = None
     on_answer: OnAnswer | None = None

@@ -12,6 +12,8 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.broker import Broker, Dispatch
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
 from ledgerstone.server.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     alter_replica_log_dirs,
@@ -36,6 +38,7 @@ from ledgerstone.server.handlers import (
     describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -57,6 +60,8 @@ from ledgerstone.server.handlers import (
     sasl_handshake,
     share_group_heartbeat,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Request
@@ -73,6 +78,9 @@ HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.DELETE_TOPICS: delete_topics.handle,
     ApiKey.DELETE_RECORDS: delete_records.handle,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
+    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
+    ApiKey.END_TXN: end_txn.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
     ApiKey.ALTER_CONFIGS: alter_configs.handle,
@@ -98,6 +106,8 @@ HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.OFFSET_DELETE: offset_delete.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
     ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat.handle,
     ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from ledgerstone.cleaner.plan import CleaningPlan
 from ledgerstone.erasure.scan_plan import ScanPlan
-from ledgerstone.erasure.verifiers import Question
+from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.state.anatomy_plan import AnatomyPlan
 from ledgerstone.storage.deleted_files import UnlinkPlan
@@ -171,7 +171,7 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class StartScan:
     """A search or a scan for the scanning worker."""
 
     number: int
@@ -183,7 +183,7 @@ class AskVerifier:
     """Ask the downstream verifier of this name, off the loop."""
 
     name: str
-    question: Question
+    question: VerifierQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ Effect = (
     | Clean
     | Proceed
     | GiveUp
-    | Scan
+    | StartScan
     | AskVerifier
     | Analyse
 )

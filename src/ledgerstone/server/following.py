@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.replay import Applied
-from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES
+from ledgerstone.metadata.replay import Replayed
+from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.cleaning.work import CleaningWork
@@ -19,16 +18,16 @@ from ledgerstone.server.effects import Effect
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metadata_log import METADATA_PARTITION
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
+from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.types import TopicPartition
 
 
-class Turn(Protocol):
+class FollowerTurn(Protocol):
     """The broker, as far as news of the metadata reach it."""
-
-    image: MetadataImage
 
     def grew(self, topic_partition: TopicPartition) -> None:
         """Retries requests parked on the partition before the turn ends."""
@@ -43,25 +42,27 @@ class Turn(Protocol):
 class Following:
     """The broker's subscription to the metadata."""
 
-    turn: Turn
+    turn: FollowerTurn
     partitions: HostedPartitions
     disk: DiskWatch
     counters: Counters
     near_tombstones: NearTombstoneWatch
     cleaning: CleaningWork
     groups: Groups
+    transactions: Transactions
     erasing: Erasing
+    markers: PartitionMarkers
     agents: Agents
 
     def metadata_refused(self, error: Exception) -> None:
         self.turn.log_failed(METADATA_PARTITION, error)
 
-    def metadata_committed(self, applied: Applied) -> None:
+    def metadata_committed(self, applied: Replayed) -> None:
         """Records are durable, and now true: image, hosted partitions, what waited for them."""
         turn = self.turn
         self.disk.accepted(str(METADATA_PARTITION))
-        turn.image, delta = applied
-        self.partitions.apply(delta, turn.image)
+        image, delta = applied
+        self.partitions.apply(delta, image)
         for topic in delta.topics_deleted:
             self.near_tombstones.forget(topic.name)
             self.counters.forget(topic.name)
@@ -73,19 +74,25 @@ class Following:
 
     def leadership(self) -> None:
         """Leaderships were gained or lost: parked requests are tried again, whose answer may be
-        NOT_LEADER_OR_FOLLOWER now; group shards and the journal of erasures load or resign."""
+        NOT_LEADER_OR_FOLLOWER now; coordinators and the journal of erasures load or resign."""
         for event in self.partitions.take_events():
             self.turn.grew(event.topic_partition)
+            self.markers.partition_changed(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
                 self.groups.leadership_changed(event)
+            elif event.topic_partition.topic == TRANSACTION_STATE:
+                self.transactions.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
                 self.erasing.leadership_changed(event)
 
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched: requests and decisions that waited for it may be answered."""
         self.turn.grew(topic_partition)
+        self.markers.partition_changed(topic_partition)
         if topic_partition.topic == CONSUMER_OFFSETS:
             self.groups.high_watermark_moved(topic_partition.partition)
+        elif topic_partition.topic == TRANSACTION_STATE:
+            self.transactions.high_watermark_moved(topic_partition.partition)
         elif topic_partition.topic == ERASURES:
             self.erasing.journal_committed()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 Labels = tuple[tuple[str, str], ...]
 
 
-class Sample(NamedTuple):
+class MetricSample(NamedTuple):
     name: str
     kind: str  # counter or gauge
     help: str
@@ -45,7 +45,7 @@ class Counters:
         for totals in (self.bytes_in, self.bytes_out, self.batches_in):
             totals.pop(topic, None)
 
-    def samples(self) -> Iterable[Sample]:
+    def samples(self) -> Iterable[MetricSample]:
         yield from _by_label(
             "kafka_network_requestmetrics_requests_total", "request", self.requests,
             "Requests served, by API.",
@@ -56,7 +56,7 @@ class Counters:
         )  # fmt: skip
         for (request, code), count in sorted(self.request_errors.items()):
             labels = (("request", request), ("error", str(code)))
-            yield Sample(
+            yield MetricSample(
                 "kafka_network_requestmetrics_errors_total", "counter",
                 "Error codes answered, by API.", count, labels,
             )  # fmt: skip
@@ -89,12 +89,14 @@ class Counters:
                 "Connections closed at once because there were too many.",
             ),
         ):
-            yield Sample(name, "counter", text, value)
+            yield MetricSample(name, "counter", text, value)
 
 
-def _by_label(name: str, label: str, values: Mapping[str, int], text: str) -> Iterable[Sample]:
+def _by_label(
+    name: str, label: str, values: Mapping[str, int], text: str
+) -> Iterable[MetricSample]:
     for key, value in sorted(values.items()):
-        yield Sample(name, "counter", text, value, ((label, key),))
+        yield MetricSample(name, "counter", text, value, ((label, key),))
 
 
 def add(counts: dict[str, int], key: str, amount: int = 1) -> None:
@@ -110,7 +112,7 @@ class Exposition:
     def __init__(self) -> None:
         self._lines: dict[str, list[str]] = {}
 
-    def add(self, samples: Iterable[Sample]) -> None:
+    def add(self, samples: Iterable[MetricSample]) -> None:
         for name, kind, text, value, labels in samples:
             lines = self._lines.get(name)
             if lines is None:

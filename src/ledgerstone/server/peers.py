@@ -16,8 +16,8 @@ from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES, MAX_SPARES, Fram
 from ledgerstone.protocol.server_connection import (
     ConnectionLimits,
     ServerConnection,
+    ServerState,
     Shortcut,
-    State,
 )
 from ledgerstone.protocol.single_produce import read_single_produce
 from ledgerstone.server.request import Request
@@ -190,7 +190,7 @@ class Peers:
             host, muted_until_ms = peer.session.host, peer.session.muted_until_ms
             hosts[host] = hosts.get(host, 0) + 1
             assert not muted_until_ms or (muted_until_ms, peer.number) in self._mute_ends, peer
-            peer_waits = peer.wire.state is State.IN_WORK
+            peer_waits = peer.wire.state is ServerState.IN_WORK
             assert peer.is_closing or peer_waits == (peer.in_work is not None), peer
         assert hosts == self._hosts, (hosts, self._hosts)
         assert all(number in self.by_number for number in self.starved), self.starved

@@ -22,8 +22,8 @@ from ledgerstone.server.effects import (
     PersistThen,
     Proceed,
     Resume,
-    Scan,
     Send,
+    StartScan,
     SyncSwap,
     Unlink,
 )
@@ -60,7 +60,7 @@ class Hands(Protocol):
 
     def give_up(self, effect: GiveUp) -> None: ...
 
-    def scan(self, effect: Scan) -> None: ...
+    def scan(self, effect: StartScan) -> None: ...
 
     def ask_verifier(self, effect: AskVerifier) -> None: ...
 
@@ -115,7 +115,7 @@ class Performer:
                 hands.proceed(effect)
             case GiveUp():
                 hands.give_up(effect)
-            case Scan():
+            case StartScan():
                 hands.scan(effect)
             case AskVerifier():
                 hands.ask_verifier(effect)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ledgerstone.server.effects import Close
-from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
+from ledgerstone.server.throttle import INTERVAL_MS, LogThrottle, shown
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ _LOG: Final = logging.getLogger(__name__)
 class Reporting:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._throttle = Throttle()
+        self._throttle = LogThrottle()
 
     def accept_paused(self, error: OSError) -> None:
         suppressed = self._throttle.admit("accept paused", self._now_ms())

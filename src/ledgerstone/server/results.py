@@ -6,7 +6,7 @@ through the plans they answer.
 | `Flush`, `SyncSwap`, also inside `PersistThen` | | `Done`, `Failed` |
 | `Unlink` | | `Unlinked` |
 | `Clean` | `StillAtWork`, `GroupCleaned` | `PassReport`, `PassFailed` |
-| `Scan` | `StillAtWork` | `SearchReport`, `ScanReport`, `ScanFailed` |
+| `StartScan` | `StillAtWork` | `SearchReport`, `ScanReport`, `ScanFailed` |
 | `AskVerifier` | | `VerifierSaid`, `VerifierFailed` |
 | `Analyse` | `StillAtWork` | `AnatomyReport`, `AnalysisFailed` |
 | `Dial` | | `Dialled`, `DialFailed` |

@@ -1,4 +1,6 @@
-"""Builds the agents that keep their state in logs of their own: groups and erasing. Grade D.
+"""Builds the agents that keep their state in logs of their own: groups, transactions, erasing.
+
+Grade D.
 
 They come after the agents of the logs: cleaning has to know of their tombstones.
 """
@@ -20,15 +22,26 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
+from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
+from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.ends import TransactionEnds
+from ledgerstone.server.transactions.needs import DrawsProducerIds
+from ledgerstone.server.transactions.settling import Settling
+from ledgerstone.server.transactions.shards import TransactionShards
+from ledgerstone.server.transactions.topic import TransactionTopic
+from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 
 
-class Turn(Answers, Appends, HostsTopics, Protocol):
+class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
     """The broker, as far as its agents change what happens in this turn."""
 
 
 class StateAgents(NamedTuple):
     groups: Groups
+    markers: PartitionMarkers
+    transactions: Transactions
+    verification: TxnVerification
     erasing: Erasing
 
 
@@ -41,12 +54,14 @@ def build_state_agents(
     image: Callable[[], MetadataImage],
     partitions: HostedPartitions,
     controller: ControllerLink,
+    producer_ids: DrawsProducerIds,
     shards: HostedShards,
+    txn_shards: TransactionShards,
     scans: Scans,
     cleaning: CleaningWork,
     disk: DiskTrouble,
     unlinking: UnlinksSoon,
-    turn: Turn,
+    turn: AgentTurn,
 ) -> StateAgents:
     groups = Groups(
         config=config,
@@ -62,6 +77,26 @@ def build_state_agents(
         appends=turn,
         topics=turn,
     )
+    markers = PartitionMarkers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    transactions = Transactions(
+        config=config,
+        clock=clock,
+        image=image,
+        partitions=partitions,
+        topic=TransactionTopic(config, image, partitions, controller),
+        producer_ids=producer_ids,
+        settling=Settling(
+            clock=clock,
+            image=image,
+            shards=txn_shards,
+            cleaning=cleaning,
+            disk=disk,
+            appends=turn,
+            markers=markers,
+        ),
+        disk=disk,
+    )
+    verification = TxnVerification(config, clock, partitions, transactions)
     topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
     erasing = Erasing(
         config=config,
@@ -73,8 +108,9 @@ def build_state_agents(
         cleaning=cleaning,
         offsets=shards,
         appends=turn,
+        transactions=TransactionEnds(transactions, txn_shards),
         scans=scans,
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,
     )
-    return StateAgents(groups, erasing)
+    return StateAgents(groups, markers, transactions, verification, erasing)

@@ -20,7 +20,7 @@ class _Kind:
 
 
 @dataclass(slots=True)
-class Throttle:
+class LogThrottle:
     """Kinds are named by us, never by strangers, so there are few of them."""
 
     _kinds: dict[str, _Kind] = field(default_factory=dict)

@@ -13,16 +13,16 @@ from ledgerstone.cleaner.plan import CleanedGroup, PassReport
 from ledgerstone.erasure import scan_messages
 from ledgerstone.erasure.scan_plan import ScanReport, SearchPlan, SearchReport
 from ledgerstone.server.cleaning.parts import PassFailed
-from ledgerstone.server.effects import Analyse, Clean, GiveUp, Proceed, Scan, WorkerName
+from ledgerstone.server.effects import Analyse, Clean, GiveUp, Proceed, StartScan, WorkerName
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.results import AnalysisFailed, GroupCleaned, Result, StillAtWork
 from ledgerstone.state.anatomy_plan import AnatomyReport
 from ledgerstone.workers.frames import Message
-from ledgerstone.workers.pool import JobFailed, Listener, Pool, Trade
+from ledgerstone.workers.pool import JobFailed, JobListener, Pool, Trade
 from ledgerstone.workers.process import Worker
 
-Job = Clean | Scan | Analyse
-WorkerEffect = Clean | Proceed | GiveUp | Scan | Analyse
+Job = Clean | StartScan | Analyse
+WorkerEffect = Clean | Proceed | GiveUp | StartScan | Analyse
 
 
 def _no_part(content: Message) -> None:
@@ -80,7 +80,7 @@ class WorkerRoom:
 
     def _listener(
         self, trade: Trade[P, E], failed: Callable[[str, bool], Result]
-    ) -> Listener[P, E]:
+    ) -> JobListener[P, E]:
         name = WorkerName(trade.name)
 
         def heard(number: int) -> None:
@@ -94,7 +94,7 @@ class WorkerRoom:
             job = self._jobs.pop((name, number))
             self._report(job, failed(*end) if isinstance(end, JobFailed) else end)
 
-        return Listener(heard=heard, part=part, ended=ended)
+        return JobListener(heard=heard, part=part, ended=ended)
 
     def perform(self, effect: WorkerEffect) -> None:
         match effect:
@@ -103,7 +103,7 @@ class WorkerRoom:
                 self._cleaning.hand_over(number, messages.plan_message(plan))
             case Proceed(number, go_on):
                 self._cleaning.word(number, go_on=go_on)
-            case Scan(number, plan):
+            case StartScan(number, plan):
                 self._jobs[WorkerName.SCANNING, number] = effect
                 content = scan_messages.plan_message(plan)
                 self._scanning.hand_over(number, content, is_urgent=isinstance(plan, SearchPlan))

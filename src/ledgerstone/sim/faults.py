@@ -4,26 +4,34 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from ledgerstone.sim.clients.member import Member
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.platter import PowerLoss
-from ledgerstone.sim.scenario import PLACES, Fault
+from ledgerstone.sim.scenario import BOUNDARIES, PLACES, Fault
 from ledgerstone.sim.world import World
 
 
-class Cluster(Protocol):
+class Clients(Protocol):
+    """Whoever is on the cluster; how a client dies is its own affair."""
+
+    def strike(self, fault: Fault) -> None: ...
+
+
+class FaultyCluster(Protocol):
     """What a fault can reach."""
 
     world: World
     network: Network
     nodes: list[Node]
-    members: list[Member]
+
+    @property
+    def workload(self) -> Clients: ...
+
     is_healed: bool
     faults_injected: int
 
 
-def inject(cluster: Cluster, fault: Fault) -> None:
+def inject(cluster: FaultyCluster, fault: Fault) -> None:
     if cluster.is_healed:
         return
     cluster.faults_injected += 1
@@ -56,7 +64,7 @@ def _mode(fault: Fault) -> PowerLoss | None:
     return None if mode is None else cast(PowerLoss, mode)
 
 
-def _crash(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _crash(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     if node.performer is not None and node.performer.is_cleaning:
         cluster.world.mark("a pass was interrupted by a crash")
     if node.performer is not None and node.performer.is_scanning:
@@ -68,17 +76,17 @@ def _crash(cluster: Cluster, node: Node, fault: Fault) -> None:
         node.kill(_mode(fault), fault.number("down"))
 
 
-def _restart(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _restart(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     if operations := fault.number("ops"):
         node.crash_in(operations, _mode(fault), fault.number("down"))
     node.stop(fault.number("down"))
 
 
-def _pause(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _pause(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     node.paused_until_ms = cluster.world.now_ms + fault.number("ms")
 
 
-def _cut(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _cut(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     until_ms = cluster.world.now_ms + fault.number("ms")
     if fault.args["way"] != "out":
         cluster.network.cut("*", node.name, until_ms)
@@ -86,13 +94,13 @@ def _cut(cluster: Cluster, node: Node, fault: Fault) -> None:
         cluster.network.cut(node.name, "*", until_ms)
 
 
-def _reset(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _reset(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     for link in list(cluster.network.links.values()):
         if link.listener is node:
             cluster.network.reset(link, is_half=bool(fault.number("half")))
 
 
-def _full(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _full(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     used = sum(map(len, node.fs.files().values()))
     node.fs.capacity_bytes = used + fault.number("bytes")
     cluster.world.mark("a disk was full")
@@ -103,7 +111,7 @@ def _full(cluster: Cluster, node: Node, fault: Fault) -> None:
     cluster.world.after(fault.number("ms"), f"{node.name} has room", make_room)
 
 
-def _eio(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _eio(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     operation, pattern = PLACES[fault.number("place") % len(PLACES)]
     loses = bool(fault.number("lose")) and operation == "fsync"
     node.fs.fail_matching(
@@ -112,29 +120,39 @@ def _eio(cluster: Cluster, node: Node, fault: Fault) -> None:
     node.has_lost_pages = node.has_lost_pages or loses
 
 
-def _jump(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _jump(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     node.clock.set_ahead_ms(fault.number("ahead"))
     cluster.world.mark("a wall clock jumped")
 
 
-def _slow(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _slow(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     node.slow_until_ms = cluster.world.now_ms + fault.number("ms")
 
 
-def _worker(cluster: Cluster, node: Node, fault: Fault) -> None:
+def _worker(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     if node.performer is not None:
         if node.performer.is_cleaning:
             cluster.world.mark("a cleaning worker was killed")
         node.performer.kill_workers()
 
 
-def _client(cluster: Cluster, node: Node, fault: Fault) -> None:
-    if cluster.members:
-        member = cluster.members[fault.number("which") % len(cluster.members)]
-        member.die(fault.number("down"))
+def _client(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
+    cluster.workload.strike(fault)
 
 
-_FAULTS: dict[str, Callable[[Cluster, Node, Fault], None]] = {
+def _boundary(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
+    """The process dies at its next writes to such a log: among the records of one transaction."""
+    operation, pattern = BOUNDARIES[fault.number("place") % len(BOUNDARIES)]
+    node.crash_at_file(operation, pattern, fault.number("skip"), _mode(fault), fault.number("down"))
+
+
+def _refuse(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
+    """The disk refuses operations on one of the logs that a transaction is written to."""
+    operation, pattern = BOUNDARIES[fault.number("place") % len(BOUNDARIES)]
+    node.fs.fail_matching(operation, pattern, errno.EIO, times=fault.number("times"))
+
+
+_FAULTS: dict[str, Callable[[FaultyCluster, Node, Fault], None]] = {
     "crash": _crash,
     "power": _crash,
     "restart": _restart,
@@ -147,4 +165,7 @@ _FAULTS: dict[str, Callable[[Cluster, Node, Fault], None]] = {
     "slow": _slow,
     "worker": _worker,
     "client": _client,
+    "zombie": _client,
+    "boundary": _boundary,
+    "refuse": _refuse,
 }

@@ -20,13 +20,13 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import LogDirLocked
 from ledgerstone.fs import join
 from ledgerstone.sim.platter import (
-    Change,
     Directory,
     Edit,
     EntryOperation,
     Inode,
     Node,
     PowerLoss,
+    UnsyncedChange,
     make_durable,
     set_entry,
     split_for_fsync,
@@ -56,6 +56,7 @@ class _Rule:
     path_pattern: str
     times: int | None  # None is for ever
     fault: _Fault
+    skip: int = 0
 
 
 class SimFile:
@@ -91,13 +92,13 @@ class SimFile:
             raise _error(errno.EINVAL, self._path)
         payload = bytes(data)
         if payload:
-            self._disk.write(self._path, inode, Change(position, payload))
+            self._disk.write(self._path, inode, UnsyncedChange(position, payload))
 
     def truncate(self, size: int) -> None:
         inode = self._live()
         if size < 0:
             raise _error(errno.EINVAL, self._path)
-        self._disk.write(self._path, inode, Change(size, None))
+        self._disk.write(self._path, inode, UnsyncedChange(size, None))
 
     def fsync(self) -> None:
         self._disk.sync(self._path, self._live())
@@ -176,6 +177,13 @@ class SimFilesystem:
         """Shell patterns for operation and path; `pread` fails too. `times=None` is for ever."""
         fault = _Fault(error=error, torn=torn, lose_dirty=lose_dirty)
         self._rules.append(_Rule(operation, path_pattern, times, fault))
+
+    def crash_matching(
+        self, operation: str, path_pattern: str, *, skip: int = 0, torn: bool = False
+    ) -> None:
+        """Dies at an operation on such a path, after `skip` of them; patterns as above."""
+        fault = _Fault(error=None, torn=torn)
+        self._rules.append(_Rule(operation, path_pattern, 1, fault, skip))
 
     def clear_faults(self) -> None:
         self._faults.clear()
@@ -347,7 +355,7 @@ class SimFilesystem:
         if fault is not None:
             self._strike(fault, path)
 
-    def write(self, path: str, inode: Inode, change: Change) -> None:
+    def write(self, path: str, inode: Inode, change: UnsyncedChange) -> None:
         position, data = change
         if data is None:
             self._begin("truncate", path, f" {position}")
@@ -360,7 +368,7 @@ class SimFilesystem:
         elif self.capacity_bytes is not None:
             writable = min(len(data), self._room_after(inode, position))
         if writable:
-            inode.change(Change(position, data[:writable]), self._now_ms())
+            inode.change(UnsyncedChange(position, data[:writable]), self._now_ms())
         if fault is not None:
             self._strike(fault, path)
         if writable < len(data):
@@ -407,6 +415,9 @@ class SimFilesystem:
                 and fnmatchcase(operation, rule.operation)
                 and fnmatchcase(path, rule.path_pattern)
             ):
+                if rule.skip:
+                    rule.skip -= 1
+                    continue
                 if rule.times is not None:
                     rule.times -= 1
                 return rule.fault

@@ -12,7 +12,7 @@ from ledgerstone.erasure.erasure import Stage
 from ledgerstone.errors import CorruptRecord, KafkaError, StorageError
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
-from ledgerstone.sim.model import Found, NodeModel, read_records
+from ledgerstone.sim.model import FoundRecord, NodeModel, read_records
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.world import Violation, World
 from ledgerstone.types import TopicPartition
@@ -134,24 +134,30 @@ class CommitsStay(Checker):
 class LogsHoldFacts(Checker):
     """Every fact is at its offset, once, in the order of its producer, as it was written."""
 
+    def __init__(
+        self, plain: tuple[str, ...] = ("plain",), compact: tuple[str, ...] = ("compact",)
+    ) -> None:
+        self._plain = plain
+        self._compact = compact
+
     def look(self, model: NodeModel) -> None:
         broker = model.node.broker
         assert broker is not None
         for partition in broker.partitions:
             tp = partition.topic_partition
-            if tp.topic not in ("plain", "compact"):
+            if tp.topic not in (*self._plain, *self._compact):
                 continue
             try:
                 found = read_records(partition.log)
             except (KafkaError, StorageError) as error:
                 self.fail(f"{tp} cannot be read: {error}")
             self._check_found(model, tp, found)
-            if tp.topic == "plain":
+            if tp.topic in self._plain:
                 self._check_plain(model, tp, found)
             else:
                 self._check_compact(model, tp, found, partition.log.log_end_offset)
 
-    def _check_found(self, model: NodeModel, tp: TopicPartition, found: list[Found]) -> None:
+    def _check_found(self, model: NodeModel, tp: TopicPartition, found: list[FoundRecord]) -> None:
         previous = -1
         serials: dict[int, int] = {}
         last: dict[str, int] = {}
@@ -176,14 +182,14 @@ class LogsHoldFacts(Checker):
             last[written.producer] = serial
             model.learn(tp, offset, serial)
 
-    def _check_plain(self, model: NodeModel, tp: TopicPartition, found: list[Found]) -> None:
+    def _check_plain(self, model: NodeModel, tp: TopicPartition, found: list[FoundRecord]) -> None:
         there = {each.offset for each in found}
         lost = [offset for offset in model.facts.get(tp, {}) if offset not in there]
         if lost:
             self.fail(f"{tp} lost offsets {lost[:5]}")
 
     def _check_compact(
-        self, model: NodeModel, tp: TopicPartition, found: list[Found], end_offset: int
+        self, model: NodeModel, tp: TopicPartition, found: list[FoundRecord], end_offset: int
     ) -> None:
         facts = model.facts.get(tp, {})
         latest: dict[bytes, int] = {}

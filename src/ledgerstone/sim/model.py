@@ -7,6 +7,7 @@ every append is synced, none.
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from ledgerstone.records.batch import iter_headers
@@ -20,9 +21,10 @@ from ledgerstone.types import TopicPartition
 
 SERIAL_HEADER = "s"
 _READ_BYTES = 1 << 20
+_REMEMBERED_BATCHES = 4096
 
 
-class Written(NamedTuple):
+class WrittenRecord(NamedTuple):
     """One record as its producer made it."""
 
     topic_partition: TopicPartition
@@ -32,7 +34,7 @@ class Written(NamedTuple):
     sent_ms: int
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """One record as a log holds it."""
 
     offset: int
@@ -66,7 +68,7 @@ class NodeModel:
     world: World
     is_durable: bool
     delete_retention_ms: int
-    written: list[Written] = field(default_factory=list)
+    written: list[WrittenRecord] = field(default_factory=list)
     facts: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
     commits: dict[tuple[str, TopicPartition], CommitModel] = field(default_factory=dict)
     # Topics by name: True once acknowledged, False once their deletion was.
@@ -96,7 +98,7 @@ class NodeModel:
 
     def write(self, tp: TopicPartition, key: bytes, value: bytes | None, producer: str) -> int:
         """The serial of a record that is about to be sent."""
-        self.written.append(Written(tp, key, value, producer, self.world.now_ms))
+        self.written.append(WrittenRecord(tp, key, value, producer, self.world.now_ms))
         return len(self.written) - 1
 
     def learn(self, tp: TopicPartition, offset: int, serial: int) -> None:
@@ -168,19 +170,28 @@ class NodeModel:
                 commit.is_open = True
 
 
-def read_records(log: PartitionLog) -> list[Found]:
+@lru_cache(_REMEMBERED_BATCHES)
+def records_of(batch: bytes) -> tuple[FoundRecord, ...]:
+    """The records of a data batch. Checkers read the same bytes over and over."""
+    found = []
+    for record in iter_records(batch):
+        serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
+        value = None if record.value is None else bytes(record.value)
+        found.append(FoundRecord(record.offset, serial, bytes(record.key or b""), value))
+    return tuple(found)
+
+
+def read_records(log: PartitionLog) -> list[FoundRecord]:
     """Everything below the high watermark, as a reader from the start would get it."""
-    found: list[Found] = []
+    found: list[FoundRecord] = []
     offset = log.log_start_offset
     while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
         batches = piece.read()
         for position, header in iter_headers(batches):
             if not header.is_control:
-                for record in iter_records(batches, position):
+                for record in records_of(batches[position : position + header.size]):
                     if record.offset >= log.high_watermark:
                         return found
-                    serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
-                    value = None if record.value is None else bytes(record.value)
-                    found.append(Found(record.offset, serial, bytes(record.key or b""), value))
+                    found.append(record)
             offset = header.next_offset
     return found

@@ -31,8 +31,8 @@ from ledgerstone.server.effects import (
     Persist,
     Proceed,
     Resume,
-    Scan,
     Send,
+    StartScan,
     Unlink,
     WorkerName,
 )
@@ -104,7 +104,7 @@ class _Pass:
 
 @dataclass(slots=True, eq=False)
 class _Scan:
-    effect: Scan
+    effect: StartScan
     work: Stepwise
 
 
@@ -260,7 +260,7 @@ class SimHands:
 
     # -- scanning -----------------------------------------------------------------------------
 
-    def scan(self, effect: Scan) -> None:
+    def scan(self, effect: StartScan) -> None:
         reads = [0]
 
         def work(pause: Callable[[object], None]) -> object:

@@ -16,7 +16,7 @@ SECTOR_BYTES = 512
 PowerLoss = Literal["none", "all", "random"]
 
 
-class Change(NamedTuple):
+class UnsyncedChange(NamedTuple):
     """A write of `data` at `position`, or a truncation to `position` where `data` is None."""
 
     position: int
@@ -30,12 +30,12 @@ class Inode:
     durable_mtime_ms: int
     cached: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
-    pending: list[Change] = field(default_factory=list)
+    pending: list[UnsyncedChange] = field(default_factory=list)
     # Set by a failed fsync that dropped its dirty pages: the cache now shows what no disk holds.
     forgotten: bool = False
     mode: int = 0o644
 
-    def change(self, change: Change, now_ms: int) -> None:
+    def change(self, change: UnsyncedChange, now_ms: int) -> None:
         _apply(self.cached, change)
         self.pending.append(change)
         self.mtime_ms = now_ms
@@ -169,7 +169,7 @@ def surviving(journal: list[EntryOperation], dice: Dice) -> list[EntryOperation]
     return survivors
 
 
-def _apply(content: bytearray, change: Change) -> None:
+def _apply(content: bytearray, change: UnsyncedChange) -> None:
     position, data = change
     if position > len(content):
         content.extend(bytes(position - len(content)))
@@ -179,18 +179,18 @@ def _apply(content: bytearray, change: Change) -> None:
         content[position : position + len(data)] = data
 
 
-def _sectors(change: Change) -> Iterator[Change]:
+def _sectors(change: UnsyncedChange) -> Iterator[UnsyncedChange]:
     """A write cut at sector borders; a disk writes a sector whole or not at all."""
     position, data = change
     assert data is not None
     start = 0
     while start < len(data):
         end = start + SECTOR_BYTES - (position + start) % SECTOR_BYTES
-        yield Change(position + start, data[start:end])
+        yield UnsyncedChange(position + start, data[start:end])
         start = end
 
 
-def _survivor(durable: bytearray, pending: list[Change], dice: Dice) -> bytearray:
+def _survivor(durable: bytearray, pending: list[UnsyncedChange], dice: Dice) -> bytearray:
     """One content the platter may hold after power loss: nothing new, all, a prefix, or a mess."""
     outcome = dice.below(4)
     if outcome == 3:
@@ -208,7 +208,7 @@ def _survivor(durable: bytearray, pending: list[Change], dice: Dice) -> bytearra
     return content
 
 
-def _scattered(durable: bytearray, pending: list[Change], dice: Dice) -> bytearray:
+def _scattered(durable: bytearray, pending: list[UnsyncedChange], dice: Dice) -> bytearray:
     """Sizes and truncations are journaled in order up to some point; sectors arrive as they like.
 
     A sector that was allocated but never written reads as zeros, or as what lay there before.

@@ -15,7 +15,7 @@ from ledgerstone.spark.filters import Bounds, Pruning, pruning_of
 from ledgerstone.spark.planning import OffsetRange, plan, ranges_between
 from ledgerstone.spark.positions import partitions_of, resolve, topic_ids_of
 from ledgerstone.spark.range_task import RangeTask
-from ledgerstone.spark.read_options import Fold, ReadOptions, Rows
+from ledgerstone.spark.read_options import FoldMode, ReadOptions, Rows
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.worker import connect, settle
 from ledgerstone.types import NO_OFFSET
@@ -44,7 +44,7 @@ class BatchReader(DataSourceReader):
         return [RangeTask(each, ids.get(each.partition.topic)) for each in planned]
 
     def _pruned(self, client: Client, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        folds = self.options.rows.fold is not Fold.NONE
+        folds = self.options.rows.fold is not FoldMode.NONE
         narrowed = (self.pruning.narrowed(each, folds=folds) for each in ranges)
         left = [each for each in narrowed if each is not None]
         lowest_ms = self.pruning.timestamps_ms.lowest

@@ -4,13 +4,12 @@ Before an attempt writes, it commits a note to its own group: the batch of the q
 id, and where each partition ended. A later attempt of the same task and batch finds the note, reads
 what that producer wrote from there on, and skips those rows.
 
-With transactions, a `Delivery` will begin one here and the driver will commit it; then no note is
-needed.
+This is for writes without transactions; `two_phase` is the other way.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import READ_UNCOMMITTED, FetchConfig, Fetched, Fetcher
@@ -23,24 +22,13 @@ from ledgerstone.client.offsets import (
 )
 from ledgerstone.records.batch import BatchHeader
 from ledgerstone.records.record import iter_records
+from ledgerstone.spark.decision import WriteId
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.types import TopicPartition
 
 _FETCH_BYTES: Final = 8 << 20
 
 Content = tuple[bytes | None, bytes | None]  # key and value of a record
-
-
-class WriteId(NamedTuple):
-    """The same for every attempt of a task, and for no other task."""
-
-    query_id: str
-    batch_id: int
-    partition_id: int
-
-    @property
-    def group_id(self) -> str:
-        return f"ledgerstone-sink-{self.query_id}-{self.partition_id}"
 
 
 class Delivery(Protocol):

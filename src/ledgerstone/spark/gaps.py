@@ -11,16 +11,19 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.records.kernels import scan
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.read_options import Isolation, RowOptions
+from ledgerstone.spark.read_options import (
+    RowOptions,
+)
 from ledgerstone.spark.schema import Projection
-from ledgerstone.spark.windows import Window
+from ledgerstone.spark.windows import FetchWindow
 from ledgerstone.state.visibility import hidden_batches, walk_pieces
 from ledgerstone.types import TopicPartition
 
 
-class Reason(Enum):
+class GapReason(Enum):
     COMPACTED = "compacted"  # a later record has the key, or a tombstone has run out
     CONTROL = "control"  # the marker of a transaction
     ABORTED = "aborted"  # written by a transaction that was aborted
@@ -32,10 +35,10 @@ class Gap(NamedTuple):
 
     start_offset: int
     end_offset: int
-    reason: Reason
+    reason: GapReason
 
 
-def gaps_in(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) -> Iterator[Gap]:
+def gaps_in(windows: Iterable[FetchWindow], wanted: OffsetRange, rows: RowOptions) -> Iterator[Gap]:
     """In log order; adjacent offsets with the same reason are one gap."""
     current: Gap | None = None
     for gap in _pieces(windows, wanted, rows):
@@ -49,13 +52,13 @@ def gaps_in(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) ->
         yield current
 
 
-def _pieces(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) -> Iterator[Gap]:
+def _pieces(windows: Iterable[FetchWindow], wanted: OffsetRange, rows: RowOptions) -> Iterator[Gap]:
     position = wanted.start_offset
-    committed = rows.isolation is Isolation.READ_COMMITTED
+    committed = rows.isolation is IsolationLevel.READ_COMMITTED
     for window in windows:
         if window.fetch_offset > position:
             # Fetching continued at the log start, because failOnDataLoss=false allows it.
-            yield from _clipped(position, window.fetch_offset, Reason.DELETED, wanted)
+            yield from _clipped(position, window.fetch_offset, GapReason.DELETED, wanted)
             position = window.fetch_offset
         found = scan(window.data)
         control = found.is_control
@@ -64,14 +67,14 @@ def _pieces(windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions) ->
         held = np.concatenate(offsets) if offsets else np.empty(0, np.int64)
         for index in range(len(found)):
             base, last = int(found.base_offset[index]), int(found.last_offset[index])
-            yield from _clipped(position, base, Reason.COMPACTED, wanted)
+            yield from _clipped(position, base, GapReason.COMPACTED, wanted)
             if hidden[index]:
-                reason = Reason.CONTROL if control[index] else Reason.ABORTED
+                reason = GapReason.CONTROL if control[index] else GapReason.ABORTED
                 yield from _clipped(max(base, position), last + 1, reason, wanted)
             else:
                 yield from _inside(held, max(base, position), last + 1, wanted)
             position = max(position, last + 1)
-    yield from _clipped(position, wanted.end_offset, Reason.COMPACTED, wanted)
+    yield from _clipped(position, wanted.end_offset, GapReason.COMPACTED, wanted)
 
 
 def _inside(
@@ -81,17 +84,19 @@ def _inside(
     own = held[first:stop]
     edges = np.concatenate([[start - 1], own, [end]])
     for index in np.flatnonzero(np.diff(edges) > 1).tolist():
-        yield from _clipped(int(edges[index]) + 1, int(edges[index + 1]), Reason.COMPACTED, wanted)
+        yield from _clipped(
+            int(edges[index]) + 1, int(edges[index + 1]), GapReason.COMPACTED, wanted
+        )
 
 
-def _clipped(start: int, end: int, reason: Reason, wanted: OffsetRange) -> Iterator[Gap]:
+def _clipped(start: int, end: int, reason: GapReason, wanted: OffsetRange) -> Iterator[Gap]:
     start, end = max(start, wanted.start_offset), min(end, wanted.end_offset)
     if start < end:
         yield Gap(start, end, reason)
 
 
 def gap_batches(
-    windows: Iterable[Window], wanted: OffsetRange, rows: RowOptions, shape: Projection
+    windows: Iterable[FetchWindow], wanted: OffsetRange, rows: RowOptions, shape: Projection
 ) -> Iterator[pa.RecordBatch]:
     gaps = list(gaps_in(windows, wanted, rows))
     if gaps:

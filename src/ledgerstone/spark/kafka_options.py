@@ -14,7 +14,7 @@ PREFIX: Final = "kafka."
 
 _BOTH: Final = ("bootstrap.servers", "client.id", "max.partition.fetch.bytes")
 READ: Final = (*_BOTH, "group.id", "isolation.level")
-WRITE: Final = (*_BOTH, "acks", "batch.size", "compression.type")
+WRITE: Final = (*_BOTH, "acks", "batch.size", "compression.type", "transaction.timeout.ms")
 
 # Options that tune the Java client's threads, buffers and retries have no effect here. They are
 # accepted, so that a query moves here by changing its format; results do not depend on them.
@@ -63,8 +63,7 @@ _REFUSED: Final = {
     "sasl.": "this connector cannot log in to a broker",
     "ssl.": "this connector speaks plain text only, without TLS",
     "security.providers": "this connector speaks plain text only, without TLS",
-    "transactional.id": "a write here is no transaction; see docs/spark.md, Writing",
-    "transaction.timeout.ms": "a write here is no transaction; see docs/spark.md, Writing",
+    "transactional.id": "exactlyOnce=true names transactions after the query and its tasks",
     "partitioner.": "a key goes where Java's default partitioner sends it; a column named "
     "partition says otherwise",
     "compression.": "a codec is used at its usual level",

@@ -13,12 +13,17 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.log_files import PartitionFiles
 from ledgerstone.spark.offsets import EARLIEST, LATEST
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.read_options import Isolation, Position, ReadOptions, Topics
+from ledgerstone.spark.read_options import (
+    Position,
+    ReadOptions,
+    Topics,
+)
 from ledgerstone.spark.schema import Projection
 from ledgerstone.spark.tasks import rows_of
 from ledgerstone.spark.worker import settle
@@ -69,7 +74,7 @@ class LogDirReader(DataSourceReader):
             return
         rows = self.options.rows
         files = PartitionFiles(Path(partition.directory))
-        end = files.end_offset(committed=rows.isolation is Isolation.READ_COMMITTED)
+        end = files.end_offset(committed=rows.isolation is IsolationLevel.READ_COMMITTED)
         asked = partition.wanted
         wanted = asked._replace(end_offset=min(asked.end_offset, end))
         if wanted.size > 0:

@@ -12,7 +12,7 @@ from typing import Final
 from ledgerstone.errors import StorageError
 from ledgerstone.records.batch import HEADER_SIZE, read_header
 from ledgerstone.records.kernels import scan
-from ledgerstone.spark.windows import Window
+from ledgerstone.spark.windows import FetchWindow
 from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.filenames import SWAP, Kind, file_name, parse_file_name
 from ledgerstone.storage.txn_index import AbortedTxnEntry, decode_entries
@@ -56,13 +56,13 @@ class PartitionFiles:
                 file.close()
         return min(opened.values(), default=end) if committed else end
 
-    def windows_from(self, offset: int) -> Iterator[Window]:
+    def windows_from(self, offset: int) -> Iterator[FetchWindow]:
         following = [*self._bases[1:], None]
         for base, after in zip(self._bases, following, strict=True):
             if after is None or after > offset:
                 yield from self._windows_of(base, offset)
 
-    def _windows_of(self, base: int, offset: int) -> Iterator[Window]:
+    def _windows_of(self, base: int, offset: int) -> Iterator[FetchWindow]:
         file = self._open(base)
         try:
             position, size, wanted = 0, file.size(), _WINDOW_BYTES
@@ -78,7 +78,7 @@ class PartitionFiles:
                 first, last = int(found.base_offset[0]), int(found.last_offset[-1])
                 if last >= offset:
                     whole = memoryview(data)[: found.consumed]
-                    yield Window(max(first, offset), whole, self._aborted_between(first, last))
+                    yield FetchWindow(max(first, offset), whole, self._aborted_between(first, last))
         finally:
             file.close()
 

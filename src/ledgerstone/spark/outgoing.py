@@ -5,13 +5,14 @@ Rows without headers are encoded by whole columns; rows with headers one by one 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledgerstone.records.batch import MAGIC, BatchHeader
+from ledgerstone.client.producer_id import ProducerId
+from ledgerstone.records.batch import MAGIC, TRANSACTIONAL_FLAG, BatchHeader
 from ledgerstone.records.builder import RecordHeaders, build_batch, seal_batch
 from ledgerstone.records.compression import compress
 from ledgerstone.spark.encoding import (
@@ -33,16 +34,14 @@ _MAX_RECORDS: Final = 100_000
 Headers = Sequence[RecordHeaders] | None
 
 
-class ProducerId(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-
-
-class Numbering(Protocol):
+class BatchNumbering(Protocol):
     """The producer, and the sequence of the next batch for a partition."""
 
     @property
     def identity(self) -> ProducerId: ...
+
+    @property
+    def is_transactional(self) -> bool: ...
 
     def next_sequence(self, partition: TopicPartition, /) -> int: ...
 
@@ -123,7 +122,7 @@ def _headers(column: pa.Array) -> list[RecordHeaders]:
 
 
 def built_batches(
-    rows: Outgoing, topic: str, numbers: Int64s, options: WriteOptions, producer: Numbering
+    rows: Outgoing, topic: str, numbers: Int64s, options: WriteOptions, producer: BatchNumbering
 ) -> Iterator[dict[TopicPartition, tuple[int, bytearray]]]:
     """Rounds of one batch per partition; the next is built once the previous one was sent."""
     if not len(rows):
@@ -164,7 +163,7 @@ def _headers_size(headers: RecordHeaders) -> int:
 
 
 def _built(
-    rows: Outgoing, partition: TopicPartition, options: WriteOptions, producer: Numbering
+    rows: Outgoing, partition: TopicPartition, options: WriteOptions, producer: BatchNumbering
 ) -> bytearray:
     identity, sequence = producer.identity, producer.next_sequence(partition)
     if rows.headers is not None:
@@ -183,6 +182,7 @@ def _built(
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,
             base_sequence=sequence,
+            transactional=producer.is_transactional,
         )
     base_timestamp = int(rows.timestamp_ms[0])
     payload = encode_records(rows.keys, rows.values, rows.timestamp_ms - base_timestamp)
@@ -192,7 +192,7 @@ def _built(
         leader_epoch=NO_LEADER_EPOCH,
         magic=MAGIC,
         crc=0,
-        attributes=int(options.codec),
+        attributes=int(options.codec) | (TRANSACTIONAL_FLAG if producer.is_transactional else 0),
         last_offset_delta=len(rows) - 1,
         base_timestamp=base_timestamp,
         max_timestamp=int(rows.timestamp_ms.max()),

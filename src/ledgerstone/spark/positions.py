@@ -8,10 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.client.offsets import list_offsets
 from ledgerstone.errors import ConfigError, UnknownTopicOrPartition
 from ledgerstone.spark.offsets import EARLIEST, LATEST
-from ledgerstone.spark.read_options import Isolation, Position, Topics
+from ledgerstone.spark.read_options import (
+    Position,
+    Topics,
+)
 from ledgerstone.types import NO_OFFSET, TopicPartition
 from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
@@ -45,7 +49,7 @@ def topic_ids_of(client: Client, partitions: Iterable[TopicPartition]) -> dict[s
 
 
 def offsets_at(
-    client: Client, partitions: Iterable[TopicPartition], at: int, isolation: Isolation
+    client: Client, partitions: Iterable[TopicPartition], at: int, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
     """EARLIEST, or LATEST for this isolation level."""
     wanted = dict.fromkeys(partitions, at)
@@ -57,7 +61,7 @@ def resolve(
     client: Client,
     position: Position,
     partitions: list[TopicPartition],
-    isolation: Isolation,
+    isolation: IsolationLevel,
     *,
     what: str,
 ) -> dict[TopicPartition, int]:
@@ -95,7 +99,7 @@ def _for_each(
 def _by_time(
     client: Client,
     times: Mapping[TopicPartition, int],
-    isolation: Isolation,
+    isolation: IsolationLevel,
     position: Position,
     what: str,
 ) -> dict[TopicPartition, int]:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark import kafka_options
 from ledgerstone.spark.offsets import EARLIEST, LATEST, Offsets, parse_offsets
@@ -32,17 +33,7 @@ _OWN: Final = (
 )
 
 
-class Isolation(Enum):
-    READ_COMMITTED = "read_committed"
-    READ_UNCOMMITTED = "read_uncommitted"
-
-    @property
-    def level(self) -> int:
-        """As the protocol says it."""
-        return 1 if self is Isolation.READ_COMMITTED else 0
-
-
-class Fold(Enum):
+class FoldMode(Enum):
     NONE = "none"
     LATEST = "latest"
 
@@ -94,8 +85,8 @@ class Connection:
 class RowOptions:
     """Which records become rows; what a task needs besides its range."""
 
-    isolation: Isolation = Isolation.READ_COMMITTED
-    fold: Fold = Fold.NONE
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    fold: FoldMode = FoldMode.NONE
     include_tombstones: bool = True
     fail_on_data_loss: bool = True
     rows: Rows = Rows.RECORDS
@@ -208,14 +199,16 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
 
 
 def _row_options(options: Options, *, streaming: bool) -> RowOptions:
-    fold = options.one_of("fold", Fold, Fold.NONE)
+    fold = options.one_of("fold", FoldMode, FoldMode.NONE)
     # A state read once needs no deleted keys; a stream has to see each delete.
-    tombstones = fold is Fold.NONE or streaming
+    tombstones = fold is FoldMode.NONE or streaming
     rows = options.one_of("rows", Rows, Rows.RECORDS)
-    if rows is Rows.GAPS and (streaming or fold is not Fold.NONE):
+    if rows is Rows.GAPS and (streaming or fold is not FoldMode.NONE):
         raise ConfigError("rows", rows.value, "gaps are explained in batch, without fold")
     return RowOptions(
-        isolation=options.one_of("kafka.isolation.level", Isolation, Isolation.READ_COMMITTED),
+        isolation=options.one_of(
+            "kafka.isolation.level", IsolationLevel, IsolationLevel.READ_COMMITTED
+        ),
         fold=fold,
         include_tombstones=options.flag("includeTombstones", default=tombstones),
         fail_on_data_loss=options.flag("failOnDataLoss", default=True),
@@ -228,7 +221,7 @@ def _splits(options: Options, rows: RowOptions) -> Splits:
         min_partitions=options.count("minPartitions"),
         max_records=options.count("maxRecordsPerPartition"),
     )
-    if rows.fold is not Fold.NONE and splits != Splits():
+    if rows.fold is not FoldMode.NONE and splits != Splits():
         raise ConfigError(
             "fold", rows.fold.value, "a partition is folded by one task; do not ask for splits"
         )

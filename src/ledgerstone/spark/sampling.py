@@ -9,13 +9,13 @@ from typing import Final
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import OffsetOutOfRange
 from ledgerstone.records.batch import HEADER_SIZE
 from ledgerstone.records.compression import Codecs
 from ledgerstone.spark.offsets import EARLIEST, Offsets
 from ledgerstone.spark.positions import offsets_at
-from ledgerstone.spark.read_options import Isolation
-from ledgerstone.spark.sizing import Sample, cut, places, shares
+from ledgerstone.spark.sizing import SizeSample, cut, places, shares
 from ledgerstone.types import TopicPartition
 
 # Of the first look; later ones take a single batch, however large that is.
@@ -24,7 +24,7 @@ _MAX_OPENED_BYTES: Final = 1 << 28
 
 
 def bytes_limited(
-    client: Client, begin: Offsets, end: Offsets, max_bytes: int, isolation: Isolation
+    client: Client, begin: Offsets, end: Offsets, max_bytes: int, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
     """End offsets for about `max_bytes`, decompressed; each at least one past its start."""
     waiting = {each: begin[each] for each in end if end[each] > begin[each]}
@@ -44,8 +44,8 @@ def bytes_limited(
 
 
 def _begun(
-    client: Client, waiting: Offsets, end: Offsets, isolation: Isolation
-) -> dict[TopicPartition, Sample]:
+    client: Client, waiting: Offsets, end: Offsets, isolation: IsolationLevel
+) -> dict[TopicPartition, SizeSample]:
     try:
         return _looked(client, waiting, isolation, max_bytes=_FIRST_BYTES)
     except OffsetOutOfRange:
@@ -57,8 +57,12 @@ def _begun(
 
 
 def _looked(
-    client: Client, positions: Mapping[TopicPartition, int], isolation: Isolation, *, max_bytes: int
-) -> dict[TopicPartition, Sample]:
+    client: Client,
+    positions: Mapping[TopicPartition, int],
+    isolation: IsolationLevel,
+    *,
+    max_bytes: int,
+) -> dict[TopicPartition, SizeSample]:
     if not positions:
         return {}
     config = FetchConfig(partition_max_bytes=max_bytes, isolation_level=isolation.level)
@@ -73,7 +77,7 @@ def _looked(
     return found
 
 
-def _sample(fetched: Fetched, codecs: Codecs) -> Sample:
+def _sample(fetched: Fetched, codecs: Codecs) -> SizeSample:
     size = 0.0
     for header, batch in fetched.batches():
         payload = batch[HEADER_SIZE:]
@@ -81,4 +85,4 @@ def _sample(fetched: Fetched, codecs: Codecs) -> Sample:
         # Of a batch that begins below, the part that is asked for.
         asked = header.next_offset - max(header.base_offset, fetched.fetch_offset)
         size += memoryview(opened).nbytes * asked / (header.next_offset - header.base_offset)
-    return Sample(fetched.fetch_offset, fetched.next_offset, int(size))
+    return SizeSample(fetched.fetch_offset, fetched.next_offset, int(size))

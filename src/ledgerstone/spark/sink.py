@@ -21,14 +21,24 @@ from pyspark.sql.types import StructType
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.groups import delete_group
-from ledgerstone.errors import LedgerstoneError
-from ledgerstone.spark.delivery import AtLeastOnce, Content, Delivery, NotedDelivery, WriteId
+from ledgerstone.client.transactions import ProducerTransactions
+from ledgerstone.client.txn_session import Prepared
+from ledgerstone.errors import ConfigError, LedgerstoneError
+from ledgerstone.spark.decision import WriteId
+from ledgerstone.spark.delivery import AtLeastOnce, Content, Delivery, NotedDelivery
 from ledgerstone.spark.encoding import Int64s, partitions_by_key
 from ledgerstone.spark.errors import WriteFailed
 from ledgerstone.spark.outgoing import Outgoing, built_batches, outgoing_rows
-from ledgerstone.spark.producing import BatchProducer, Written
+from ledgerstone.spark.producing import BatchProducer
+from ledgerstone.spark.two_phase import (
+    Standing,
+    TaskTransaction,
+    abort_batch,
+    commit_alone,
+    commit_batch,
+)
 from ledgerstone.spark.worker import connect, settle
-from ledgerstone.spark.write_options import WriteColumns, WriteOptions, write_columns
+from ledgerstone.spark.write_options import PartOf, WriteColumns, WriteOptions, write_columns
 from ledgerstone.types import TopicPartition
 
 _QUERY_ID: Final = "sql.streaming.queryId"
@@ -36,35 +46,51 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 
 
 class TaskWritten(WriterCommitMessage):
-    def __init__(self, group_id: str, records: Mapping[TopicPartition, int]) -> None:
-        self.group_id = group_id
+    """What a task has written; with `exactlyOnce`, in the transaction that it has prepared."""
+
+    def __init__(
+        self,
+        task: WriteId,
+        records: Mapping[TopicPartition, int],
+        prepared: Prepared | None = None,
+    ) -> None:
+        self.task = task
         self.records = dict(records)
+        self.prepared = prepared
 
 
 class BatchSink(DataSourceArrowWriter):
-    """One `df.write`. Its id is made on the driver and goes to every task."""
+    """One `df.write`. Its id is made on the driver and goes to every task, unless the write is part
+    of a micro-batch: that has an id, which survives a restart."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         self.write_options = options
         self.columns = write_columns(schema, options)
-        self.write_id = uuid4().hex
+        self.part_of = options.part_of or PartOf(uuid4().hex, 0)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        task = WriteId(self.write_id, 0, _task_context().partitionId())
+        task = WriteId(*self.part_of, _task_context().partitionId())
         return write_rows(iterator, self.write_options, self.columns, task)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._forget(messages)
+        is_alone = self.write_options.part_of is None
+        if self.write_options.exactly_once:
+            commit_tasks(self.write_options, messages, is_alone=is_alone)
+        if is_alone:
+            self._forget(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._forget(messages)
+        if self.write_options.exactly_once:
+            abort_tasks(self.write_options, messages)
+        if self.write_options.part_of is None:
+            self._forget(messages)
 
     def _forget(self, messages: list[WriterCommitMessage | None]) -> None:
         """A finished write is never resumed; its notes can be deleted."""
         with connect(self.write_options.connection) as client:
             for message in messages:
                 if isinstance(message, TaskWritten):
-                    _delete(client, message.group_id)
+                    _delete(client, message.task.group_id)
 
 
 class StreamSink(DataSourceStreamArrowWriter):
@@ -73,6 +99,8 @@ class StreamSink(DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         self.write_options = options
         self.columns = write_columns(schema, options)
+        if options.part_of is not None:
+            raise ConfigError("txnAppId", options.part_of.app_id, "a streaming query has its own")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = _task_context()
@@ -88,10 +116,44 @@ class StreamSink(DataSourceStreamArrowWriter):
         return write_rows(iterator, self.write_options, self.columns, task)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Every record is acknowledged when its task ends; there is nothing to commit."""
+        """Without transactions there is nothing to commit: every record is acknowledged when its
+        task ends."""
+        if self.write_options.exactly_once:
+            commit_tasks(self.write_options, messages, is_alone=False)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Written records stay; the next attempt of the batch skips them."""
+        """Without transactions, written records stay; the next attempt of the batch skips them."""
+        if self.write_options.exactly_once:
+            abort_tasks(self.write_options, messages)
+
+
+def commit_tasks(
+    options: WriteOptions, messages: list[WriterCommitMessage | None], *, is_alone: bool
+) -> None:
+    told = [each for each in messages if isinstance(each, TaskWritten)]
+    if told:
+        task = told[0].task
+        with connect(options.connection) as client:
+            if is_alone:
+                commit_alone(client, _prepared_by(told))
+                return
+            commit_batch(
+                client, task.query_id, task.batch_id, _prepared_by(told), at=options.noted_at
+            )
+
+
+def abort_tasks(options: WriteOptions, messages: list[WriterCommitMessage | None]) -> None:
+    told = [each for each in messages if isinstance(each, TaskWritten)]
+    if told:
+        with connect(options.connection) as client:
+            task = told[0].task
+            abort_batch(
+                client, task.query_id, task.batch_id, _prepared_by(told), at=options.noted_at
+            )
+
+
+def _prepared_by(told: list[TaskWritten]) -> dict[int, Prepared]:
+    return {each.task.partition_id: each.prepared for each in told if each.prepared is not None}
 
 
 def _task_context() -> TaskContext:
@@ -116,28 +178,63 @@ def write_rows(
 ) -> TaskWritten:
     settle()
     with connect(options.connection) as client:
+        if options.exactly_once:
+            return _prepare_rows(client, batches, options, columns, task)
         writer = TaskWriter(client, options, task)
         for batch in batches:
             writer.write(outgoing_rows(batch, columns, options, client.clock.now_ms()))
-        records = {each: total.records for each, total in writer.written.items()}
-    return TaskWritten(task.group_id, records)
+        return TaskWritten(task, writer.records())
+
+
+def _prepare_rows(
+    client: Client,
+    batches: Iterator[pa.RecordBatch],
+    options: WriteOptions,
+    columns: WriteColumns,
+    task: WriteId,
+) -> TaskWritten:
+    transaction = TaskTransaction(
+        client, task, at=options.noted_at, timeout_ms=options.transaction_timeout_ms
+    )
+    standing: Standing | None = None
+    writer = TaskWriter(client, options, task, transaction.transactions)
+    try:
+        for batch in batches:
+            if batch.num_rows and standing is None:
+                standing = transaction.begin()
+            # Rows that are already there are read to the end: Spark expects that of a writer.
+            if standing is Standing.OPEN:
+                writer.write(outgoing_rows(batch, columns, options, client.clock.now_ms()))
+        if standing is not Standing.OPEN:
+            return TaskWritten(task, {})
+        return TaskWritten(task, writer.records(), transaction.prepare())
+    except BaseException:
+        transaction.give_up()
+        raise
 
 
 class TaskWriter:
     """Sends the rows of one task, in order, to their partitions."""
 
-    def __init__(self, client: Client, options: WriteOptions, task: WriteId) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: WriteOptions,
+        task: WriteId,
+        transactions: ProducerTransactions | None = None,
+    ) -> None:
         self._client = client
         self._options = options
         self._task = task
+        self._transactions = transactions
         self._producer: BatchProducer | None = None
         self._delivery: Delivery = AtLeastOnce()
         self._already: dict[str, Counter[Content]] = {}
         self._partition_counts: dict[str, int] = {}
 
-    @property
-    def written(self) -> Mapping[TopicPartition, Written]:
-        return {} if self._producer is None else self._producer.written
+    def records(self) -> dict[TopicPartition, int]:
+        written = {} if self._producer is None else self._producer.written
+        return {partition: total.records for partition, total in written.items()}
 
     def write(self, rows: Outgoing) -> None:
         for topic, some in rows.by_topic():
@@ -149,8 +246,8 @@ class TaskWriter:
     def _started(self) -> BatchProducer:
         if self._producer is None:
             # A task without rows connects to nothing.
-            self._producer = BatchProducer(self._client)
-            if self._options.deduplicate:
+            self._producer = BatchProducer(self._client, self._transactions)
+            if self._transactions is None and self._options.deduplicate:
                 producer_id = self._producer.identity.producer_id
                 self._delivery = NotedDelivery(self._client, self._task, producer_id)
         return self._producer

@@ -16,7 +16,7 @@ from ledgerstone.types import TopicPartition
 PROBES: Final = 8
 
 
-class Sample(NamedTuple):
+class SizeSample(NamedTuple):
     """The records at [start_offset, next_offset), and their bytes when they are decompressed."""
 
     start_offset: int
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
         return max(self.size_bytes, 1) / max(self.next_offset - self.start_offset, 1)
 
 
-def shares(samples: Mapping[TopicPartition, Sample], end: Offsets, max_bytes: int) -> Offsets:
+def shares(samples: Mapping[TopicPartition, SizeSample], end: Offsets, max_bytes: int) -> Offsets:
     """The bytes for each partition: what it needs, if that is little; else an equal share."""
     needs = {
         each: sample.density * (end[each] - sample.start_offset) for each, sample in samples.items()
@@ -42,7 +42,7 @@ def shares(samples: Mapping[TopicPartition, Sample], end: Offsets, max_bytes: in
     return found
 
 
-def places(sample: Sample, end_offset: int, share_bytes: int) -> list[int]:
+def places(sample: SizeSample, end_offset: int, share_bytes: int) -> list[int]:
     """Where else to sample; nowhere if the first sample suffices."""
     reach = min(end_offset, sample.start_offset + int(share_bytes / sample.density) + 1)
     if reach <= sample.next_offset:
@@ -52,7 +52,7 @@ def places(sample: Sample, end_offset: int, share_bytes: int) -> list[int]:
     return [each for each in dict.fromkeys(spread) if sample.next_offset <= each < reach]
 
 
-def cut(samples: list[Sample], end_offset: int, share_bytes: int) -> int:
+def cut(samples: list[SizeSample], end_offset: int, share_bytes: int) -> int:
     """The end offset for about `share_bytes`; at least one offset past the start.
 
     `samples` are in order, the first at the start of the range."""
@@ -66,7 +66,7 @@ def cut(samples: list[Sample], end_offset: int, share_bytes: int) -> int:
     return end_offset
 
 
-def _stretches(samples: list[Sample], end_offset: int) -> Iterator[tuple[int, int, float]]:
+def _stretches(samples: list[SizeSample], end_offset: int) -> Iterator[tuple[int, int, float]]:
     """The range in pieces, each with its bytes per offset."""
     following = [*samples[1:], None]
     for sample, after in zip(samples, following, strict=True):

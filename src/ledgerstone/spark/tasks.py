@@ -14,7 +14,7 @@ from ledgerstone.spark.planning import OffsetRange
 from ledgerstone.spark.range_task import RangeTask
 from ledgerstone.spark.read_options import Connection, RowOptions, Rows
 from ledgerstone.spark.schema import Projection
-from ledgerstone.spark.windows import ReadFrom, Window, record_batches
+from ledgerstone.spark.windows import FetchWindow, ReadFrom, record_batches
 from ledgerstone.spark.worker import kept_client, settle
 from ledgerstone.system import SystemDice
 
@@ -56,10 +56,10 @@ def rows_of(
 def _over_the_wire(
     client: Client, connection: Connection, task: RangeTask, rows: RowOptions
 ) -> ReadFrom:
-    def read_from(offset: int) -> Iterator[Window]:
+    def read_from(offset: int) -> Iterator[FetchWindow]:
         rest = task.wanted._replace(start_offset=offset)
         fetch_bytes, topic_id = connection.fetch_bytes, task.topic_id
         for fetched in windows(client, rest, rows, fetch_bytes=fetch_bytes, topic_id=topic_id):
-            yield Window(fetched.fetch_offset, fetched.records, fetched.aborted)
+            yield FetchWindow(fetched.fetch_offset, fetched.records, fetched.aborted)
 
     return read_from

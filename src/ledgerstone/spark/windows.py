@@ -11,12 +11,16 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.arrow import to_arrow
 from ledgerstone.records.kernels import Columns, scan
 from ledgerstone.spark.filters import Pruning
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.read_options import Fold, Isolation, RowOptions
+from ledgerstone.spark.read_options import (
+    FoldMode,
+    RowOptions,
+)
 from ledgerstone.spark.schema import Projection
 from ledgerstone.state.fold import Fold as LatestPerKey
 from ledgerstone.state.visibility import hidden_batches, taken, walk_pieces
@@ -28,14 +32,14 @@ MAX_ROWS: Final = 1 << 16
 KEPT_BYTES: Final = 128 << 20
 
 
-class Window(NamedTuple):
+class FetchWindow(NamedTuple):
     fetch_offset: int
     data: Buffer
     aborted: tuple[AbortedTxn, ...]
 
 
 # Reads a range from the offset given on; a fold reads some of it twice.
-ReadFrom = Callable[[int], Iterator[Window]]
+ReadFrom = Callable[[int], Iterator[FetchWindow]]
 
 
 class CompactedMeanwhile(CorruptRecord):
@@ -51,7 +55,7 @@ def record_batches(
     *,
     seed: bytes,
 ) -> Iterator[pa.RecordBatch]:
-    if rows.fold is Fold.LATEST:
+    if rows.fold is FoldMode.LATEST:
         found = latest_per_key(read_from, wanted, rows, seed=seed)
     else:
         found = chain.from_iterable(
@@ -61,7 +65,7 @@ def record_batches(
         yield from _as_rows(columns, wanted, rows, pruning, shape)
 
 
-def visible(window: Window, wanted: OffsetRange, rows: RowOptions) -> Iterator[Columns]:
+def visible(window: FetchWindow, wanted: OffsetRange, rows: RowOptions) -> Iterator[Columns]:
     """The visible records of a window that lie in the range."""
     found = scan(window.data)
     hidden = hidden_batches(window.data, found, _aborted(window, rows))
@@ -79,7 +83,7 @@ def latest_per_key(
 ) -> Iterator[Columns]:
     """The latest record of each key of the range, tombstones included; no record without a key."""
     fold = LatestPerKey(seed=seed, start_offset=wanted.start_offset, with_contents=False)
-    kept: list[Window] = []
+    kept: list[FetchWindow] = []
     kept_bytes, resume_at = 0, wanted.end_offset
     for window in read_from(wanted.start_offset):
         fold.next_offset = max(fold.next_offset, window.fetch_offset)
@@ -102,8 +106,8 @@ def latest_per_key(
         )
 
 
-def _aborted(window: Window, rows: RowOptions) -> tuple[AbortedTxn, ...]:
-    return window.aborted if rows.isolation is Isolation.READ_COMMITTED else ()
+def _aborted(window: FetchWindow, rows: RowOptions) -> tuple[AbortedTxn, ...]:
+    return window.aborted if rows.isolation is IsolationLevel.READ_COMMITTED else ()
 
 
 def _as_rows(

@@ -5,7 +5,7 @@ The columns are those of Spark's Kafka connector, and `timestamp`, which that ca
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql.types import (
     ArrayType,
@@ -21,10 +21,14 @@ from pyspark.sql.types import (
 from ledgerstone.errors import ConfigError
 from ledgerstone.records.batch import Codec
 from ledgerstone.spark import kafka_options
+from ledgerstone.spark.decision import ANY_PARTITION
 from ledgerstone.spark.options import Options
 from ledgerstone.spark.read_options import Connection, connection_of
+from ledgerstone.types import TopicPartition
 
-_OWN: Final = ("topic", "includeHeaders", "deduplicate")
+_OWN: Final = ("topic", "includeHeaders", "deduplicate", "exactlyOnce", "txnAppId", "txnVersion")
+# What brokers allow unless told otherwise. A micro-batch must end within it.
+_DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 900_000
 _DEFAULT_BATCH_BYTES: Final = 512 * 1024
 _TEXT_OR_BYTES: Final = (StringType, BinaryType)
 _KINDS: Final[Mapping[str, tuple[type[DataType], ...]]] = {
@@ -45,6 +49,21 @@ class WriteOptions:
     batch_bytes: int
     include_headers: bool
     deduplicate: bool
+    exactly_once: bool
+    transaction_timeout_ms: int
+    part_of: "PartOf | None"  # for `df.write` in a foreachBatch
+
+    @property
+    def noted_at(self) -> TopicPartition:
+        """The partition for which the groups of an exactly-once write keep their notes."""
+        return ANY_PARTITION if self.topic is None else TopicPartition(self.topic, 0)
+
+
+class PartOf(NamedTuple):
+    """A micro-batch that writes with `df.write`, by the names that Delta has for it."""
+
+    app_id: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +89,7 @@ def write_options(raw: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
     acks = options.text("kafka.acks") or "all"
     if acks not in ("all", "-1"):
         raise ConfigError("kafka.acks", acks, "all; what is written here is not to be lost")
+    exactly_once = options.flag("exactlyOnce", default=False)
     return WriteOptions(
         connection=connection,
         topic=options.text("topic"),
@@ -77,7 +97,22 @@ def write_options(raw: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
         batch_bytes=options.count("kafka.batch.size") or _DEFAULT_BATCH_BYTES,
         include_headers=options.flag("includeHeaders", default=True),
         deduplicate=options.flag("deduplicate", default=True),
+        exactly_once=exactly_once,
+        transaction_timeout_ms=options.count("kafka.transaction.timeout.ms")
+        or _DEFAULT_TRANSACTION_TIMEOUT_MS,
+        part_of=_part_of(options, exactly_once=exactly_once),
     )
+
+
+def _part_of(options: Options, *, exactly_once: bool) -> PartOf | None:
+    app_id, version = options.text("txnAppId"), options.text("txnVersion")
+    if app_id is None and version is None:
+        return None
+    if not exactly_once:
+        raise ConfigError("txnAppId", app_id, "only with exactlyOnce=true")
+    if app_id is None or version is None or not version.isdigit():
+        raise ConfigError("txnVersion", version, "a whole number, and txnAppId is needed with it")
+    return PartOf(app_id, int(version))
 
 
 def _codec(name: str) -> Codec:

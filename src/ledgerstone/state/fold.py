@@ -58,7 +58,7 @@ class KeyStatus(Enum):
     NEVER_SEEN = "never seen"
 
 
-class Found(NamedTuple):
+class FoundKey(NamedTuple):
     status: KeyStatus
     offset: int | None  # of the key's latest record
 
@@ -197,13 +197,13 @@ class Fold:
     def live_hashes(self) -> Hashes:
         return self._keys.hashes_of(self._keys.marks >= 0)
 
-    def lookup(self, key: bytes) -> Found:
+    def lookup(self, key: bytes) -> FoundKey:
         start, length = np.zeros(1, np.int64), np.array([len(key)], np.int32)
         (number,) = self._keys.numbers_of(Hashes(*hash_keys(key, start, length, self._seed)))
         mark = NO_RECORD if number < 0 else int(self._keys.marks[number])
         if mark == NO_RECORD:
-            return Found(KeyStatus.NEVER_SEEN, None)
-        return Found(KeyStatus.LIVE, mark) if mark >= 0 else Found(KeyStatus.DELETED, ~mark)
+            return FoundKey(KeyStatus.NEVER_SEEN, None)
+        return FoundKey(KeyStatus.LIVE, mark) if mark >= 0 else FoundKey(KeyStatus.DELETED, ~mark)
 
     # -- pass two ------------------------------------------------------------------------------
 

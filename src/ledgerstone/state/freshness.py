@@ -10,7 +10,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.configs import Resource, ResourceType, describe_configs
 from ledgerstone.errors import KafkaError
 from ledgerstone.state.manifest import Manifest
-from ledgerstone.state.reading import LogBounds
+from ledgerstone.state.reading import PartitionBounds
 from ledgerstone.state.topic_state import StaleSnapshot, TopicState
 from ledgerstone.uuid_text import ZERO_UUID, uuid_to_text
 
@@ -31,7 +31,7 @@ def check_same_topic(manifest: Manifest, topic_id: bytes, cluster_id: str | None
         )
 
 
-def check_reach(manifest: Manifest, bounds: Iterable[LogBounds]) -> None:
+def check_reach(manifest: Manifest, bounds: Iterable[PartitionBounds]) -> None:
     """Every partition's log must still have the offset where the snapshot ends."""
     found = {each.partition.partition: each for each in bounds}
     for each in manifest.partitions:

@@ -7,9 +7,13 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.state.content import checksum_text
 from ledgerstone.state.fold import FoldCounts
-from ledgerstone.state.topic_state import IsolationLevel, PartitionState, TopicState
+from ledgerstone.state.topic_state import (
+    PartitionState,
+    TopicState,
+)
 from ledgerstone.types import INT32_MAX, INT64_MAX
 from ledgerstone.uuid_text import uuid_from_text, uuid_to_text
 

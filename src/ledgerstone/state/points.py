@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.client.offsets import offsets_at
 from ledgerstone.errors import UnknownTopicOrPartition
-from ledgerstone.state.reading import LogBounds
-from ledgerstone.state.topic_state import IsolationLevel, StateError
+from ledgerstone.state.reading import PartitionBounds
+from ledgerstone.state.topic_state import (
+    StateError,
+)
 from ledgerstone.types import TopicPartition
 
 
@@ -33,7 +36,7 @@ PointInTime = AtTime | AtOffset | AtOffsets
 
 
 def end_offsets(
-    client: Client, bounds: list[LogBounds], at: PointInTime | None, isolation: IsolationLevel
+    client: Client, bounds: list[PartitionBounds], at: PointInTime | None, isolation: IsolationLevel
 ) -> dict[TopicPartition, int]:
     """Where to stop reading each partition."""
     ends = {each.partition: each.end_offset(isolation) for each in bounds}

@@ -10,21 +10,21 @@ from typing import Final, NamedTuple
 from ledgerstone.client.ahead import one_ahead
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import FetchConfig, Fetched, Fetcher
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
-from ledgerstone.state.topic_state import IsolationLevel
 from ledgerstone.types import TopicPartition
 
 FETCH_BYTES: Final = 8 << 20
 
 
-class OffsetRange(NamedTuple):
+class ReadRange(NamedTuple):
     partition: TopicPartition
     start_offset: int
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogBounds:
+class PartitionBounds:
     """One partition's log when reading began."""
 
     partition: TopicPartition
@@ -37,14 +37,14 @@ class LogBounds:
         return self.last_stable_offset if committed else self.high_watermark
 
 
-def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[LogBounds]:
+def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[PartitionBounds]:
     wanted = list(partitions)
     starts = list_offsets(client, dict.fromkeys(wanted, EARLIEST))
     latest = dict.fromkeys(wanted, LATEST)
     ends = [list_offsets(client, latest, isolation_level=each.level) for each in IsolationLevel]
     committed, uncommitted = ends
     return [
-        LogBounds(
+        PartitionBounds(
             partition=each,
             log_start_offset=starts[each].offset,
             high_watermark=uncommitted[each].offset,
@@ -55,7 +55,7 @@ def log_bounds(client: Client, partitions: Iterable[TopicPartition]) -> list[Log
 
 
 def read_ranges(
-    client: Client, ranges: Iterable[OffsetRange], isolation: IsolationLevel
+    client: Client, ranges: Iterable[ReadRange], isolation: IsolationLevel
 ) -> Iterator[Fetched]:
     """Everything in these ranges, one after the other, including the whole batches at their ends.
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import KafkaError
 from ledgerstone.records.kernels.hashing import SEED_SIZE
 from ledgerstone.state.fold import Fold
 from ledgerstone.state.freshness import check_no_delete_missed, check_reach, check_same_topic
 from ledgerstone.state.points import PointInTime, end_offsets
-from ledgerstone.state.reading import LogBounds, OffsetRange, log_bounds, read_ranges
+from ledgerstone.state.reading import PartitionBounds, ReadRange, log_bounds, read_ranges
 from ledgerstone.state.rows import Piece
 from ledgerstone.state.snapshot import Snapshot
 from ledgerstone.state.topic_state import (
-    IsolationLevel,
     PartitionState,
     StateError,
     TopicState,
@@ -103,7 +103,7 @@ def pieces_at(
     """The batches that include one record."""
     each = state.partition(partition)
     if client is not None and offset >= each.start_offset:
-        here = OffsetRange(TopicPartition(state.topic, partition), offset, offset + 1)
+        here = ReadRange(TopicPartition(state.topic, partition), offset, offset + 1)
         for fetched in read_ranges(client, [here], state.isolation):
             yield Piece(partition, fetched.records)
     elif snapshot is not None:
@@ -113,7 +113,7 @@ def pieces_at(
 # -- reading ----------------------------------------------------------------------------------
 
 
-def _bounds(client: Client, topic: str) -> list[LogBounds]:
+def _bounds(client: Client, topic: str) -> list[PartitionBounds]:
     info = client.topic(topic)
     return log_bounds(client, [TopicPartition(topic, number) for number in info.partitions])
 
@@ -121,7 +121,7 @@ def _bounds(client: Client, topic: str) -> list[LogBounds]:
 def _read(
     client: Client,
     state: TopicState,
-    bounds: list[LogBounds],
+    bounds: list[PartitionBounds],
     seed: bytes,
     at: PointInTime | None,
     progress: OnProgress | None,
@@ -159,13 +159,13 @@ def _read(
     state.because = "; ".join(reasons) or None
 
 
-def _range(state: TopicState, each: PartitionState) -> OffsetRange:
+def _range(state: TopicState, each: PartitionState) -> ReadRange:
     tp = TopicPartition(state.topic, each.partition)
-    return OffsetRange(tp, each.start_offset, each.end_offset)
+    return ReadRange(tp, each.start_offset, each.end_offset)
 
 
 def _started(
-    bounds: LogBounds, known: PartitionState | None, end_offset: int, seed: bytes
+    bounds: PartitionBounds, known: PartitionState | None, end_offset: int, seed: bytes
 ) -> PartitionState:
     log_start = bounds.log_start_offset
     if known is None:

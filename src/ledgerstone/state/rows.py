@@ -33,7 +33,7 @@ def rows(
     state: TopicState, pieces: Iterable[Piece], *, live: bool = True, deleted: bool = False
 ) -> Iterator[Row]:
     """The latest record of each key, in the order of `pieces`."""
-    tally = Tally(state)
+    tally = SecondPassTally(state)
     for partition, data, start_offset in pieces:
         fold = state.partition(partition).fold
         for columns in fold.survivors(data, start_offset=start_offset, tombstones=True):
@@ -53,7 +53,7 @@ def row_at(state: TopicState, pieces: Iterable[Piece], offset: int) -> Row | Non
     return None
 
 
-class Tally:
+class SecondPassTally:
     """Counts the records found in the second pass: the log may be compacted in between."""
 
     def __init__(self, state: TopicState) -> None:

@@ -25,7 +25,7 @@ from ledgerstone.state.manifest import (
     manifest_of,
     to_json,
 )
-from ledgerstone.state.rows import Piece, Tally
+from ledgerstone.state.rows import Piece, SecondPassTally
 from ledgerstone.state.topic_state import PartitionState, TopicState
 from ledgerstone.types import Buffer
 
@@ -195,7 +195,7 @@ def _write(file: File, state: TopicState, pieces: Iterable[Piece], forget_ms: in
     manifest = to_json(manifest_of(state))
     out.write(HEADER.pack(MAGIC, VERSION, len(manifest)))
     out.write(manifest)
-    tally = Tally(state)
+    tally = SecondPassTally(state)
     for partition, data, start_offset in pieces:
         fold = state.partition(partition).fold
         for columns, keep in fold.judge(data, start_offset=start_offset):

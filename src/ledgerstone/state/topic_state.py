@@ -1,12 +1,12 @@
 """The state of a topic: the folds of its partitions, and what they add up to. Pure."""
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.state.content import CHECKSUM_BITS
-from ledgerstone.state.fold import Fold, FoldCounts, Found, KeyStatus
+from ledgerstone.state.fold import Fold, FoldCounts, FoundKey, KeyStatus
 from ledgerstone.state.key_table import distinct_keys
 
 
@@ -16,16 +16,6 @@ class StateError(LedgerstoneError):
 
 class StaleSnapshot(StateError):
     """Some records written since the snapshot are gone; rebuild."""
-
-
-class IsolationLevel(Enum):
-    READ_COMMITTED = "read_committed"
-    READ_UNCOMMITTED = "read_uncommitted"
-
-    @property
-    def level(self) -> int:
-        """The value on the wire."""
-        return int(self is IsolationLevel.READ_COMMITTED)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,7 +98,7 @@ class TopicState:
     def partition(self, number: int) -> PartitionState:
         return next(each for each in self.partitions if each.partition == number)
 
-    def lookup(self, key: bytes) -> dict[int, Found]:
+    def lookup(self, key: bytes) -> dict[int, FoundKey]:
         """Every partition with the key: its hash belongs to one, but it may be in any."""
         found = {each.partition: each.fold.lookup(key) for each in self.partitions}
         return {

@@ -28,7 +28,7 @@ from ledgerstone.types import INT64_MAX, NO_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFacts:
+class PartitionTotals:
     """Sums over the live segments of a partition's directory."""
 
     type: ClassVar[str] = "partition"
@@ -48,7 +48,7 @@ class PartitionFacts:
     max_timestamp_ms: int
 
 
-Fact = FileFact | BatchFacts | RecordFacts | LogTotals | PartitionFacts
+Fact = FileFact | BatchFacts | RecordFacts | LogTotals | PartitionTotals
 
 
 def dump_path(fs: Filesystem, path: str, options: DumpOptions) -> Iterator[Fact]:
@@ -110,7 +110,7 @@ def _dump_inner_partition(
     if not options.verify:
         names = [file_name for _, file_name in _live_logs(names)]
     for fact in _dump_partition(fs, path, options, names):
-        if isinstance(fact, PartitionFacts | Problem):
+        if isinstance(fact, PartitionTotals | Problem):
             yield fact
 
 
@@ -133,10 +133,10 @@ def _dump_partition(
         yield _sum_up(path, totals)
 
 
-def _sum_up(path: str, totals: Sequence[LogTotals]) -> PartitionFacts:
+def _sum_up(path: str, totals: Sequence[LogTotals]) -> PartitionTotals:
     named = parse_partition_dir(name_of(path))
     horizons = [total.earliest_delete_horizon_ms for total in totals]
-    return PartitionFacts(
+    return PartitionTotals(
         path=path,
         topic=None if named is None else named.topic_partition.topic,
         partition=None if named is None else named.topic_partition.partition,

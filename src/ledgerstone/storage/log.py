@@ -48,6 +48,7 @@ from ledgerstone.storage.producer_state import ProducerStateTable
 from ledgerstone.storage.segment import Segment
 from ledgerstone.storage.segments import Segments
 from ledgerstone.storage.sync_plan import DirectoryAt, Syncable, sync_all
+from ledgerstone.storage.verification import TxnTerms
 from ledgerstone.types import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
@@ -164,7 +165,12 @@ class PartitionLog:
     # -- append -------------------------------------------------------------------------------
 
     def append_as_leader(
-        self, data: WritableBuffer, *, leader_epoch: int, origin: Origin = Origin.CLIENT
+        self,
+        data: WritableBuffer,
+        *,
+        leader_epoch: int,
+        origin: Origin = Origin.CLIENT,
+        terms: TxnTerms | None = None,
     ) -> AppendResult:
         """Validates one batch, gives it its offsets in place and writes it."""
         if self.failure is not None:
@@ -184,7 +190,7 @@ class PartitionLog:
         header = batch.header
         has_append_time = header.attributes & LOG_APPEND_TIME_FLAG
         if header.producer_id > NO_PRODUCER_ID:
-            known = self._check_producer(header, batch.data, origin)
+            known = self._check_producer(header, batch.data, origin, terms)
             if known is not None:
                 first_time = known.timestamp if has_append_time else NO_TIMESTAMP
                 return self._result(
@@ -210,7 +216,7 @@ class PartitionLog:
         )
 
     def _check_producer(
-        self, header: BatchHeader, batch: Buffer, origin: Origin
+        self, header: BatchHeader, batch: Buffer, origin: Origin, terms: TxnTerms | None
     ) -> BatchMeta | None:
         """The earlier batch this one repeats, if any; raises if the producer state refuses it."""
         if header.is_control:
@@ -219,9 +225,10 @@ class PartitionLog:
                 producer_id=header.producer_id,
                 producer_epoch=header.producer_epoch,
                 coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=0 if terms is None else terms.transaction_version,
             )
             return None
-        return self.producers.check_append(header, origin=origin)
+        return self.producers.check_append(header, origin=origin, terms=terms)
 
     def append_as_follower(self, data: Buffer) -> AppendResult:
         """Writes a leader's batches as they are; their offsets must continue this log."""

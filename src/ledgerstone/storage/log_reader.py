@@ -14,7 +14,7 @@ from ledgerstone.storage.batch_scan import scan_headers
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_mend import mend, mending
 from ledgerstone.storage.segment import Segment
-from ledgerstone.storage.segment_reader import TimestampOffset
+from ledgerstone.storage.time_index import TimestampOffset
 from ledgerstone.types import NO_TIMESTAMP, AbortedTxn
 
 

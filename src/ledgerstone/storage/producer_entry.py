@@ -10,6 +10,7 @@ from ledgerstone.errors import InvalidProducerEpoch, OutOfOrderSequence
 from ledgerstone.records.batch import BatchHeader, increment_sequence
 from ledgerstone.storage.producer_snapshot import SnapshotEntry
 from ledgerstone.types import (
+    INT16_MAX,
     INT32_MAX,
     NO_OFFSET,
     NO_PRODUCER_EPOCH,
@@ -100,6 +101,25 @@ class ProducerEntry:
         if epoch < self.epoch:
             raise InvalidProducerEpoch(
                 f"epoch {epoch} of producer {self.producer_id} is older than {self.epoch}"
+            )
+
+    def has_open_transaction(self, epoch: int) -> bool:
+        """One of that epoch: a producer of a newer epoch may have ended the older one."""
+        return self.current_txn_first_offset is not None and self.epoch == epoch
+
+    def check_marker_epoch(self, epoch: int, transaction_version: int) -> None:
+        """KIP-890: from version 2 on a marker has a newer epoch than the data that it ends, so one
+        that has not is late, and must not end the next transaction."""
+        if transaction_version < 2 or epoch != self.epoch:
+            self.check_epoch(epoch)
+            return
+        # KAFKA-19999: a coordinator that recovers, or lost our answer, writes its marker again.
+        # The largest epoch is the coordinator's own; nothing newer can come.
+        is_repeated = self.current_txn_first_offset is None or epoch == INT16_MAX
+        if not is_repeated:
+            raise InvalidProducerEpoch(
+                f"epoch {epoch} of a marker of producer {self.producer_id} is that of its open "
+                "transaction, which a newer one has to end"
             )
 
     def check_sequence(self, header: BatchHeader) -> None:

@@ -18,6 +18,7 @@ from ledgerstone.records.batch import BatchHeader
 from ledgerstone.records.validation import Origin
 from ledgerstone.storage.producer_entry import REMEMBERED_BATCHES, BatchMeta, ProducerEntry
 from ledgerstone.storage.producer_snapshot import SnapshotEntry
+from ledgerstone.storage.verification import TxnTerms, VerificationGuard, Verifications
 from ledgerstone.types import NO_PRODUCER_ID
 
 # A client may use ids that no broker allocated, a new one with each batch, and each entry lives for
@@ -56,6 +57,7 @@ class ProducerStateTable:
         "_unreplicated",
         "first_unstable_offset",
         "map_end_offset",
+        "verifications",
     )
 
     def __init__(self, map_end_offset: int = 0) -> None:
@@ -68,6 +70,8 @@ class ProducerStateTable:
         self._producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
+        # Of transactions that have no batch here yet. In memory alone.
+        self.verifications = Verifications()
 
     @property
     def is_empty(self) -> bool:
@@ -80,28 +84,76 @@ class ProducerStateTable:
         """The entries of a snapshot, by producer id."""
         return [entry.to_snapshot() for _, entry in sorted(self._producers.items())]
 
+    def open_transactions(self) -> dict[int, int]:
+        """Producer ids by the first offset of their open transactions, lowest first."""
+        return {first: self._ongoing[first] for first in sorted(self._ongoing)}
+
     def active_producers(self) -> dict[int, LastRecord]:
         return {
             producer_id: LastRecord(entry.last_data_offset if entry.batches else None, entry.epoch)
             for producer_id, entry in sorted(self._producers.items())
         }
 
+    def is_transaction_late(self, now_ms: int, longest_ms: int) -> bool:
+        """Whether the oldest open transaction has been silent for longer than any may last: its
+        coordinator does not know of it, or cannot end it. By the producer's last timestamp, as in
+        Kafka, which says nothing about one from before 1970."""
+        if not self._ongoing:
+            return False
+        last_ms = self._producers[self._ongoing[min(self._ongoing)]].last_timestamp
+        return last_ms > 0 and now_ms - last_ms > longest_ms
+
     # -- before the write ---------------------------------------------------------------------
 
-    def check_append(self, header: BatchHeader, *, origin: Origin) -> BatchMeta | None:
+    def start_verification(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        sequence: int,
+        *,
+        supports_epoch_bump: bool,
+        now_ms: int,
+    ) -> VerificationGuard | None:
+        """The guard for the coordinator's answer; None if the transaction is known here already."""
+        entry = self._producers.get(producer_id)
+        if entry is not None:
+            entry.check_epoch(producer_epoch)
+            if entry.has_open_transaction(producer_epoch):
+                return None
+        return self.verifications.start(
+            producer_id,
+            producer_epoch,
+            sequence,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=now_ms,
+        )
+
+    def check_append(
+        self, header: BatchHeader, *, origin: Origin, terms: TxnTerms | None = None
+    ) -> BatchMeta | None:
         """The earlier batch this one repeats, None if it may be appended; raises if it may not.
 
         Coordinators write without sequences that could be checked. Of a control batch only the
         producer epoch can be seen in the header; `check_marker` does the rest.
         """
+        if header.producer_id == NO_PRODUCER_ID:
+            return None
         entry = self._producers.get(header.producer_id)
-        if header.producer_id == NO_PRODUCER_ID or entry is None:
+        from_client = origin is Origin.CLIENT
+        if entry is not None:
+            if from_client and (duplicate := entry.find_duplicate(header)) is not None:
+                return duplicate
+            entry.check_epoch(header.producer_epoch)
+        if terms is not None and terms.must_be_verified and header.is_transactional:
+            self._check_verified(header, entry, terms.guard)
+        if from_client and len(self.verifications):
+            verification = self.verifications.get(header.producer_id)
+            if verification is not None:
+                has_batches = entry is not None and bool(entry.batches)
+                verification.check_sequence(header, has_batches=has_batches)
+        if entry is None:
             # Retention may have removed all we knew: then any sequence may start.
             return None
-        from_client = origin is Origin.CLIENT
-        if from_client and (duplicate := entry.find_duplicate(header)) is not None:
-            return duplicate
-        entry.check_epoch(header.producer_epoch)
         if from_client:
             entry.check_sequence(header)
         in_transaction = entry.current_txn_first_offset is not None
@@ -112,14 +164,25 @@ class ProducerStateTable:
             )
         return None
 
+    def _check_verified(
+        self, header: BatchHeader, entry: ProducerEntry | None, guard: VerificationGuard | None
+    ) -> None:
+        if entry is None or not entry.has_open_transaction(header.producer_epoch):
+            self.verifications.check(header.producer_id, guard)
+
     def check_marker(
-        self, *, producer_id: int, producer_epoch: int, coordinator_epoch: int
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        transaction_version: int = 0,
     ) -> None:
         """Raises if a newer producer or a newer coordinator has been here already."""
         entry = self._producers.get(producer_id)
         if entry is None:
             return
-        entry.check_epoch(producer_epoch)
+        entry.check_marker_epoch(producer_epoch, transaction_version)
         if coordinator_epoch < entry.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"coordinator epoch {coordinator_epoch} of producer {producer_id} is older than "
@@ -136,12 +199,17 @@ class ProducerStateTable:
         entry = self._entry_of(header.producer_id)
         entry.enter_epoch(header.producer_epoch)
         entry.add_batch(BatchMeta.of(header))
-        if header.is_transactional and entry.current_txn_first_offset is None:
-            entry.current_txn_first_offset = header.base_offset
-            self._ongoing[header.base_offset] = header.producer_id
-            if self.first_unstable_offset is None:
-                # Otherwise an earlier transaction holds it: offsets only rise.
-                self.first_unstable_offset = header.base_offset
+        if header.is_transactional:
+            self.verifications.data_written(header.producer_id)
+            if entry.current_txn_first_offset is None:
+                self._begin_transaction(entry, header.base_offset)
+
+    def _begin_transaction(self, entry: ProducerEntry, first_offset: int) -> None:
+        entry.current_txn_first_offset = first_offset
+        self._ongoing[first_offset] = entry.producer_id
+        if self.first_unstable_offset is None:
+            # Otherwise an earlier transaction holds it: offsets only rise.
+            self.first_unstable_offset = first_offset
 
     def end_transaction(
         self,
@@ -154,6 +222,7 @@ class ProducerStateTable:
         commit: bool,
     ) -> CompletedTxn | None:
         """Applies a marker that is now in the log; None if the transaction had no data here."""
+        self.verifications.marker_written(producer_id, producer_epoch)
         entry = self._entry_of(producer_id)
         entry.enter_epoch(producer_epoch)
         entry.coordinator_epoch = coordinator_epoch
@@ -193,6 +262,7 @@ class ProducerStateTable:
         ]
         for producer_id in expired:
             del self._producers[producer_id]
+        self.verifications.remove_expired(now_ms, expiration_ms)
         return len(expired)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:

@@ -18,8 +18,12 @@ from ledgerstone.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from ledgerstone.storage.damage_search import bad_spans
 from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log_config import LogConfig
-from ledgerstone.storage.segment_reader import MAX_BOOKMARKS, SegmentReader, TimestampOffset
+from ledgerstone.storage.segment_reader import (
+    MAX_BOOKMARKS,
+    SegmentReader,
+)
 from ledgerstone.storage.segment_rebuild import IndexRoom, OnBatch, SegmentRebuild
+from ledgerstone.storage.time_index import TimestampOffset
 from ledgerstone.storage.txn_index import AbortedTxnEntry
 from ledgerstone.types import INT32_MAX, NO_TIMESTAMP, Buffer
 

@@ -20,16 +20,12 @@ from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.first_read import FirstRead
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.segment_files import SegmentFiles
+from ledgerstone.storage.time_index import TimestampOffset
 
 # Readers continue where they stopped. Each segment remembers this many of these places.
 MAX_BOOKMARKS: Final = 16
 # Slices up to this size are measured by their batches; the index might need a disk read.
 UNINDEXED_BYTES: Final = 32 * 1024
-
-
-class TimestampOffset(NamedTuple):
-    timestamp: int
-    offset: int
 
 
 class FoundBatch(NamedTuple):

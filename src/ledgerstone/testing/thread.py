@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.server.bootstrap import RunningBroker, World, start_broker
+from ledgerstone.server.bootstrap import RunningBroker, Surroundings, start_broker
 from ledgerstone.system import SystemDice
 from ledgerstone.testing.disk import ScratchFilesystem
 from ledgerstone.testing.worker_threads import ThreadedRuntime
@@ -35,7 +35,7 @@ class BrokerThread:
         self._config = config
         self._access = access
         self._fs = ScratchFilesystem()
-        self._world = World(fs=self._fs, clock=clock, dice=SystemDice())
+        self._world = Surroundings(fs=self._fs, clock=clock, dice=SystemDice())
         self._started: Future[RunningBroker] = Future()
         self._ended: Future[None] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None

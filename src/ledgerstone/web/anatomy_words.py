@@ -5,7 +5,7 @@ from typing import Final
 
 from ledgerstone.server.anatomy.partition import NextPass, PartitionAnatomy
 from ledgerstone.state.anatomy_plan import Shares
-from ledgerstone.web.strip import Box, Mark, label
+from ledgerstone.web.strip import Box, StripMark, label
 from ledgerstone.web.strip_time import HorizonMark
 from ledgerstone.web.wording import grouped, moment, percent, size, span
 
@@ -118,7 +118,7 @@ def _box_shares(box: Box) -> Iterator[str]:
             yield f"{name} {share}, {size(amount)} in {grouped(records)} {what}"
 
 
-def about_mark(mark: Mark) -> str:
+def about_mark(mark: StripMark) -> str:
     return label(mark.names, mark.offset)
 
 

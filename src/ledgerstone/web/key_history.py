@@ -20,7 +20,7 @@ from ledgerstone.records.batch import DELETE_HORIZON_FLAG, HEADER_SIZE, read_hea
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import situation_of
-from ledgerstone.server.erasing.scans import Ticket
+from ledgerstone.server.erasing.scans import SearchTicket
 from ledgerstone.server.http import erasure as http_erasure
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.storage.filenames import parse_file_name
@@ -45,7 +45,7 @@ SHOWN_PLACES: Final = 200
 MOST_SEARCHES: Final = 4
 
 
-class Standing(NamedTuple):
+class KeyStanding(NamedTuple):
     """The key's stage in one partition; `partition` is None if it is in none."""
 
     partition: int | None
@@ -88,7 +88,7 @@ def key_history_view(broker: Broker, request: HttpRequest, parts: Mapping[str, s
 # -- the search -----------------------------------------------------------------------------------
 
 
-def _ticket(broker: Broker, topic: str, key: bytes, number: str | None) -> Ticket:
+def _ticket(broker: Broker, topic: str, key: bytes, number: str | None) -> SearchTicket:
     """The search that this page started, or a new one."""
     tickets, begun = broker.erasing.tickets, broker.anatomy.key_searches
     asked = sha256(f"{topic}/".encode() + key).digest()
@@ -113,7 +113,7 @@ def _ticket(broker: Broker, topic: str, key: bytes, number: str | None) -> Ticke
     return begun_ticket
 
 
-def _is_waiting(ticket: Ticket | None) -> bool:
+def _is_waiting(ticket: SearchTicket | None) -> bool:
     return ticket is not None and ticket.result is None
 
 
@@ -158,16 +158,16 @@ def _history(broker: Broker, topic: str, key: bytes, answer: dict[str, Any]) -> 
 
 def _courses(
     broker: Broker, topic: str, rows: Sequence[PlaceRow], numbers: Sequence[int]
-) -> list[Standing]:
+) -> list[KeyStanding]:
     """The key's stage in each partition that has records of it."""
     now_ms = broker.clock.now_ms()
-    found: list[Standing] = []
+    found: list[KeyStanding] = []
     for number in numbers:
         partition = broker.partitions.find(TopicPartition(topic, number))
         runs = [] if partition is None else broker.cleaning.files.runs(partition.log)
         latest = latest_of(rows, number, runs)
-        found.append(Standing(number, latest.offset, course_of_key(latest, now_ms=now_ms)))
-    return found or [Standing(None, None, course_of_lost_key(is_in_files=bool(rows)))]
+        found.append(KeyStanding(number, latest.offset, course_of_key(latest, now_ms=now_ms)))
+    return found or [KeyStanding(None, None, course_of_lost_key(is_in_files=bool(rows)))]
 
 
 def _next_offsets(places: Sequence[dict[str, Any]]) -> dict[tuple[int, int], int]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
-from ledgerstone.server.throttle import Throttle, shown
+from ledgerstone.server.throttle import LogThrottle, shown
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Live:
         self._readers: dict[_Reader, None] = {}
         self._sent: dict[str, bytes] = {}
         self._task: asyncio.Task[None] | None = None
-        self._throttle = Throttle()
+        self._throttle = LogThrottle()
 
     @property
     def reader_count(self) -> int:

@@ -19,21 +19,23 @@ from ledgerstone.web.tombstone_course import Latest, course_of_key, first_pass_m
 _MOST_PARTITIONS: Final = 1 << 31
 
 
-class Place(NamedTuple):
+class RecordAddress(NamedTuple):
     partition: int
     offset: int
 
 
-def place_in(query: Mapping[str, str]) -> Place | None:
+def place_in(query: Mapping[str, str]) -> RecordAddress | None:
     """The `partition` and `offset` of an address; None without an offset."""
     fields = dict(query)
     offset = whole_number(fields, "offset", at_most=INT64_MAX)
     if offset is None:
         return None
-    return Place(whole_number(fields, "partition", at_most=_MOST_PARTITIONS) or 0, offset)
+    return RecordAddress(whole_number(fields, "partition", at_most=_MOST_PARTITIONS) or 0, offset)
 
 
-def record_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, Any, Shown | None]:
+def record_at(
+    broker: Broker, topic: str, place: RecordAddress
+) -> Generator[Job | None, Any, Shown | None]:
     """None if there is no record, or no longer one."""
     partition = broker.partitions.find(TopicPartition(topic, place.partition))
     if partition is None:
@@ -46,7 +48,7 @@ def record_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None,
     return row if row is not None and row.offset == place.offset and not row.marker else None
 
 
-def key_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, Any, bytes]:
+def key_at(broker: Broker, topic: str, place: RecordAddress) -> Generator[Job | None, Any, bytes]:
     row = yield from record_at(broker, topic, place)
     if row is None or row.key is None:
         raise NotShown(
@@ -57,7 +59,7 @@ def key_at(broker: Broker, topic: str, place: Place) -> Generator[Job | None, An
     return row.key
 
 
-def course_at(broker: Broker, topic: str, place: Place, row: Shown | None) -> Course | None:
+def course_at(broker: Broker, topic: str, place: RecordAddress, row: Shown | None) -> Course | None:
     """The stage of a record's key, as long as no later record has that key."""
     partition = broker.partitions.find(TopicPartition(topic, place.partition))
     if row is None or row.key is None or partition is None or not partition.log.config.compacts:

@@ -11,7 +11,7 @@ from ledgerstone.storage.log_reader import offset_for_timestamp
 from ledgerstone.types import INT64_MAX
 from ledgerstone.web.forms import whole_number
 from ledgerstone.web.hosting import partition_of, topic_facts, topic_of
-from ledgerstone.web.record_at import Place, course_at
+from ledgerstone.web.record_at import RecordAddress, course_at
 from ledgerstone.web.record_pages import PAGE_RECORDS, Slices, rows_before, rows_from
 from ledgerstone.web.router import Answer, NotShown, Rendered
 from ledgerstone.web.times import parse_time
@@ -89,7 +89,9 @@ def record_view(
             "partition": log.topic_partition.partition,
             "offset": offset,
             "row": row,
-            "course": course_at(broker, topic, Place(log.topic_partition.partition, offset), row),
+            "course": course_at(
+                broker, topic, RecordAddress(log.topic_partition.partition, offset), row
+            ),
             "whole_bytes": WHOLE_BYTES,
             "page_records": PAGE_RECORDS,
         },

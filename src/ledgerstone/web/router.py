@@ -44,19 +44,19 @@ class Route(NamedTuple):
     view: View
 
 
-class Found(NamedTuple):
+class MatchedRoute(NamedTuple):
     view: View
     parts: Mapping[str, str]
 
 
-def find(routes: Sequence[Route], method: str, path: str) -> Found | None:
+def find(routes: Sequence[Route], method: str, path: str) -> MatchedRoute | None:
     """The first matching route; HEAD counts as GET."""
     wanted = "GET" if method == "HEAD" else method
     for route in routes:
         if route.method == wanted:
             parts = matched(route.pattern, path)
             if parts is not None:
-                return Found(route.view, parts)
+                return MatchedRoute(route.view, parts)
     return None
 
 

@@ -12,7 +12,7 @@ from ledgerstone.server.broker import Broker
 KEPT: Final = 300
 
 
-class Sample(NamedTuple):
+class TrafficSample(NamedTuple):
     at_ms: int  # wall time
     bytes_in_per_s: int
     bytes_out_per_s: int
@@ -29,7 +29,7 @@ class _Totals(NamedTuple):
 class Samples:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._ring: deque[Sample] = deque(maxlen=KEPT)
+        self._ring: deque[TrafficSample] = deque(maxlen=KEPT)
         self._before: _Totals | None = None
 
     def take(self) -> None:
@@ -43,14 +43,14 @@ class Samples:
             max(after - earlier, 0) * 1000 // elapsed_ms
             for after, earlier in zip(now[1:], before[1:], strict=True)
         ]
-        self._ring.append(Sample(self._broker.clock.now_ms(), *rates))
+        self._ring.append(TrafficSample(self._broker.clock.now_ms(), *rates))
 
     def pause(self) -> None:
         """The last page was closed: the time until the next one must not count into a rate."""
         self._before = None
 
     @property
-    def latest(self) -> Sample | None:
+    def latest(self) -> TrafficSample | None:
         return self._ring[-1] if self._ring else None
 
     def as_json(self) -> str:

@@ -21,8 +21,8 @@ from ledgerstone.web.live import Live
 from ledgerstone.web.rendering import PageFacts, Renderer
 from ledgerstone.web.router import (
     Answer,
-    Found,
     Fragment,
+    MatchedRoute,
     NotShown,
     Rendered,
     Route,
@@ -146,7 +146,7 @@ class PageSite:
         where = f"{request.path}?{urlencode({**kept, 'notice': _NO_KEY})}"
         return Page(303, "", headers=(("Location", where), *HEADERS))
 
-    def _page(self, renderer: Renderer, request: HttpRequest, found: Found) -> SlowPage:
+    def _page(self, renderer: Renderer, request: HttpRequest, found: MatchedRoute) -> SlowPage:
         if request.method == "POST":
             self._check_own(request)
         try:

@@ -25,7 +25,7 @@ LANES: Final = 3
 THIS_RECORD: Final = "this record"
 
 
-class Part(NamedTuple):
+class StripPart(NamedTuple):
     kind: str
     size_bytes: int
     y: float
@@ -49,7 +49,7 @@ class Box:
     division: Shares | None
     records: Shares | None
     undivided_bytes: int
-    parts: tuple[Part, ...]
+    parts: tuple[StripPart, ...]
 
 
 class Band(NamedTuple):
@@ -60,7 +60,7 @@ class Band(NamedTuple):
     width: float
 
 
-class Mark(NamedTuple):
+class StripMark(NamedTuple):
     names: tuple[str, ...]
     offset: int
     x: float
@@ -72,7 +72,7 @@ class Mark(NamedTuple):
 class Strip:
     boxes: tuple[Box, ...]
     bands: tuple[Band, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[StripMark, ...]
 
     @property
     def lanes(self) -> int:
@@ -174,7 +174,7 @@ def _sum(shares: Sequence[Shares | None]) -> Shares | None:
     return total
 
 
-def _parts(division: Shares | None, undivided_bytes: int) -> tuple[Part, ...]:
+def _parts(division: Shares | None, undivided_bytes: int) -> tuple[StripPart, ...]:
     sizes = {**(division or Shares())._asdict(), "undivided": undivided_bytes}
     shown = [(kind, sizes[kind]) for kind in KINDS if sizes[kind] > 0]
     total = sum(size for _, size in shown)
@@ -188,7 +188,7 @@ def _parts(division: Shares | None, undivided_bytes: int) -> tuple[Part, ...]:
     for (kind, size), height in zip(shown, heights, strict=True):
         bottom -= height
         # A tenth of a pixel is finer than visible, and takes three letters.
-        parts.append(Part(kind, size, round(max(bottom, 0.0), 1), round(height, 1)))
+        parts.append(StripPart(kind, size, round(max(bottom, 0.0), 1), round(height, 1)))
     return tuple(parts)
 
 
@@ -221,7 +221,7 @@ def _bands(anatomy: PartitionAnatomy, boxes: Sequence[Box]) -> tuple[Band, ...]:
 
 def _marks(
     anatomy: PartitionAnatomy, boxes: Sequence[Box], record_offset: int | None
-) -> tuple[Mark, ...]:
+) -> tuple[StripMark, ...]:
     """Equal offsets share one mark."""
     named: dict[int, list[str]] = {}
     for name, offset in (
@@ -234,7 +234,7 @@ def _marks(
     ):
         if offset is not None:
             named.setdefault(offset, []).append(name)
-    marks: list[Mark] = []
+    marks: list[StripMark] = []
     taken = [-1.0] * LANES
     for offset, names in sorted(named.items()):
         x = x_of(boxes, offset) if offset < anatomy.log_end_offset else WIDTH
@@ -243,7 +243,7 @@ def _marks(
         left = x - width if anchor == "end" else x
         lane = next((at for at, end in enumerate(taken) if left >= end), LANES - 1)
         taken[lane] = max(taken[lane], left + width)
-        marks.append(Mark(tuple(names), offset, x, lane, anchor))
+        marks.append(StripMark(tuple(names), offset, x, lane, anchor))
     return tuple(marks)
 
 

@@ -31,27 +31,27 @@ class Here(NamedTuple):
     """An idle worker is alive."""
 
 
-class Progress(NamedTuple):
+class ProgressReport(NamedTuple):
     """The worker is still at its job."""
 
 
-class Part(NamedTuple):
+class PartReport(NamedTuple):
     """A piece of the result; the worker waits for a word about it."""
 
     content: Message
 
 
-class Done(NamedTuple):
+class DoneReport(NamedTuple):
     content: Message
 
 
-class Failed(NamedTuple):
+class FailureReport(NamedTuple):
     """The job failed; the worker lives and takes the next one."""
 
     detail: str
 
 
-Said = Here | Progress | Part | Done | Failed
+Said = Here | ProgressReport | PartReport | DoneReport | FailureReport
 
 
 class OutOfTurn(Exception):
@@ -99,16 +99,16 @@ class Conversation:
                 self._turn = _Turn.IDLE
                 return Here()
             case _Turn.AT_WORK, "progress":
-                return Progress()
+                return ProgressReport()
             case _Turn.AT_WORK, "part":
                 self._turn = _Turn.WAITING
-                return Part(_content(message))
+                return PartReport(_content(message))
             case _Turn.AT_WORK, "done":
                 self._turn = _Turn.IDLE
-                return Done(_content(message))
+                return DoneReport(_content(message))
             case _Turn.AT_WORK, "failed" if isinstance(message.get("detail"), str):
                 self._turn = _Turn.IDLE
-                return Failed(message["detail"])
+                return FailureReport(message["detail"])
         raise OutOfTurn(f"it said {kind[:20]!r} while it was {self._turn.name.lower()}")
 
 

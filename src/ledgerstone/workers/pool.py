@@ -14,12 +14,12 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from ledgerstone.workers.conversation import (
     Conversation,
-    Done,
-    Failed,
+    DoneReport,
+    FailureReport,
     Here,
     OutOfTurn,
-    Part,
-    Progress,
+    PartReport,
+    ProgressReport,
 )
 from ledgerstone.workers.frames import FrameRefused, Message
 from ledgerstone.workers.process import Worker, WorkerProcess
@@ -50,7 +50,7 @@ class Trade(Generic[P, E]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener(Generic[P, E]):
+class JobListener(Generic[P, E]):
     """What the owner is told, on the loop. A job is first heard of when a worker gets it."""
 
     heard: Callable[[int], None]
@@ -93,7 +93,7 @@ class Pool(Generic[P, E]):
     def __init__(
         self,
         trade: Trade[P, E],
-        listener: Listener[P, E],
+        listener: JobListener[P, E],
         *,
         start: Callable[[], Awaitable[Worker]] | None = None,
         idle_s: float = IDLE_S,
@@ -208,13 +208,13 @@ class Pool(Generic[P, E]):
             _say(held, held.talk.word(go_on=False))
         while True:
             match held.talk.hear(await held.worker.receive()):
-                case Progress():
+                case ProgressReport():
                     self._listener.heard(job.number)
-                case Part(content):
+                case PartReport(content):
                     self._listener.part(job.number, self._trade.read_part(content))
-                case Done(content):
+                case DoneReport(content):
                     return self._trade.read_end(content)
-                case Failed(detail):
+                case FailureReport(detail):
                     return JobFailed(detail)
                 case Here():
                     raise AssertionError("nobody asked")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.cleaner.cleaning_state import CleaningState, CleaningStates, Standing
+from ledgerstone.cleaner.cleaning_state import CleaningStanding, CleaningState, CleaningStates
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.types import TopicPartition
 
@@ -16,7 +16,7 @@ def test_grabbed_partition_is_in_progress_and_free_when_done() -> None:
     during = states.of(TP)
     counted = states.done(TP)
 
-    assert during == Standing(CleaningState.IN_PROGRESS, 0)
+    assert during == CleaningStanding(CleaningState.IN_PROGRESS, 0)
     assert counted
     assert states.is_free(TP)
 
@@ -31,7 +31,7 @@ def test_pass_that_was_aborted_leaves_its_partition_paused_and_does_not_count() 
 
     assert was_cleaned
     assert not noticed
-    assert states.of(TP) == Standing(CleaningState.PAUSED, 1)
+    assert states.of(TP) == CleaningStanding(CleaningState.PAUSED, 1)
 
 
 def test_as_many_resumes_as_pauses_make_a_partition_free() -> None:
@@ -44,7 +44,7 @@ def test_as_many_resumes_as_pauses_make_a_partition_free() -> None:
     between = states.of(TP)
     states.resume(TP)
 
-    assert between == Standing(CleaningState.PAUSED, 1)
+    assert between == CleaningStanding(CleaningState.PAUSED, 1)
     assert states.is_free(TP)
 
 
@@ -70,7 +70,7 @@ def test_second_abort_before_the_worker_notices_is_one_more_pause() -> None:
     states.done(TP)
 
     assert not was_cleaned
-    assert states.of(TP) == Standing(CleaningState.PAUSED, 2)
+    assert states.of(TP) == CleaningStanding(CleaningState.PAUSED, 2)
 
 
 def test_paused_partition_cannot_be_grabbed() -> None:

@@ -15,7 +15,7 @@ from ledgerstone.cleaner.deadlines import (
 )
 from ledgerstone.cleaner.holds import NO_HOLDS, GroupHold, Holds
 from ledgerstone.cleaner.plan import TombstoneRange
-from ledgerstone.cleaner.selection import LogFacts, Reason, SegmentFacts, measure
+from ledgerstone.cleaner.selection import CleaningReason, DirtySegment, LogFacts, measure
 from ledgerstone.types import INT64_MAX
 from tests.unit.cleaner.test_selection import HOUR_MS, T0, facts
 
@@ -31,7 +31,7 @@ def dues_of(
 
 def reason_at(
     log_facts: LogFacts, pending: Pending, now_ms: int, checkpoint: int | None = None
-) -> Reason | None:
+) -> CleaningReason | None:
     log = measure(log_facts, checkpoint, now_ms=now_ms)
     dues = list(due_times(log_facts, log, pending, tombstone_lag_ms=DAY_MS))
     return reason_now(log, pending, dues, now_ms=now_ms)
@@ -39,12 +39,12 @@ def reason_at(
 
 def cleaned_log(**changes: Any) -> LogFacts:
     """One segment that a pass has been through, and an empty active one."""
-    return facts(SegmentFacts(0, 70, T0, T0), SegmentFacts(10, 0), end_offset=10, **changes)
+    return facts(DirtySegment(0, 70, T0, T0), DirtySegment(10, 0), end_offset=10, **changes)
 
 
 def active_log(**changes: Any) -> LogFacts:
     """Everything is in the active segment."""
-    return facts(SegmentFacts(0, 70, T0, T0), end_offset=10, **changes)
+    return facts(DirtySegment(0, 70, T0, T0), end_offset=10, **changes)
 
 
 def test_pass_is_due_when_the_earliest_horizon_has_come() -> None:
@@ -53,7 +53,7 @@ def test_pass_is_due_when_the_earliest_horizon_has_come() -> None:
     before = reason_at(cleaned_log(), pending, T0 + DAY_MS - 1, checkpoint=10)
     at = reason_at(cleaned_log(), pending, T0 + DAY_MS, checkpoint=10)
 
-    assert (before, at) == (None, Reason.HORIZON)
+    assert (before, at) == (None, CleaningReason.HORIZON)
 
 
 def test_nothing_is_due_on_a_log_without_horizons_and_tombstones() -> None:
@@ -70,7 +70,7 @@ def test_log_cleaned_by_somebody_else_is_looked_through_once() -> None:
     pending.cleaned(10, None)
     after = reason_at(cleaned_log(), pending, T0, checkpoint=10)
 
-    assert (before, after) == (Reason.UNKNOWN_HORIZONS, None)
+    assert (before, after) == (CleaningReason.UNKNOWN_HORIZONS, None)
 
 
 def test_log_that_was_never_cleaned_has_no_unknown_horizons() -> None:
@@ -83,7 +83,7 @@ def test_tombstone_in_an_idle_active_segment_is_due_after_its_lag() -> None:
     log_facts = active_log()
     dues = dues_of(log_facts, pending)
 
-    assert dues == [Due(Reason.TOMBSTONE, T0 + DAY_MS, 0)]
+    assert dues == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
     assert not must_roll(log_facts, dues, now_ms=T0 + DAY_MS - 1)
     assert must_roll(log_facts, dues, now_ms=T0 + DAY_MS)
 
@@ -95,14 +95,14 @@ def test_active_segment_that_is_due_gives_no_pass_before_it_was_rolled() -> None
     before = reason_at(active_log(), pending, T0 + DAY_MS)
     after = reason_at(cleaned_log(), pending, T0 + DAY_MS)
 
-    assert (before, after) == (None, Reason.TOMBSTONE)
+    assert (before, after) == (None, CleaningReason.TOMBSTONE)
 
 
 def test_max_compaction_lag_rolls_an_idle_active_segment() -> None:
     log_facts = active_log(max_compaction_lag_ms=HOUR_MS)
     dues = dues_of(log_facts, Pending())
 
-    assert dues == [Due(Reason.LAG, T0 + HOUR_MS + 1, 0)]
+    assert dues == [Due(CleaningReason.LAG, T0 + HOUR_MS + 1, 0)]
     assert not must_roll(log_facts, dues, now_ms=T0 + HOUR_MS)
     assert must_roll(log_facts, dues, now_ms=T0 + HOUR_MS + 1)
 
@@ -133,7 +133,7 @@ def test_segments_from_before_the_start_may_hold_tombstones_and_are_treated_so()
     unwatched = Pending(watched_from_offset=10)
     watched = Pending(watched_from_offset=0)
 
-    assert dues_of(active_log(), unwatched) == [Due(Reason.TOMBSTONE, T0 + DAY_MS, 0)]
+    assert dues_of(active_log(), unwatched) == [Due(CleaningReason.TOMBSTONE, T0 + DAY_MS, 0)]
     assert dues_of(active_log(), watched) == []
 
 
@@ -155,7 +155,7 @@ def test_tombstones_of_merged_segments_are_found_under_the_new_base() -> None:
 
     pending.merged((0, 10, 20), 0)
 
-    assert pending.tombstone_ms(SegmentFacts(0, 70)) == T0
+    assert pending.tombstone_ms(DirtySegment(0, 70)) == T0
     assert pending.fresh_tombstones == 3
 
 
@@ -190,7 +190,7 @@ def test_retention_takes_the_tombstones_along() -> None:
 def test_record_from_the_future_does_not_keep_a_segment_from_being_rolled() -> None:
     pending = Pending()
     pending.appended(0, 1, now_ms=T0)
-    future = facts(SegmentFacts(0, 70, T0, T0 + 9 * DAY_MS), end_offset=10)
+    future = facts(DirtySegment(0, 70, T0, T0 + 9 * DAY_MS), end_offset=10)
 
     assert must_roll(future, dues_of(future, pending), now_ms=T0 + DAY_MS)
 
@@ -214,20 +214,20 @@ def test_pass_that_did_what_it_was_for_needs_no_rest() -> None:
 
     pending.rested(is_still_due=False, now_ms=T0)
 
-    assert reason_at(cleaned_log(), pending, T0 + 5, checkpoint=10) is Reason.HORIZON
+    assert reason_at(cleaned_log(), pending, T0 + 5, checkpoint=10) is CleaningReason.HORIZON
 
 
 def test_strongest_reason_is_the_one_that_is_told() -> None:
     pending = Pending(earliest_horizon_ms=T0, horizons_are_known=True)
     log_facts = facts(
-        SegmentFacts(0, 70, T0, T0),
-        SegmentFacts(10, 70, T0, T0),
-        SegmentFacts(20, 0),
+        DirtySegment(0, 70, T0, T0),
+        DirtySegment(10, 70, T0, T0),
+        DirtySegment(20, 0),
         end_offset=20,
         max_compaction_lag_ms=1,
     )
 
-    assert reason_at(log_facts, pending, T0 + 2, checkpoint=10) is Reason.HORIZON
+    assert reason_at(log_facts, pending, T0 + 2, checkpoint=10) is CleaningReason.HORIZON
 
 
 # -- holds --------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_horizon_of_a_held_range_is_due_when_its_hold_ends(
 
     dues = list(due_times(log_facts, log, held_pending(), tombstone_lag_ms=DAY_MS, holds=holds))
 
-    assert dues == [Due(Reason.HORIZON, due_ms)]
+    assert dues == [Due(CleaningReason.HORIZON, due_ms)]
 
 
 def test_markers_are_held_by_nobody() -> None:

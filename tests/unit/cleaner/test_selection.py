@@ -7,10 +7,10 @@ import pytest
 
 from ledgerstone.cleaner.selection import (
     Candidate,
+    CleaningReason,
+    DirtySegment,
     LogFacts,
     LogToClean,
-    Reason,
-    SegmentFacts,
     choose,
     kafka_candidates,
     measure,
@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 
 def facts(
-    *segments: SegmentFacts, end_offset: int = 100, name: str = "topic", **changes: Any
+    *segments: DirtySegment, end_offset: int = 100, name: str = "topic", **changes: Any
 ) -> LogFacts:
     """A log of these segments, the last one active, everything stable unless told otherwise."""
     given: dict[str, Any] = {
@@ -38,8 +38,8 @@ def facts(
     return LogFacts(**{**given, **changes})
 
 
-def evenly(count: int, size_bytes: int = 10, step: int = 10) -> Sequence[SegmentFacts]:
-    return [SegmentFacts(index * step, size_bytes) for index in range(count)]
+def evenly(count: int, size_bytes: int = 10, step: int = 10) -> Sequence[DirtySegment]:
+    return [DirtySegment(index * step, size_bytes) for index in range(count)]
 
 
 def to_clean(name: str, clean: int, dirty: int, **changes: Any) -> LogToClean:
@@ -63,8 +63,8 @@ def test_dirtiest_of_the_eligible_logs_is_chosen() -> None:
     second = choose(kafka_candidates(logs[:2]))
     third = choose(kafka_candidates(logs[:1]))
 
-    assert first == Candidate(logs[2], Reason.RATIO)
-    assert second == Candidate(logs[1], Reason.RATIO)
+    assert first == Candidate(logs[2], CleaningReason.RATIO)
+    assert second == Candidate(logs[1], CleaningReason.RATIO)
     assert third is None
 
 
@@ -94,19 +94,21 @@ def test_deadline_makes_eligible_only_where_something_can_be_cleaned() -> None:
     waiting = to_clean("waiting", 100, 1, compaction_delay_ms=1)
     protected = to_clean("protected", 100, 0, compaction_delay_ms=1)
 
-    assert kafka_candidates([waiting, protected]) == [Candidate(waiting, Reason.LAG)]
+    assert kafka_candidates([waiting, protected]) == [Candidate(waiting, CleaningReason.LAG)]
 
 
 def test_deadline_gives_no_rank_in_kafka_and_the_first_one_here() -> None:
-    late = Candidate(to_clean("late", 100, 1, compaction_delay_ms=1), Reason.LAG)
-    dirty = Candidate(to_clean("dirty", 0, 100), Reason.RATIO)
+    late = Candidate(to_clean("late", 100, 1, compaction_delay_ms=1), CleaningReason.LAG)
+    dirty = Candidate(to_clean("dirty", 0, 100), CleaningReason.RATIO)
 
     assert choose([late, dirty], due_first=False) == dirty
     assert choose([late, dirty]) == late
 
 
 def test_reasons_go_before_each_other_as_they_are_listed() -> None:
-    candidates = [Candidate(to_clean(reason.name, 1, 1), reason) for reason in reversed(Reason)]
+    candidates = [
+        Candidate(to_clean(reason.name, 1, 1), reason) for reason in reversed(CleaningReason)
+    ]
     chosen = []
 
     while candidates:
@@ -115,7 +117,7 @@ def test_reasons_go_before_each_other_as_they_are_listed() -> None:
         candidates.remove(best)
         chosen.append(best.reason)
 
-    assert chosen == list(Reason)
+    assert chosen == list(CleaningReason)
 
 
 def test_checkpoint_above_the_logs_end_is_reset_to_its_start() -> None:
@@ -171,8 +173,8 @@ def test_everything_below_the_active_segment_is_cleanable_when_all_is_replicated
 
 def test_segments_younger_than_min_compaction_lag_are_left_alone() -> None:
     """min.compaction.lag.ms protects young segments."""
-    old = [SegmentFacts(base, 10, T0, T0) for base in (0, 10, 20, 30)]
-    young = [SegmentFacts(base, 10, T0 + HOUR_MS + 1, T0 + HOUR_MS + 1) for base in (40, 50)]
+    old = [DirtySegment(base, 10, T0, T0) for base in (0, 10, 20, 30)]
+    young = [DirtySegment(base, 10, T0 + HOUR_MS + 1, T0 + HOUR_MS + 1) for base in (40, 50)]
     log_facts = facts(*old, *young, end_offset=60, min_compaction_lag_ms=HOUR_MS)
 
     early = measure(log_facts, None, now_ms=T0 + HOUR_MS + 1)
@@ -185,7 +187,7 @@ def test_segments_younger_than_min_compaction_lag_are_left_alone() -> None:
 def test_segment_exactly_as_old_as_the_lag_may_be_cleaned() -> None:
     """Nothing is cleaned before min.compaction.lag.ms has passed."""
     log_facts = facts(
-        SegmentFacts(0, 10, T0, T0), SegmentFacts(10, 0), min_compaction_lag_ms=HOUR_MS
+        DirtySegment(0, 10, T0, T0), DirtySegment(10, 0), min_compaction_lag_ms=HOUR_MS
     )
 
     before = measure(log_facts, None, now_ms=T0 + HOUR_MS - 1)
@@ -196,9 +198,9 @@ def test_segment_exactly_as_old_as_the_lag_may_be_cleaned() -> None:
 
 def test_old_segment_behind_a_young_one_is_protected_with_it() -> None:
     segments = [
-        SegmentFacts(0, 10, T0, T0 + 2 * HOUR_MS),
-        SegmentFacts(10, 10, T0, T0),
-        SegmentFacts(20, 0),
+        DirtySegment(0, 10, T0, T0 + 2 * HOUR_MS),
+        DirtySegment(10, 10, T0, T0),
+        DirtySegment(20, 0),
     ]
 
     log = measure(
@@ -224,9 +226,9 @@ def test_open_transaction_keeps_everything_from_its_segment_on() -> None:
 def test_max_compaction_lag_counts_from_the_oldest_first_batch() -> None:
     """max.compaction.lag.ms forces a pass whatever the dirty ratio is."""
     segments = [
-        SegmentFacts(0, 10, T0, T0),
-        SegmentFacts(10, 10, T0 - HOUR_MS, T0),
-        SegmentFacts(20, 0),
+        DirtySegment(0, 10, T0, T0),
+        DirtySegment(10, 10, T0 - HOUR_MS, T0),
+        DirtySegment(20, 0),
     ]
     log_facts = facts(*segments, end_offset=20, max_compaction_lag_ms=6 * HOUR_MS)
 
@@ -239,8 +241,8 @@ def test_max_compaction_lag_counts_from_the_oldest_first_batch() -> None:
 
 def test_max_compaction_lag_looks_at_dirty_sealed_segments_only() -> None:
     """The block cleaned before does not count, and the active one does not."""
-    segments = [SegmentFacts(base, 10, T0, T0) for base in (0, 10)]
-    active = SegmentFacts(20, 10, T0 - HOUR_MS, T0)
+    segments = [DirtySegment(base, 10, T0, T0) for base in (0, 10)]
+    active = DirtySegment(20, 10, T0 - HOUR_MS, T0)
     log_facts = facts(*segments, active, end_offset=30, max_compaction_lag_ms=1)
 
     log = measure(log_facts, 20, now_ms=T0 + HOUR_MS)
@@ -249,7 +251,7 @@ def test_max_compaction_lag_looks_at_dirty_sealed_segments_only() -> None:
 
 
 def test_timestamps_of_zero_and_below_say_nothing_about_the_lag() -> None:
-    segments = [SegmentFacts(0, 10, -1, -1), SegmentFacts(10, 10, 0, 0), SegmentFacts(20, 0)]
+    segments = [DirtySegment(0, 10, -1, -1), DirtySegment(10, 10, 0, 0), DirtySegment(20, 0)]
 
     log = measure(facts(*segments, end_offset=20, max_compaction_lag_ms=1), None, now_ms=T0)
 
@@ -258,7 +260,7 @@ def test_timestamps_of_zero_and_below_say_nothing_about_the_lag() -> None:
 
 def test_clean_and_cleanable_bytes_are_those_of_whole_segments() -> None:
     """Six segments, dirty from the third, uncleanable from the fifth."""
-    segments = [SegmentFacts(base, 70) for base in range(6)]
+    segments = [DirtySegment(base, 70) for base in range(6)]
 
     log = measure(facts(*segments, end_offset=6, last_stable_offset=4), 2, now_ms=T0)
 

@@ -6,12 +6,13 @@ import pytest
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.holds import GroupHold, Holds
+from ledgerstone.cleaner.open_txn import OpenTxn, TxnOwner
 from ledgerstone.cleaner.plan import TombstoneRange
-from ledgerstone.cleaner.selection import LogFacts, Reason, SegmentFacts, measure
+from ledgerstone.cleaner.selection import CleaningReason, DirtySegment, LogFacts, measure
 from ledgerstone.cleaner.why import Gate, KeyRecord, Situation, explain_record, first_shut, gates
 from tests.unit.cleaner.test_selection import HOUR_MS, T0, facts
 
-SEALED = facts(SegmentFacts(0, 70, T0, T0), SegmentFacts(10, 0), end_offset=10)
+SEALED = facts(DirtySegment(0, 70, T0, T0), DirtySegment(10, 0), end_offset=10)
 NOTHING_DIRTY = 10
 
 
@@ -77,11 +78,11 @@ def test_failed_pass_says_why_and_when_it_is_tried_again() -> None:
 
 
 def test_records_in_the_active_segment_wait_for_its_roll() -> None:
-    active = facts(SegmentFacts(0, 70, T0, T0), end_offset=10)
+    active = facts(DirtySegment(0, 70, T0, T0), end_offset=10)
 
     without = shut(situation(active))
-    due = shut(situation(active, dues=[Due(Reason.TOMBSTONE, T0 + 5, 0)]))
-    stock = shut(situation(active, dues=[Due(Reason.LAG, T0, 0)], finishes_deletes=False))
+    due = shut(situation(active, dues=[Due(CleaningReason.TOMBSTONE, T0 + 5, 0)]))
+    stock = shut(situation(active, dues=[Due(CleaningReason.LAG, T0, 0)], finishes_deletes=False))
 
     assert without.name == "active segment"
     assert "70 bytes from offset 0 on" in without.text
@@ -91,10 +92,15 @@ def test_records_in_the_active_segment_wait_for_its_roll() -> None:
 
 def test_open_transaction_is_named_with_its_producer_and_offset() -> None:
     pinned = facts(*SEALED.segments, end_offset=10, last_stable_offset=4)
+    owner = TxnOwner("copier-3", since_ms=0)
 
-    found = shut(situation(pinned, open_txn_producer_id=77))
+    hanging = shut(situation(pinned, open_txn=OpenTxn(77, 4)))
+    owned = shut(situation(pinned, open_txn=OpenTxn(77, 4, owner)))
 
-    assert "producer 77 has had a transaction open since offset 4" in found.text
+    assert "producer 77 has had a transaction open since offset 4" in hanging.text
+    assert "no coordinator here knows it" in hanging.text
+    assert "transactional id copier-3 (producer 77)" in owned.text
+    assert "since offset 4, 1970-01-01T00:00:00.000Z" in owned.text
 
 
 def test_what_is_not_replicated_is_not_cleaned() -> None:
@@ -107,8 +113,8 @@ def test_what_is_not_replicated_is_not_cleaned() -> None:
 
 def test_min_compaction_lag_opens_when_the_youngest_record_is_old_enough() -> None:
     young = facts(
-        SegmentFacts(0, 70, T0, T0),
-        SegmentFacts(10, 0),
+        DirtySegment(0, 70, T0, T0),
+        DirtySegment(10, 0),
         end_offset=10,
         min_compaction_lag_ms=2 * HOUR_MS,
     )
@@ -121,7 +127,7 @@ def test_min_compaction_lag_opens_when_the_youngest_record_is_old_enough() -> No
 
 def test_ratio_that_is_too_low_is_told_in_numbers() -> None:
     mostly_clean = facts(
-        SegmentFacts(0, 90), SegmentFacts(10, 10), SegmentFacts(20, 0), end_offset=20
+        DirtySegment(0, 90), DirtySegment(10, 10), DirtySegment(20, 0), end_offset=20
     )
 
     found = shut(situation(mostly_clean, checkpoint=10))
@@ -133,8 +139,8 @@ def test_ratio_that_is_too_low_is_told_in_numbers() -> None:
 
 
 def test_low_ratio_is_no_hindrance_for_a_pass_that_is_due() -> None:
-    due = [Due(Reason.HORIZON, T0)]
-    later = [Due(Reason.HORIZON, T0 + 3 * HOUR_MS)]
+    due = [Due(CleaningReason.HORIZON, T0)]
+    later = [Due(CleaningReason.HORIZON, T0 + 3 * HOUR_MS)]
 
     assert first_shut(gates(situation(checkpoint=NOTHING_DIRTY, dues=due))) is None
     assert shut(situation(checkpoint=NOTHING_DIRTY, dues=later)).opens_at_ms == T0 + 3 * HOUR_MS
@@ -188,7 +194,7 @@ def test_superseded_record_waits_for_the_gate_that_is_shut() -> None:
 
 
 def test_record_of_a_sealed_segment_does_not_wait_for_the_active_one() -> None:
-    log = facts(SegmentFacts(0, 70, T0, T0), SegmentFacts(10, 70, T0, T0), end_offset=20)
+    log = facts(DirtySegment(0, 70, T0, T0), DirtySegment(10, 70, T0, T0), end_offset=20)
     found = gates(situation(log))
 
     sealed = explain_record(KeyRecord(5, False, None, 6), found, now_ms=T0)

@@ -15,12 +15,14 @@ from typer.testing import CliRunner, Result
 
 import ledgerstone
 from ledgerstone.cli import dump as command
+from ledgerstone.cli.dump_transactions import TransactionFacts
 from ledgerstone.cli.main import app, main
 from ledgerstone.cli.output import show_bytes, show_time
 from ledgerstone.errors import KernelBuildFailed
 from ledgerstone.records.builder import RecordParts, build_batch
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.storage.dump import Fact
+from ledgerstone.system import ReadOnlyFilesystem
 
 T = 1_700_000_000_000
 HORIZON = T + 86_401_000
@@ -196,7 +198,7 @@ def test_document_lists_the_fields_of_every_fact() -> None:
 
     actual = {
         fact.type: [field.name for field in dataclasses.fields(fact)]
-        for fact in typing.get_args(Fact)
+        for fact in (*typing.get_args(Fact), TransactionFacts)
     }
 
     assert documented == actual
@@ -310,7 +312,7 @@ def test_read_only_files_are_dumped_and_stay_as_they_are(tmp_path: Path) -> None
     path = Path(log_of(tmp_path, build_batch([pair(b"k", b"v")])))
     content = path.read_bytes()
 
-    file = command.ReadOnlyFilesystem().open(str(path))
+    file = ReadOnlyFilesystem().open(str(path))
 
     assert file.pread(100, 0) == content
     with pytest.raises(OSError, match="Bad file descriptor"):

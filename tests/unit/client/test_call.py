@@ -2,19 +2,19 @@
 
 import pytest
 
-from ledgerstone.client.call import Call, Done, Send, Wait
+from ledgerstone.client.call import Answered, Call, Pause, SendRequest
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.errors import BrokerError, BrokerUnreachable, CallTimedOut
 from ledgerstone.client.routing import (
     AnyBroker,
-    Broker,
-    Controller,
     Coordinator,
     KeyType,
     Target,
+    ToBroker,
+    ToController,
     target_of,
 )
-from ledgerstone.client.session import Purpose, Session, SessionConfig
+from ledgerstone.client.session import ClientSession, Purpose, SessionConfig
 from ledgerstone.errors import TopicAuthorizationFailed
 from ledgerstone.protocol.api import OFFERED
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -48,19 +48,19 @@ METADATA = MetadataResponse(
 )
 
 
-def session_of(*bootstrap: Endpoint, **settings: int) -> Session:
-    return Session(bootstrap or (A,), SeededDice(0), SessionConfig(**settings))  # type: ignore[arg-type]
+def session_of(*bootstrap: Endpoint, **settings: int) -> ClientSession:
+    return ClientSession(bootstrap or (A,), SeededDice(0), SessionConfig(**settings))  # type: ignore[arg-type]
 
 
-def sent(call: Call, now_ms: int) -> Send:
+def sent(call: Call, now_ms: int) -> SendRequest:
     step = call.next_step(now_ms)
-    assert isinstance(step, Send)
+    assert isinstance(step, SendRequest)
     return step
 
 
 def wait(call: Call, now_ms: int) -> int:
     step = call.next_step(now_ms)
-    assert isinstance(step, Wait)
+    assert isinstance(step, Pause)
     return step.duration_ms
 
 
@@ -73,7 +73,7 @@ def coordinator_at(endpoint: Endpoint, key: str = "g", code: int = 0) -> FindCoo
     ("request_", "target"),
     [
         (MetadataRequest(), AnyBroker()),
-        (CreateTopicsRequest(), Controller()),
+        (CreateTopicsRequest(), ToController()),
         (OffsetFetchRequest(group_id="g"), Coordinator("g")),
         (DescribeGroupsRequest(groups=["g"]), Coordinator("g")),
         (InitProducerIdRequest(transactional_id=None), AnyBroker()),
@@ -100,7 +100,7 @@ def test_answer_ends_the_call() -> None:
     sent(call, 0)
     call.answered(response, 5)
 
-    assert call.next_step(5) == Done(response=response)
+    assert call.next_step(5) == Answered(response=response)
 
 
 def test_next_bootstrap_endpoint_is_tried_at_once_when_the_first_refuses() -> None:
@@ -133,7 +133,7 @@ def test_cluster_that_was_reached_once_is_waited_for_until_the_deadline() -> Non
 
     while now_ms < 1000:
         step = call.next_step(now_ms)
-        if isinstance(step, Wait):
+        if isinstance(step, Pause):
             now_ms += step.duration_ms
         else:
             call.failed("reset", now_ms)
@@ -152,7 +152,7 @@ def test_waits_double_up_to_the_limit() -> None:
 
 
 def test_request_for_the_controller_asks_for_metadata_first() -> None:
-    call = Call(session_of(), CreateTopicsRequest(), Controller(), now_ms=0)
+    call = Call(session_of(), CreateTopicsRequest(), ToController(), now_ms=0)
 
     first = sent(call, 0)
     call.answered(METADATA, 0)
@@ -163,7 +163,7 @@ def test_request_for_the_controller_asks_for_metadata_first() -> None:
 
 
 def test_not_controller_makes_the_call_ask_again_after_a_pause() -> None:
-    call = Call(session_of(), CreateTopicsRequest(), Controller(), now_ms=0)
+    call = Call(session_of(), CreateTopicsRequest(), ToController(), now_ms=0)
     sent(call, 0)
     call.answered(METADATA, 0)
     sent(call, 0)
@@ -177,15 +177,17 @@ def test_not_controller_makes_the_call_ask_again_after_a_pause() -> None:
 
 
 def test_error_of_one_topic_is_the_callers_business() -> None:
-    call = Call(session_of(), CreateTopicsRequest(), Controller(), now_ms=0)
+    call = Call(session_of(), CreateTopicsRequest(), ToController(), now_ms=0)
     sent(call, 0)
     call.answered(METADATA, 0)
     sent(call, 0)
-    response = CreateTopicsResponse(topics=[CreateTopicsResponseTopic(name="t", error_code=36)])
+    response = CreateTopicsResponse(
+        topics=[CreateTopicsResponseTopic(name="t", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)]
+    )
 
     call.answered(response, 0)
 
-    assert call.next_step(0) == Done(response=response)
+    assert call.next_step(0) == Answered(response=response)
 
 
 def test_coordinator_is_found_first_and_has_a_connection_of_its_own() -> None:
@@ -256,7 +258,7 @@ def test_refused_search_for_a_coordinator_is_raised() -> None:
 
 
 def test_broker_nobody_knows_is_refused_with_those_that_are_known() -> None:
-    call = Call(session_of(), ListGroupsRequest(), Broker(7), now_ms=0)
+    call = Call(session_of(), ListGroupsRequest(), ToBroker(7), now_ms=0)
     sent(call, 0)
 
     with pytest.raises(BrokerError, match="known brokers: 1, 2"):
@@ -264,7 +266,7 @@ def test_broker_nobody_knows_is_refused_with_those_that_are_known() -> None:
 
 
 def test_broken_connection_to_one_broker_is_repeated_with_fresh_metadata() -> None:
-    call = Call(session_of(), ListGroupsRequest(), Broker(2), now_ms=0)
+    call = Call(session_of(), ListGroupsRequest(), ToBroker(2), now_ms=0)
     sent(call, 0)
     call.answered(METADATA, 0)
     sent(call, 0)
@@ -276,7 +278,7 @@ def test_broken_connection_to_one_broker_is_repeated_with_fresh_metadata() -> No
 
 
 def test_broken_connection_ends_a_call_with_one_try() -> None:
-    call = Call(session_of(), ListGroupsRequest(), Broker(2), now_ms=0, one_try=True)
+    call = Call(session_of(), ListGroupsRequest(), ToBroker(2), now_ms=0, one_try=True)
     sent(call, 0)
     call.answered(METADATA, 0)
     sent(call, 0)
@@ -306,7 +308,7 @@ def test_produce_without_acks_expects_no_response() -> None:
     call.sent_without_response()
 
     assert not step.expects_response
-    assert call.next_step(0) == Done(response=ProduceResponse())
+    assert call.next_step(0) == Answered(response=ProduceResponse())
 
 
 def test_send_may_take_no_longer_than_is_left() -> None:

@@ -11,7 +11,7 @@ import ledgerstone
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.config.broker import BrokerConfig, Listener, from_environment, load_broker_config
 from ledgerstone.config.broker_keys import BROKER_KEYS, Update
-from ledgerstone.config.setting import Kind
+from ledgerstone.config.setting import ConfigType
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.coordinator.turn import GroupConfig
 from ledgerstone.errors import ConfigError
@@ -84,7 +84,7 @@ def test_of_several_synonyms_the_last_carries_the_default_in_its_own_unit() -> N
     keys = [BROKER_KEYS[f"log.retention.{unit}"] for unit in ("ms", "minutes", "hours")]
 
     assert [key.default for key in keys] == [None, None, 168]
-    assert [key.kind for key in keys] == [Kind.LONG, Kind.INT, Kind.INT]
+    assert [key.kind for key in keys] == [ConfigType.LONG, ConfigType.INT, ConfigType.INT]
 
 
 def test_only_synonyms_in_milliseconds_can_change_while_a_broker_runs() -> None:

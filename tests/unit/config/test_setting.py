@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ledgerstone.config.setting import ConfigKey, Kind, Value, format_value
+from ledgerstone.config.setting import ConfigKey, ConfigType, Value, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, parse_topic_overrides, resolve_topic
 from ledgerstone.errors import ConfigError
 from ledgerstone.types import INT32_MAX, INT64_MAX
@@ -12,7 +12,7 @@ from ledgerstone.types import INT32_MAX, INT64_MAX
 HOUR_MS = 3_600_000
 
 
-def key(kind: Kind, default: Value = 0, **limits: object) -> ConfigKey:
+def key(kind: ConfigType, default: Value = 0, **limits: object) -> ConfigKey:
     return ConfigKey(name="some.key", kind=kind, default=default, doc="", **limits)  # type: ignore[arg-type]
 
 
@@ -22,21 +22,21 @@ def key(kind: Kind, default: Value = 0, **limits: object) -> ConfigKey:
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (Kind.BOOLEAN, "true", True),
-        (Kind.BOOLEAN, " FALSE ", False),
-        (Kind.INT, " 12 ", 12),
-        (Kind.INT, "-2147483648", -(2**31)),
-        (Kind.SHORT, "32767", 32767),
-        (Kind.LONG, "9223372036854775807", INT64_MAX),
-        (Kind.LONG, "+7", 7),
-        (Kind.DOUBLE, "0.25", 0.25),
-        (Kind.DOUBLE, "1e-3", 0.001),
-        (Kind.STRING, " a b ", "a b"),
-        (Kind.LIST, "a, b,,c ", ("a", "b", "c")),
-        (Kind.LIST, "", ()),
+        (ConfigType.BOOLEAN, "true", True),
+        (ConfigType.BOOLEAN, " FALSE ", False),
+        (ConfigType.INT, " 12 ", 12),
+        (ConfigType.INT, "-2147483648", -(2**31)),
+        (ConfigType.SHORT, "32767", 32767),
+        (ConfigType.LONG, "9223372036854775807", INT64_MAX),
+        (ConfigType.LONG, "+7", 7),
+        (ConfigType.DOUBLE, "0.25", 0.25),
+        (ConfigType.DOUBLE, "1e-3", 0.001),
+        (ConfigType.STRING, " a b ", "a b"),
+        (ConfigType.LIST, "a, b,,c ", ("a", "b", "c")),
+        (ConfigType.LIST, "", ()),
     ],
 )
-def test_text_becomes_a_value_of_its_kind(kind: Kind, text: str, value: Value) -> None:
+def test_text_becomes_a_value_of_its_kind(kind: ConfigType, text: str, value: Value) -> None:
     parsed = key(kind).parse(text)
 
     assert parsed == value
@@ -46,26 +46,28 @@ def test_text_becomes_a_value_of_its_kind(kind: Kind, text: str, value: Value) -
 @pytest.mark.parametrize(
     ("kind", "text", "reason"),
     [
-        (Kind.BOOLEAN, "yes", "must be true or false"),
-        (Kind.BOOLEAN, "1", "must be true or false"),
-        (Kind.INT, "", "must be a whole number"),
-        (Kind.INT, "1.0", "must be a whole number"),
-        (Kind.INT, "0x10", "must be a whole number"),
-        (Kind.INT, "1_000", "must be a whole number"),
-        (Kind.INT, "١٢", "must be a whole number"),
-        (Kind.INT, "2147483648", "must fit a int"),
-        (Kind.SHORT, "32768", "must fit a short"),
-        (Kind.LONG, "9223372036854775808", "must fit a long"),
-        (Kind.LONG, "9" * 5000, "must be a whole number"),
-        (Kind.DOUBLE, "much", "must be a number"),
-        (Kind.DOUBLE, "nan", "must be a number"),
-        (Kind.DOUBLE, "inf", "must be a number"),
-        (Kind.DOUBLE, "1e999", "must be a number"),
-        (Kind.DOUBLE, ".", "must be a number"),
-        (Kind.DOUBLE, "1_0.5", "must be a number"),
+        (ConfigType.BOOLEAN, "yes", "must be true or false"),
+        (ConfigType.BOOLEAN, "1", "must be true or false"),
+        (ConfigType.INT, "", "must be a whole number"),
+        (ConfigType.INT, "1.0", "must be a whole number"),
+        (ConfigType.INT, "0x10", "must be a whole number"),
+        (ConfigType.INT, "1_000", "must be a whole number"),
+        (ConfigType.INT, "١٢", "must be a whole number"),
+        (ConfigType.INT, "2147483648", "must fit a int"),
+        (ConfigType.SHORT, "32768", "must fit a short"),
+        (ConfigType.LONG, "9223372036854775808", "must fit a long"),
+        (ConfigType.LONG, "9" * 5000, "must be a whole number"),
+        (ConfigType.DOUBLE, "much", "must be a number"),
+        (ConfigType.DOUBLE, "nan", "must be a number"),
+        (ConfigType.DOUBLE, "inf", "must be a number"),
+        (ConfigType.DOUBLE, "1e999", "must be a number"),
+        (ConfigType.DOUBLE, ".", "must be a number"),
+        (ConfigType.DOUBLE, "1_0.5", "must be a number"),
     ],
 )
-def test_refusal_names_the_key_the_value_and_the_reason(kind: Kind, text: str, reason: str) -> None:
+def test_refusal_names_the_key_the_value_and_the_reason(
+    kind: ConfigType, text: str, reason: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         key(kind).parse(text)
 
@@ -75,7 +77,7 @@ def test_refusal_names_the_key_the_value_and_the_reason(kind: Kind, text: str, r
 
 @pytest.mark.parametrize(("text", "ok"), [("4", False), ("5", True), ("9", True), ("10", False)])
 def test_range_includes_its_ends(text: str, ok: bool) -> None:
-    limited = key(Kind.INT, at_least=5, at_most=9)
+    limited = key(ConfigType.INT, at_least=5, at_most=9)
 
     if ok:
         assert limited.parse(text) == int(text)
@@ -84,8 +86,8 @@ def test_range_includes_its_ends(text: str, ok: bool) -> None:
             limited.parse(text)
 
 
-@pytest.mark.parametrize("kind", [Kind.STRING, Kind.LIST])
-def test_word_outside_the_choice_is_refused(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [ConfigType.STRING, ConfigType.LIST])
+def test_word_outside_the_choice_is_refused(kind: ConfigType) -> None:
     choice = key(kind, one_of=("compact", "delete"))
 
     with pytest.raises(ConfigError, match="must be one of compact, delete"):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ledgerstone.coordinator.classic_group import ClassicGroup
 from ledgerstone.coordinator.shard import GroupShard
-from ledgerstone.coordinator.turn import GroupConfig, GroupRecord, Now, Outcome, RequestContext
+from ledgerstone.coordinator.turn import GroupConfig, GroupRecord, Now, RequestContext, TurnOutcome
 from ledgerstone.protocol.codec import encode
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
@@ -81,11 +81,12 @@ class Desk:
     def now(self) -> Now:
         return Now(self.wall_ms, self.monotonic_ms)
 
-    def perform(self, outcome: Outcome) -> None:
+    def perform(self, outcome: TurnOutcome) -> None:
         self.log += outcome.records
         for record in outcome.records:
             self.shard.replay(*record)
-        for token, response in outcome.answers:
+        late = [(token, respond()) for token, respond in outcome.late]
+        for token, response in [*outcome.answers, *late]:
             assert isinstance(token, int)
             assert token not in self.answers, f"{token} answered twice"
             self.answers[token] = response
@@ -126,12 +127,12 @@ class Desk:
 
     def outcome_of(
         self, api: str, request: ApiMessage, version: int, client: str = "client"
-    ) -> Outcome:
+    ) -> TurnOutcome:
         self.versions[self.asked] = version
         context = RequestContext(
             token=self.asked, api_version=version, client_id=client, client_host="/10.0.0.1"
         )
-        outcome: Outcome = getattr(self.shard, f"handle_{api}")(request, context, self.now)
+        outcome: TurnOutcome = getattr(self.shard, f"handle_{api}")(request, context, self.now)
         return outcome
 
     def answer(self, token: int, response_class: type[R]) -> R:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.protocol.messages.describe_groups import (
@@ -108,7 +108,7 @@ def test_deleted_group_may_begin_again(desk: Desk) -> None:
 
     desk.form(1)
 
-    assert desk.group().state is State.STABLE
+    assert desk.group().state is GroupPhase.STABLE
     assert desk.committed() == -1
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.turn import GroupConfig
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.offset_commit import (
@@ -266,7 +266,7 @@ def test_stable_group_loses_offsets_of_topics_it_no_longer_reads(desk: Desk) -> 
 
     assert desk.committed("orders") == 7
     assert desk.committed("returns") == -1
-    assert desk.group().state is State.STABLE
+    assert desk.group().state is GroupPhase.STABLE
 
 
 def test_offset_that_was_set_after_the_group_became_empty_has_its_full_time(desk: Desk) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.coordinator.group_state import TRANSITIONS, State
+from ledgerstone.coordinator.group_state import TRANSITIONS, GroupPhase
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -85,7 +85,7 @@ def test_new_member_sends_waiting_followers_back_to_join(desk: Desk) -> None:
     desk.join(version=3)
 
     assert desk.synced(waiting).error_code == ErrorCode.REBALANCE_IN_PROGRESS
-    assert desk.group().state is State.PREPARING_REBALANCE
+    assert desk.group().state is GroupPhase.PREPARING_REBALANCE
 
 
 @pytest.mark.parametrize("leader_syncs", [True, False])
@@ -102,7 +102,7 @@ def test_members_that_do_not_sync_in_time_are_expelled(desk: Desk, leader_syncs:
     desk.pass_time(5_000)
 
     assert list(desk.group().roster.members) == [present]
-    assert desk.group().state is State.PREPARING_REBALANCE
+    assert desk.group().state is GroupPhase.PREPARING_REBALANCE
     expected = ErrorCode.NONE if leader_syncs else ErrorCode.REBALANCE_IN_PROGRESS
     assert desk.synced(waiting).error_code == expected
 
@@ -189,7 +189,7 @@ def test_last_leaver_leaves_an_empty_group_of_the_next_generation(desk: Desk) ->
     response = desk.leave((member, None))
 
     assert (response.error_code, response.members[0].error_code) == (ErrorCode.NONE, ErrorCode.NONE)
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
     assert desk.group().generation_id == 2
 
 
@@ -200,7 +200,7 @@ def test_batch_of_leavers_is_answered_one_by_one_and_causes_one_rebalance(desk: 
 
     codes = [member.error_code for member in response.members]
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE]
-    assert desk.group().state is State.PREPARING_REBALANCE
+    assert desk.group().state is GroupPhase.PREPARING_REBALANCE
     assert desk.group().generation_id == 1
 
 
@@ -210,7 +210,7 @@ def test_old_leave_answers_with_one_error(desk: Desk, version: int) -> None:
 
     assert desk.leave(("stranger", None), version=version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert desk.leave((member, None), version=version).error_code == ErrorCode.NONE
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
 
 
 def test_leave_of_an_unknown_group_blames_each_member(desk: Desk) -> None:
@@ -227,7 +227,7 @@ def test_leave_of_a_handed_out_id_does_not_disturb_a_stable_group(desk: Desk) ->
     pending = desk.member_id()
 
     assert desk.leave((pending, None)).members[0].error_code == ErrorCode.NONE
-    assert desk.group().state is State.STABLE
+    assert desk.group().state is GroupPhase.STABLE
 
 
 def test_leader_that_leaves_while_followers_wait_sends_them_back_to_join(desk: Desk) -> None:
@@ -251,9 +251,11 @@ def test_parked_member_that_leaves_is_told_that_it_left(desk: Desk) -> None:
 # -- states ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("source", State)
-@pytest.mark.parametrize("target", State)
-def test_group_moves_only_along_the_table(desk: Desk, source: State, target: State) -> None:
+@pytest.mark.parametrize("source", GroupPhase)
+@pytest.mark.parametrize("target", GroupPhase)
+def test_group_moves_only_along_the_table(
+    desk: Desk, source: GroupPhase, target: GroupPhase
+) -> None:
     desk.commit()
     group = desk.group()
     group.state = source
@@ -264,4 +266,4 @@ def test_group_moves_only_along_the_table(desk: Desk, source: State, target: Sta
     else:
         with pytest.raises(InvariantViolation, match=source.name):
             group.move_to(target)
-    group.state = State.EMPTY
+    group.state = GroupPhase.EMPTY

@@ -11,7 +11,7 @@ from ledgerstone.coordinator.group_records import (
     read_record,
     subscribed_topics,
 )
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -44,10 +44,13 @@ def _generations(desk: Desk) -> list[GroupMetadataValue]:
 
 
 def test_offset_record_has_the_bytes_kafka_writes() -> None:
-    record = offset_record("g", TP, CommittedOffset(5, 2, "m", 1000))
+    record = offset_record("g", TP, CommittedOffset(5, 2, "m", 1000), bytes(range(16)))
 
     assert record.key == bytes.fromhex("0001 0001 67 0001 74 00000003")
-    assert record.value == bytes.fromhex("0003 0000000000000005 00000002 0001 6d 00000000000003e8")
+    assert record.value == bytes.fromhex(
+        "0004 0000000000000005 00000002 02 6d 00000000000003e8 01 00 10"
+        "000102030405060708090a0b0c0d0e0f"
+    )
 
 
 def test_offset_record_with_an_expiry_of_its_own_is_of_version_1() -> None:
@@ -171,7 +174,7 @@ def test_restored_members_get_a_whole_session_before_they_count_as_silent(desk: 
     desk.pass_time(SESSION_MS - 1)
     assert member in desk.group().roster.members
     desk.pass_time(1)
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
 
 
 def test_restored_follower_may_join_again_without_a_rebalance(desk: Desk) -> None:
@@ -196,7 +199,7 @@ def test_offsets_bring_their_group_back_even_after_its_tombstone(desk: Desk) -> 
     desk.restart()
 
     assert desk.committed() == 7
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
 
 
 # -- records that could not be appended -----------------------------------------------------------
@@ -268,7 +271,7 @@ def test_group_whose_deletion_was_not_written_lives_on(desk: Desk) -> None:
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.GROUP_ID_NOT_FOUND,
     ]
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
     assert desk.commit(8) == ErrorCode.NONE
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.turn import GroupConfig
 from ledgerstone.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.desk import REBALANCE_MS, SESSION_MS, Desk
@@ -23,7 +23,7 @@ def test_restarted_follower_gets_its_assignment_back_without_a_rebalance(desk: D
     assert answer.error_code == ErrorCode.NONE
     assert (answer.generation_id, answer.leader, answer.skip_assignment) == (1, leader, False)
     assert answer.member_id != follower
-    assert desk.group().state is State.STABLE
+    assert desk.group().state is GroupPhase.STABLE
     assert desk.synced(desk.sync(answer.member_id, group_instance_id="two")).assignment == b"1"
 
 
@@ -96,7 +96,7 @@ def test_restart_during_the_sync_phase_starts_a_new_join_phase(desk: Desk) -> No
     desk.join(group_instance_id="two")
 
     assert desk.synced(waiting).error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert desk.group().state is State.PREPARING_REBALANCE
+    assert desk.group().state is GroupPhase.PREPARING_REBALANCE
 
 
 def test_restart_that_changes_the_chosen_protocol_starts_a_rebalance(desk: Desk) -> None:
@@ -108,7 +108,7 @@ def test_restart_that_changes_the_chosen_protocol_starts_a_rebalance(desk: Desk)
 
     desk.join(group_instance_id="two", protocols=("sticky",))
 
-    assert desk.group().state is State.PREPARING_REBALANCE
+    assert desk.group().state is GroupPhase.PREPARING_REBALANCE
 
 
 def test_restart_with_another_subscription_alone_does_not_rebalance(desk: Desk) -> None:
@@ -117,7 +117,7 @@ def test_restart_with_another_subscription_alone_does_not_rebalance(desk: Desk) 
     answer = desk.joined(desk.join(group_instance_id="two", metadata=b"owns nothing now"))
 
     assert answer.generation_id == 1
-    assert desk.group().state is State.STABLE
+    assert desk.group().state is GroupPhase.STABLE
 
 
 def test_member_that_is_away_keeps_its_place_until_its_session_ends(desk: Desk) -> None:
@@ -127,7 +127,7 @@ def test_member_that_is_away_keeps_its_place_until_its_session_ends(desk: Desk) 
     assert len(desk.group().roster) == 2
     desk.pass_time(1)
 
-    assert desk.group().state is State.EMPTY
+    assert desk.group().state is GroupPhase.EMPTY
 
 
 def test_absent_static_member_is_kept_through_a_rebalance(desk: Desk) -> None:

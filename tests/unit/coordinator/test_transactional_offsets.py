@@ -55,7 +55,9 @@ def fetched(
         topic = OffsetFetchRequestTopic(name=TP.topic, partition_indexes=[0])
         request = OffsetFetchRequest(group_id=GROUP, topics=[topic], require_stable=require_stable)
     context = RequestContext(token=None, api_version=version)
-    ((_, answer),) = shard.handle_offset_fetch(request, context, NOW).answers
+    outcome = shard.handle_offset_fetch(request, context, NOW)
+    answers = [answer for _, answer in outcome.answers]
+    (answer,) = answers + [respond() for _, respond in outcome.late]
     assert isinstance(answer, OffsetFetchResponse)
     topics = answer.groups[0].topics if version >= 8 else answer.topics
     if not topics:

@@ -6,11 +6,11 @@ from typing import Any
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.erasure import (
     Erasure,
-    Outcome,
     PartitionEnd,
     RecordCounts,
     RecordSpan,
     ReplicaScan,
+    ScanOutcome,
     Stage,
     Tombstone,
 )
@@ -26,10 +26,10 @@ from ledgerstone.erasure.steps import (
     AskVerifiers,
     Issue,
     Nothing,
-    Scan,
+    ScanStep,
     Search,
     Step,
-    Wait,
+    WaitStep,
     WriteTombstones,
 )
 from ledgerstone.erasure.verifiers import Word, evidence_from
@@ -170,7 +170,7 @@ class World:
         self.mark()
         self.book.replay(*record)
 
-    def run(self, erasure_id: str, *, until: Stage | None = None) -> Wait | None:
+    def run(self, erasure_id: str, *, until: Stage | None = None) -> WaitStep | None:
         """To the end, or to what no clock can change, or until the stage is reached."""
         for _ in range(100):
             erasure = self.book.get(erasure_id)
@@ -180,7 +180,7 @@ class World:
             step = next_step(erasure, self.facts(erasure), now_ms=self.now_ms)
             if isinstance(step, Nothing):
                 return None
-            if isinstance(step, Wait):
+            if isinstance(step, WaitStep):
                 if step.until_ms is None:
                     return step
                 assert step.until_ms > self.now_ms
@@ -202,11 +202,11 @@ class World:
             case Ask():
                 for number in step.partitions:
                     self.clean(number)
-            case Scan():
+            case ScanStep():
                 self.scans[erasure.id] = self._scan()
             case AskVerifiers():
                 for name in step.names:
-                    words = [Word("table", Outcome.CLEAN, "0 rows")]
+                    words = [Word("table", ScanOutcome.CLEAN, "0 rows")]
                     (evidence,) = evidence_from(name, words, now_ms=self.now_ms)
                     self.keep(changes.with_evidence(erasure, evidence, salt=SALT))
             case Issue():

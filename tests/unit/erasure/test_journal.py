@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledgerstone.erasure.changes import with_evidence
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, RecordSpan, Stage
+from ledgerstone.erasure.erasure import Erasure, Evidence, RecordSpan, ScanOutcome, Stage
 from ledgerstone.erasure.journal import ErasureBook, decode, encode, record_of
 from ledgerstone.errors import CorruptRecord
 from tests.unit.erasure.making import KEY, SALT, T0, at_stage, requested
@@ -19,7 +19,7 @@ def full() -> Erasure:
     """One with something in every field."""
     span = RecordSpan("customers", 1, 2, 3, 4, 1)
     word = Evidence(
-        verifier="lake", output="table", outcome=Outcome.CLEAN, evidence="ä", given_ms=T0
+        verifier="lake", output="table", outcome=ScanOutcome.CLEAN, evidence="ä", given_ms=T0
     )
     erasure = with_evidence(at_stage(Stage.VERIFIED), word, salt=SALT)
     return replace(

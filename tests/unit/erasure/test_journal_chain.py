@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ledgerstone.erasure.journal_chain import (
     FIRST,
     Chain,
-    Link,
-    Mark,
+    ChainLink,
+    JournalMark,
     decode_link,
     header_in,
 )
@@ -30,16 +30,16 @@ def written(records: list[tuple[bytes, bytes | None]], chain: Chain | None = Non
     return made
 
 
-def problems_of(records: list[Written], mark: Mark | None, key: bytes = KEY) -> list[str]:
+def problems_of(records: list[Written], mark: JournalMark | None, key: bytes = KEY) -> list[str]:
     chain = Chain(key, mark)
     found = [taken.problem for each in records if (taken := chain.take(*each)).problem]
     return [*found, *chain.problems_at_end()]
 
 
-def mark_of(records: list[Written]) -> Mark:
+def mark_of(records: list[Written]) -> JournalMark:
     link = decode_link(records[-1][2] or b"")
     assert link is not None
-    return Mark(link.sequence, link.code)
+    return JournalMark(link.sequence, link.code)
 
 
 def compacted(records: list[Written], upto: int) -> list[Written]:
@@ -191,7 +191,7 @@ def test_numbers_go_on_after_a_loss() -> None:
 
 
 def test_link_is_found_among_other_headers() -> None:
-    link = Link(1, 1, FIRST, 0, FIRST).encode()
+    link = ChainLink(1, 1, FIRST, 0, FIRST).encode()
 
     assert header_in([("other", b"x"), ("ledgerstone.chain", link)]) == link
     assert header_in([]) is None

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from ledgerstone.erasure.journal_chain import Mark
+from ledgerstone.erasure.journal_chain import JournalMark
 from ledgerstone.erasure.journal_mark import MarkFile
 from ledgerstone.erasure.mark_slot import SLOT_BYTES
 from ledgerstone.sim.clock import VirtualClock
@@ -14,8 +14,8 @@ from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
 PATH = "/data/erasure.mark"
 
 
-def mark(number: int) -> Mark:
-    return Mark(number, bytes([number]) * 32)
+def mark(number: int) -> JournalMark:
+    return JournalMark(number, bytes([number]) * 32)
 
 
 def disk(seed: int = 1) -> SimFilesystem:

@@ -9,26 +9,29 @@ import pytest
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.erasure import (
     TRANSITIONS,
+    AskedAbort,
     Erasure,
     Evidence,
-    Outcome,
     PartitionEnd,
     RecordSpan,
+    ScanOutcome,
     Stage,
     Tombstone,
 )
-from ledgerstone.erasure.facts import Facts, PartitionFacts, SearchOutcome
+from ledgerstone.erasure.facts import BlockingTxn, Facts, PartitionFacts, SearchOutcome
+from ledgerstone.erasure.journal import decode, encode
 from ledgerstone.erasure.life import RESCAN_REST_MS, REST_MS, next_step
 from ledgerstone.erasure.steps import (
+    AbortOpen,
     Advance,
     Ask,
     AskVerifiers,
     Issue,
     Nothing,
-    Scan,
+    ScanStep,
     Search,
     Step,
-    Wait,
+    WaitStep,
     WriteTombstones,
 )
 from ledgerstone.errors import InvalidRequest, InvariantViolation
@@ -147,7 +150,7 @@ def test_search_that_may_have_missed_something_is_repeated_after_a_rest(
 
     resting = step(stage, facts, now_ms=NOW)
 
-    assert resting == Wait(NOW + REST_MS, "the search is incomplete: damaged: 0.log at 7")
+    assert resting == WaitStep(NOW + REST_MS, "the search is incomplete: damaged: 0.log at 7")
     assert step(stage, facts, now_ms=NOW + REST_MS) == Search()
 
 
@@ -189,8 +192,8 @@ def test_work_under_way_is_not_begun_again_and_trouble_is_told(stage: Stage) -> 
     busy = step(stage, Facts(in_flight="a search is running", node_ids=[1]))
     hurt = step(stage, Facts(trouble="the scan worker died: exit code -9", node_ids=[1]))
 
-    assert busy == Wait(None, "a search is running")
-    assert hurt == Wait(None, "the scan worker died: exit code -9")
+    assert busy == WaitStep(None, "a search is running")
+    assert hurt == WaitStep(None, "the scan worker died: exit code -9")
 
 
 # -- the passes -----------------------------------------------------------------------------------
@@ -233,7 +236,7 @@ def test_partitions_of_a_deleted_topic_count_as_passed_and_removed() -> None:
 def test_shut_gate_is_told_with_the_time_it_opens() -> None:
     shut = partition(waits_for="min.compaction.lag.ms=9", opens_at_ms=NOW + 9)
 
-    assert step(Stage.TOMBSTONED, logs(shut)) == Wait(
+    assert step(Stage.TOMBSTONED, logs(shut)) == WaitStep(
         NOW + 9, "customers-0: min.compaction.lag.ms=9"
     )
 
@@ -242,7 +245,9 @@ def test_gate_that_opens_first_is_told_first() -> None:
     endless = partition(waits_for="a transaction is open")
     timed = partition(waits_for="too young", opens_at_ms=NOW + 5)
 
-    assert step(Stage.TOMBSTONED, logs(endless, timed)) == Wait(NOW + 5, "customers-3: too young")
+    assert step(Stage.TOMBSTONED, logs(endless, timed)) == WaitStep(
+        NOW + 5, "customers-3: too young"
+    )
 
 
 def test_open_partition_is_asked_for_while_another_waits() -> None:
@@ -254,7 +259,7 @@ def test_open_partition_is_asked_for_while_another_waits() -> None:
 def test_pass_that_is_pending_is_not_asked_for_again() -> None:
     found = step(Stage.TOMBSTONED, logs(partition(pass_is_pending=True)))
 
-    assert found == Wait(None, "customers-0: a pass is asked for or running")
+    assert found == WaitStep(None, "customers-0: a pass is asked for or running")
 
 
 def test_pass_that_did_not_help_is_asked_for_again_after_a_rest() -> None:
@@ -263,7 +268,7 @@ def test_pass_that_did_not_help_is_asked_for_again_after_a_rest() -> None:
 
     resting = step(Stage.TOMBSTONED, futile)
 
-    assert isinstance(resting, Wait)
+    assert isinstance(resting, WaitStep)
     assert resting.until_ms == NOW - 1 + REST_MS
     assert step(Stage.TOMBSTONED, futile, now_ms=NOW - 1 + REST_MS) == Ask((0,))
     assert step(Stage.TOMBSTONED, earlier) == Ask((0,))
@@ -275,7 +280,7 @@ def test_stamped_tombstones_wait_for_the_first_horizon() -> None:
 
     found = step(Stage.STAMPED, logs(zero, three))
 
-    assert isinstance(found, Wait)
+    assert isinstance(found, WaitStep)
     assert found.until_ms == NOW + 40
     assert "delete.retention.ms=86400000" in found.because
     assert step(Stage.STAMPED, logs(zero, three), now_ms=NOW + 40) == Ask((3,))
@@ -285,7 +290,7 @@ def test_stamped_tombstones_wait_for_the_first_horizon() -> None:
 def test_horizon_that_never_comes_is_told_as_such() -> None:
     found = step(Stage.STAMPED, logs(partition(first_dirty_offset=10, horizon_ms=INT64_MAX)))
 
-    assert isinstance(found, Wait)
+    assert isinstance(found, WaitStep)
     assert "for ever" in found.because
 
 
@@ -295,7 +300,7 @@ def test_held_tombstone_tells_who_holds_it() -> None:
         opens_at_ms=NOW + DAY_MS,
     )  # fmt: skip
 
-    assert step(Stage.STAMPED, logs(held)) == Wait(
+    assert step(Stage.STAMPED, logs(held)) == WaitStep(
         NOW + DAY_MS, "customers-0: group billing is at 4"
     )
 
@@ -315,7 +320,7 @@ def test_files_left_by_the_passes_are_waited_for() -> None:
 
     found = step(Stage.REMOVED, logs(left))
 
-    assert isinstance(found, Wait)
+    assert isinstance(found, WaitStep)
     assert found.until_ms == NOW + 7
     assert "file.delete.delay.ms=60000" in found.because
 
@@ -334,14 +339,14 @@ def test_journal_is_compacted_before_the_scan_while_it_holds_sealed_keys() -> No
 
 
 def test_every_node_is_scanned() -> None:
-    assert step(Stage.UNLINKED, Facts(node_ids=[2, 1])) == Scan((1, 2))
-    assert step(Stage.UNLINKED, Facts(node_ids=[1, 2], scans=[scan()])) == Scan((2,))
+    assert step(Stage.UNLINKED, Facts(node_ids=[2, 1])) == ScanStep((1, 2))
+    assert step(Stage.UNLINKED, Facts(node_ids=[1, 2], scans=[scan()])) == ScanStep((2,))
 
 
 def test_scan_from_before_the_files_were_gone_does_not_count() -> None:
     early = scan(started_ms=at_stage(Stage.UNLINKED).stage_ms - 1)
 
-    assert step(Stage.UNLINKED, Facts(node_ids=[1], scans=[early])) == Scan((1,))
+    assert step(Stage.UNLINKED, Facts(node_ids=[1], scans=[early])) == ScanStep((1,))
 
 
 def test_clean_scan_verifies() -> None:
@@ -369,11 +374,11 @@ def test_scan_that_is_not_clean_blocks_and_is_repeated(
 
     found = step(Stage.UNLINKED, facts, now_ms=dirty.ended_ms)
 
-    assert isinstance(found, Wait)
+    assert isinstance(found, WaitStep)
     assert text in found.because
     assert found.because.startswith("node 1: ")
     assert found.until_ms == dirty.ended_ms + RESCAN_REST_MS
-    assert step(Stage.UNLINKED, facts, now_ms=found.until_ms) == Scan((1,))
+    assert step(Stage.UNLINKED, facts, now_ms=found.until_ms) == ScanStep((1,))
 
 
 def test_long_scan_rests_ten_times_as_long() -> None:
@@ -381,7 +386,7 @@ def test_long_scan_rests_ten_times_as_long() -> None:
 
     found = step(Stage.UNLINKED, Facts(node_ids=[1], scans=[dirty]), now_ms=NOW + 60_000)
 
-    assert isinstance(found, Wait)
+    assert isinstance(found, WaitStep)
     assert found.until_ms == NOW + 60_000 + 600_000
 
 
@@ -410,7 +415,7 @@ def test_topic_that_came_back_under_its_name_is_another_topic() -> None:
     assert found.erasure.elsewhere == (span,)
 
 
-def evidence(outcome: Outcome, *, verifier: str = "lake") -> Evidence:
+def evidence(outcome: ScanOutcome, *, verifier: str = "lake") -> Evidence:
     return Evidence(
         verifier=verifier, output="table", outcome=outcome, evidence="9 files", given_ms=NOW
     )
@@ -420,8 +425,8 @@ def test_receipt_waits_for_the_verifiers_that_were_named() -> None:
     erasure = at_stage(Stage.VERIFIED, requested(awaited_verifiers=["lake", "cache"]))
 
     asked = next_step(erasure, Facts(), now_ms=NOW)
-    one = changes.with_evidence(erasure, evidence(Outcome.CLEAN), salt=SALT)
-    both = changes.with_evidence(one, evidence(Outcome.UNKNOWN, verifier="cache"), salt=SALT)
+    one = changes.with_evidence(erasure, evidence(ScanOutcome.CLEAN), salt=SALT)
+    both = changes.with_evidence(one, evidence(ScanOutcome.UNKNOWN, verifier="cache"), salt=SALT)
 
     assert asked == AskVerifiers(("cache", "lake"))
     assert next_step(one, Facts(), now_ms=NOW) == AskVerifiers(("cache",))
@@ -430,12 +435,12 @@ def test_receipt_waits_for_the_verifiers_that_were_named() -> None:
 
 def test_residue_downstream_blocks_until_the_verifier_says_otherwise() -> None:
     erasure = at_stage(Stage.VERIFIED)
-    dirty = changes.with_evidence(erasure, evidence(Outcome.RESIDUE), salt=SALT)
+    dirty = changes.with_evidence(erasure, evidence(ScanOutcome.RESIDUE), salt=SALT)
 
     blocked = next_step(dirty, Facts(), now_ms=NOW)
-    clean = changes.with_evidence(dirty, evidence(Outcome.CLEAN), salt=SALT)
+    clean = changes.with_evidence(dirty, evidence(ScanOutcome.CLEAN), salt=SALT)
 
-    assert blocked == Wait(None, "verifier lake found the key in table: 9 files")
+    assert blocked == WaitStep(None, "verifier lake found the key in table: 9 files")
     assert len(clean.evidence) == 1
     assert next_step(clean, Facts(), now_ms=NOW) == Issue()
 
@@ -443,7 +448,7 @@ def test_residue_downstream_blocks_until_the_verifier_says_otherwise() -> None:
 @pytest.mark.parametrize("field", ["verifier", "output", "evidence"])
 def test_evidence_that_holds_the_key_is_refused_without_repeating_it(field: str) -> None:
     change: dict[str, Any] = {field: f"no {KEY.decode()} here"}
-    telling = replace(evidence(Outcome.CLEAN), **change)
+    telling = replace(evidence(ScanOutcome.CLEAN), **change)
 
     with pytest.raises(InvalidRequest, match=f"{field} contains the key, at byte 3") as caught:
         changes.with_evidence(at_stage(Stage.VERIFIED), telling, salt=SALT)
@@ -452,15 +457,52 @@ def test_evidence_that_holds_the_key_is_refused_without_repeating_it(field: str)
 
 
 def test_evidence_is_bounded_and_ends_with_the_receipt() -> None:
-    long = replace(evidence(Outcome.CLEAN), evidence="x" * 4097)
+    long = replace(evidence(ScanOutcome.CLEAN), evidence="x" * 4097)
     erasure = at_stage(Stage.VERIFIED)
 
     with pytest.raises(InvalidRequest, match="at most 4096"):
         changes.with_evidence(erasure, long, salt=SALT)
     with pytest.raises(InvalidRequest, match="takes no more evidence"):
-        changes.with_evidence(at_stage(Stage.RECEIPTED), evidence(Outcome.CLEAN), salt=SALT)
+        changes.with_evidence(at_stage(Stage.RECEIPTED), evidence(ScanOutcome.CLEAN), salt=SALT)
     for number in range(changes.MAX_EVIDENCE):
-        word = evidence(Outcome.CLEAN, verifier=f"v{number}")
+        word = evidence(ScanOutcome.CLEAN, verifier=f"v{number}")
         erasure = changes.with_evidence(erasure, word, salt=SALT)
     with pytest.raises(InvalidRequest, match="256 pieces"):
-        changes.with_evidence(erasure, evidence(Outcome.CLEAN), salt=SALT)
+        changes.with_evidence(erasure, evidence(ScanOutcome.CLEAN), salt=SALT)
+
+
+# -- open transactions ----------------------------------------------------------------------------
+
+HELD = partition(waits_for="a transaction is open", abortable_txns=(BlockingTxn(7, 2),))
+
+
+def test_open_transaction_is_waited_for_unless_it_may_be_aborted() -> None:
+    patient = at_stage(Stage.TOMBSTONED)
+    asked = replace(patient, abort_open=True)
+
+    waits = next_step(patient, logs(HELD, HELD), now_ms=NOW)
+    aborts = next_step(asked, logs(HELD, partition()), now_ms=NOW)
+
+    assert isinstance(waits, WaitStep)
+    assert "a transaction is open" in waits.because
+    assert aborts == AbortOpen(((0, BlockingTxn(7, 2)),))
+
+
+def test_transaction_that_is_being_aborted_is_waited_for() -> None:
+    asked = replace(at_stage(Stage.TOMBSTONED), abort_open=True)
+    under_way = partition(waits_for="it is being aborted")
+
+    found = next_step(asked, logs(under_way, under_way), now_ms=NOW)
+
+    assert isinstance(found, WaitStep)
+    assert "it is being aborted" in found.because
+
+
+def test_aborted_transaction_is_written_down_once() -> None:
+    first = AskedAbort(0, 2, 7, NOW)
+
+    once = changes.aborting(at_stage(Stage.TOMBSTONED), [first])
+    again = changes.aborting(once, [first._replace(asked_ms=NOW + 1), AskedAbort(3, 5, 7, NOW)])
+
+    assert again.asked_aborts == (first, AskedAbort(3, 5, 7, NOW))
+    assert decode(encode(again)) == again

@@ -9,12 +9,12 @@ import pytest
 
 from ledgerstone.cleaner.history import Run, encode_runs
 from ledgerstone.cleaner.plan import PassStats
-from ledgerstone.cleaner.selection import Reason
+from ledgerstone.cleaner.selection import CleaningReason
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes, TombstoneLedger
 from ledgerstone.config.properties import format_properties
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.journal import record_of
-from ledgerstone.erasure.journal_chain import Mark
+from ledgerstone.erasure.journal_chain import JournalMark
 from ledgerstone.erasure.mark_slot import SLOT_BYTES, encoded
 from ledgerstone.erasure.own_files import (
     DIRECTORIES,
@@ -56,7 +56,7 @@ def found_in(files: dict[str, bytes], key: str | bytes) -> PrintFindings:
 def run(detail: str = "", **change: object) -> Run:
     fields: dict[str, object] = {
         "started_ms": NOW_MS, "ended_ms": NOW_MS + 17, "duration_ms": 17,
-        "reason": Reason.ASKED.value, "outcome": "cleaned", "detail": detail,
+        "reason": CleaningReason.ASKED.value, "outcome": "cleaned", "detail": detail,
         "first_dirty_offset": 17948, "end_offset": 20_000, "segments_before": 2,
         "segments_after": 1, "stats": PassStats(records_read=17948),
     }  # fmt: skip
@@ -117,7 +117,7 @@ OWN = {
     ".kafka_cleanshutdown": SHUTDOWN,
     ".lock": b"",
     "erasure.keys": secrets(),
-    "erasure.mark": encoded(Mark(17948, bytes(32))).ljust(2 * SLOT_BYTES, b"\0"),
+    "erasure.mark": encoded(JournalMark(17948, bytes(32))).ljust(2 * SLOT_BYTES, b"\0"),
     "damage-notes.json": damage_notes(),
     "sizes-at-clean-stop.json": sizes_at_stop(),
     "last-start": LAST_START,
@@ -425,7 +425,7 @@ def test_every_file_that_a_broker_writes_has_a_reader() -> None:
 
 
 def test_lists_of_own_words_are_those_of_the_cleaner() -> None:
-    runs = [run(reason=reason.value, outcome=outcome) for reason in Reason
+    runs = [run(reason=reason.value, outcome=outcome) for reason in CleaningReason
             for outcome in ("cleaned", "aborted", "failed")]  # fmt: skip
     told = read_fields("cleaning-history.json", encode_runs(runs, TombstoneLedger()), 0)
 

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
-from ledgerstone.erasure.facts import Facts, GroupFacts
+from ledgerstone.erasure.facts import Facts, GroupPosition
 from ledgerstone.erasure.journal import decode, encode
 from ledgerstone.erasure.outputs import Reading
 from ledgerstone.erasure.readings import MAX_GROUPS, observed, shown_name
@@ -30,7 +30,7 @@ def facts(
 ) -> Facts:
     return Facts(
         partitions={0: partition(first_dirty_offset=10, tombstone_is_there=is_there)},
-        groups=[GroupFacts(name, 0, offset, False, committed_ms) for name, offset in groups],
+        groups=[GroupPosition(name, 0, offset, False, committed_ms) for name, offset in groups],
         missed={(name, 0): offset for name, offset in (missed or {}).items()},
         removed_ms={} if is_there else {0: T0},
         full_ledgers=(0,) if full else (),

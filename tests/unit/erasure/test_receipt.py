@@ -15,18 +15,18 @@ from ledgerstone.erasure.erasure import (
     Evidence,
     KindCount,
     NameHits,
-    Outcome,
     PartitionEnd,
     PartitionScan,
     RecordCounts,
     RecordSpan,
+    ScanOutcome,
     SearchedFiles,
     Stage,
 )
 from ledgerstone.erasure.receipt import (
     MAX_BYTES,
     ReceiptRefused,
-    Verdict,
+    ReceiptVerdict,
     canonical,
     parse,
     verify,
@@ -42,7 +42,11 @@ PUBLIC_KEY = public_key_of(SEED)
 
 def verified() -> Erasure:
     word = Evidence(
-        verifier="lake", output="table", outcome=Outcome.UNKNOWN, evidence="12 files", given_ms=T0
+        verifier="lake",
+        output="table",
+        outcome=ScanOutcome.UNKNOWN,
+        evidence="12 files",
+        given_ms=T0,
     )
     erasure = with_evidence(at_stage(Stage.VERIFIED), word, salt=SALT)
     counts = RecordCounts(older=0, recreated=3, elsewhere=1)
@@ -192,7 +196,7 @@ def test_receipt_signed_by_somebody_else_is_refused() -> None:
 
     found = verify(forged, public_key=PUBLIC_KEY)
 
-    assert found == Verdict(
+    assert found == ReceiptVerdict(
         False, (f"signed by {public_key_of(other).hex()}, not by {PUBLIC_KEY.hex()}",)
     )
 

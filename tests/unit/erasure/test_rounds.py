@@ -12,10 +12,10 @@ from ledgerstone.erasure.steps import (
     AskVerifiers,
     Issue,
     Nothing,
-    Scan,
+    ScanStep,
     Search,
     Step,
-    Wait,
+    WaitStep,
     WriteTombstones,
 )
 from ledgerstone.types import TopicPartition
@@ -72,7 +72,7 @@ def test_pass_waits_for_tombstones_that_are_about_to_come() -> None:
 def test_scheduled_erasures_hold_nobody_back() -> None:
     asker, later = at_stage(Stage.TOMBSTONED), requested(2, after_ms=99)
 
-    made = make_round([(asker, Ask((0,))), (later, Wait(T0 + 99, "x"))], now_ms=asker.stage_ms)
+    made = make_round([(asker, Ask((0,))), (later, WaitStep(T0 + 99, "x"))], now_ms=asker.stage_ms)
 
     assert list(made.asks) == [TopicPartition("customers", 0)]
 
@@ -82,8 +82,8 @@ def test_every_step_has_its_place() -> None:
     writes = WriteTombstones((1,), ())
     pairs: list[tuple[Erasure, Step]] = [
         (one, Advance(two)), (two, writes), (three, AskVerifiers(("lake",))), (four, Issue()),
-        (five, Wait(NOW + 5, "x")), (six, Ask((), journal=True)), (six, Nothing()),
-        (one, Scan((2,))), (one, Search()),
+        (five, WaitStep(NOW + 5, "x")), (six, Ask((), journal=True)), (six, Nothing()),
+        (one, ScanStep((2,))), (one, Search()),
     ]  # fmt: skip
 
     made = make_round(pairs, now_ms=NOW)
@@ -92,13 +92,13 @@ def test_every_step_has_its_place() -> None:
     assert made.writes == {two.id: writes}
     assert made.verifiers == {three.id: ("lake",)}
     assert made.issues == [four.id]
-    assert made.waits == {five.id: Wait(NOW + 5, "x")}
+    assert made.waits == {five.id: WaitStep(NOW + 5, "x")}
     assert made.ask_journal
     assert made.asks == {}
     assert made.next_ms == NOW + 5
 
 
 def test_round_without_times_has_no_next() -> None:
-    made = make_round([(requested(), Wait(None, "a transaction is open"))], now_ms=NOW)
+    made = make_round([(requested(), WaitStep(None, "a transaction is open"))], now_ms=NOW)
 
     assert made.next_ms is None

@@ -9,8 +9,8 @@ import pytest
 from ledgerstone.erasure.scan_messages import plan_message, plan_of, report_message, report_of
 from ledgerstone.erasure.scan_plan import (
     LiveSegment,
-    PartitionFiles,
     ResiduePlan,
+    ScannedPartition,
     ScanReport,
     SearchPlan,
     SearchReport,
@@ -41,7 +41,7 @@ def directory(tmp_path: Path) -> Path:
 
 def search_plan(directory: Path) -> SearchPlan:
     segments = (LiveSegment(0, len(LOG_BYTES)),)
-    files = PartitionFiles(
+    files = ScannedPartition(
         topic_partition=TP, directory=str(directory / PARTITION), segments=segments
     )
     return SearchPlan(partitions=(files,), keys=keys_of(KEY))

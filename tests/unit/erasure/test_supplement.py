@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ledgerstone.erasure.changes import receipted
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, Stage
+from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Stage
 from ledgerstone.erasure.journal import decode, encode
-from ledgerstone.erasure.outputs import GROUP, VERIFIER, KnownOutput, Reason, Status
+from ledgerstone.erasure.outputs import GROUP, VERIFIER, KnownOutput, Status, UnverifiedReason
 from ledgerstone.erasure.receipt import canonical, verify
 from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.sealing import sign
@@ -29,7 +29,7 @@ FORGER = bytes([9]) * 32
 OUTPUTS = (
     KnownOutput(VERIFIER, "lake", Status.VERIFIED),
     KnownOutput(
-        GROUP, "people", Status.NOT_VERIFIED, Reason.MISSED_TOMBSTONE,
+        GROUP, "people", Status.NOT_VERIFIED, UnverifiedReason.MISSED_TOMBSTONE,
         partition=0, tombstone_offset=9, committed_offset=4,
     ),
     KnownOutput(GROUP, "orders", Status.READ),
@@ -42,7 +42,7 @@ def with_receipt(seed: int = 1) -> Erasure:
     return receipted(erasure, data.decode(), now_ms=T0, outputs=OUTPUTS)
 
 
-def word(outcome: Outcome = Outcome.CLEAN, **fields: Any) -> Evidence:
+def word(outcome: ScanOutcome = ScanOutcome.CLEAN, **fields: Any) -> Evidence:
     given: dict[str, Any] = {
         "verifier": "pipelines", "group": "people", "output": "table", "evidence": "0 rows",
         "given_ms": T0,
@@ -131,9 +131,9 @@ def test_signed_nonsense_is_refused(change: dict[str, Any], reason: str) -> None
 
 
 def test_standing_of_receipt_and_supplements_together() -> None:
-    one = supplemented(with_receipt(), word(Outcome.RESIDUE))
+    one = supplemented(with_receipt(), word(ScanOutcome.RESIDUE))
     two = supplemented(one, word())
-    strange = supplemented(two, word(Outcome.UNKNOWN, verifier="vault", group=""))
+    strange = supplemented(two, word(ScanOutcome.UNKNOWN, verifier="vault", group=""))
 
     receipt, added = papers(strange)
     contents = [json.loads(each) for each in added]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from ledgerstone.erasure.erasure import Outcome, Stage
+from ledgerstone.erasure.erasure import ScanOutcome, Stage
 from ledgerstone.erasure.verifiers import (
-    Question,
+    VerifierQuestion,
     Word,
     evidence_from,
     load_verifiers,
@@ -20,8 +20,8 @@ from tests.unit.erasure.making import KEY, T0, TOMBSTONES, at_stage
 class Lake:
     name = "lake"
 
-    def verify(self, question: Question) -> Sequence[Word]:
-        return [Word("table", Outcome.CLEAN, f"asked about {question.topic}")]
+    def verify(self, question: VerifierQuestion) -> Sequence[Word]:
+        return [Word("table", ScanOutcome.CLEAN, f"asked about {question.topic}")]
 
 
 @dataclass
@@ -38,7 +38,7 @@ def test_verifiers_are_loaded_by_their_own_names() -> None:
 
     words = verifiers["lake"].verify(question_about(at_stage(Stage.VERIFIED)))
 
-    assert words == [Word("table", Outcome.CLEAN, "asked about customers")]
+    assert words == [Word("table", ScanOutcome.CLEAN, "asked about customers")]
 
 
 def test_two_verifiers_of_one_name_are_refused() -> None:
@@ -71,4 +71,4 @@ def test_question_has_the_print_and_the_key_only_where_it_is_given() -> None:
 def test_verifier_that_names_no_output_does_not_know() -> None:
     (evidence,) = evidence_from("lake", [], now_ms=T0)
 
-    assert (evidence.verifier, evidence.outcome) == ("lake", Outcome.UNKNOWN)
+    assert (evidence.verifier, evidence.outcome) == ("lake", ScanOutcome.UNKNOWN)

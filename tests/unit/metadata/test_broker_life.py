@@ -23,14 +23,19 @@ def test_a_started_broker_is_registered_and_unfenced() -> None:
     broker = cluster.image.brokers[1]
 
     assert broker.is_active
-    assert broker.broker_epoch == 1
+    assert broker.broker_epoch == 2
     assert broker.endpoints == (Endpoint("PLAINTEXT", "host-1", 9092, 0),)
     assert broker.default_directory == bytes([1] * 16)
-    assert [feature.name for feature in broker.features] == ["metadata.version"]
+    assert [feature.name for feature in broker.features] == [
+        "metadata.version",
+        "transaction.version",
+    ]
 
 
-def test_a_new_cluster_says_its_metadata_version_first() -> None:
-    assert Cluster(brokers=0).image.features == {"metadata.version": 25}
+def test_a_new_cluster_says_its_features_first() -> None:
+    features = Cluster(brokers=0).image.features
+
+    assert features == {"metadata.version": 25, "transaction.version": 2}
 
 
 def test_a_broker_that_stopped_cleanly_keeps_its_leader_epochs() -> None:
@@ -65,7 +70,7 @@ def test_unfencing_needs_the_epoch_of_the_registration() -> None:
 
 
 def test_unfencing_an_unfenced_broker_writes_nothing() -> None:
-    assert Cluster().controller.unfence_broker(1, broker_epoch=1) == []
+    assert Cluster().controller.unfence_broker(1, broker_epoch=2) == []
 
 
 def test_producer_ids_come_in_blocks_of_a_thousand_and_never_twice() -> None:

@@ -1,7 +1,7 @@
 """Settings as they are shown: the value that holds, and every place that has one."""
 
 from ledgerstone.config.broker_keys import BROKER_KEYS
-from ledgerstone.config.setting import Kind
+from ledgerstone.config.setting import ConfigType
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.metadata.config_entries import (
     ConfigEntry,
@@ -61,7 +61,7 @@ def test_a_topic_inherits_in_its_own_unit() -> None:
     entry = _topic_entry(_cluster("log.retention.hours=2"), "retention.ms")
 
     assert (entry.value, entry.source) == ("7200000", ConfigSource.STATIC)
-    assert (entry.kind, entry.read_only, entry.is_sensitive) == (Kind.LONG, False, False)
+    assert (entry.kind, entry.read_only, entry.is_sensitive) == (ConfigType.LONG, False, False)
     assert entry.doc == TOPIC_KEYS["retention.ms"].doc
 
 

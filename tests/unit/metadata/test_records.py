@@ -53,7 +53,7 @@ NEWER: Final = (b"\x01\x00\x04", b"\x01\x11\x03")
         (ConfigRecord(2, "t", "k", None), b"\x01\x04\x00"),
         (PartitionChangeRecord(3, ID, leader=-1, isr=[]), b"\x01\x05\x01"),
         (RemoveTopicRecord(ID), b"\x01\x09\x00"),
-        (*bootstrap_records(), b"\x01\x0c\x00"),
+        (bootstrap_records()[0], b"\x01\x0c\x00"),
         (ProducerIdsRecord(1, 7, 1000), b"\x01\x0f\x00"),
         (BrokerRegistrationChangeRecord(1, 7, -1, 1, [ID]), b"\x01\x11\x02"),
     ],

@@ -18,7 +18,7 @@ from ledgerstone.pipeline.codecs import decode_each, decoder
 from ledgerstone.pipeline.codecs_json import read_json_lines
 from ledgerstone.pipeline.column_types import ColumnType
 from ledgerstone.pipeline.converting import strict_json
-from ledgerstone.pipeline.definition import Codec, Column, Format
+from ledgerstone.pipeline.definition import Column, ColumnCodec, Format
 
 COLUMNS = (
     Column(name="name", type=ColumnType.STRING, path=("name",)),
@@ -26,7 +26,7 @@ COLUMNS = (
     Column(name="city", type=ColumnType.STRING, path=("home", "city")),
     Column(name="ok", type=ColumnType.BOOLEAN, path=("home", "ok")),
 )
-JSON = Codec(format=Format.JSON, columns=COLUMNS)
+JSON = ColumnCodec(format=Format.JSON, columns=COLUMNS)
 
 
 def plain(cell: bytes) -> object:
@@ -109,7 +109,7 @@ def test_two_objects_in_one_value_are_bad_even_beside_an_empty_value(filler: byt
 def test_value_that_does_not_fit_its_column_is_bad(
     kind: ColumnType, value: object, reason: str
 ) -> None:
-    codec = Codec(format=Format.JSON, columns=(Column(name="c", type=kind, path=("c",)),))
+    codec = ColumnCodec(format=Format.JSON, columns=(Column(name="c", type=kind, path=("c",)),))
 
     decoded = decoder(codec)(pa.array([json.dumps({"c": value}).encode()], pa.binary()))
 
@@ -130,7 +130,7 @@ def test_value_that_does_not_fit_its_column_is_bad(
 )
 def test_what_is_no_json_object_is_bad(cell: bytes, reason: str) -> None:
     column = Column(name="c", type=ColumnType.FLOAT64, path=("c",))
-    codec = Codec(format=Format.JSON, columns=(column,))
+    codec = ColumnCodec(format=Format.JSON, columns=(column,))
 
     decoded = decoder(codec)(pa.array([cell, None], pa.binary()))
 
@@ -139,7 +139,7 @@ def test_what_is_no_json_object_is_bad(cell: bytes, reason: str) -> None:
 
 
 def test_text_that_is_not_utf8_is_bad_and_the_rest_is_text() -> None:
-    codec = Codec(
+    codec = ColumnCodec(
         format=Format.STRING, columns=(Column(name="c", type=ColumnType.STRING, path=()),)
     )
 
@@ -167,7 +167,7 @@ def avro(**fields: Any) -> bytes:
 
 
 def test_avro_is_read_with_the_schema_of_a_file() -> None:
-    codec = Codec(format=Format.AVRO, columns=AVRO_COLUMNS, schema=json.dumps(SCHEMA))
+    codec = ColumnCodec(format=Format.AVRO, columns=AVRO_COLUMNS, schema=json.dumps(SCHEMA))
     cells = [avro(age=7, raw=b"\0"), None, avro(age=1, raw=None)[:1], avro(age=1, raw=None) + b"x"]
 
     decoded = decoder(codec)(pa.array(cells, pa.binary()))
@@ -202,7 +202,7 @@ def registry() -> Iterator[str]:
 
 
 def test_avro_is_read_with_the_schema_a_registry_has_for_each_record(registry: str) -> None:
-    codec = Codec(format=Format.AVRO, columns=AVRO_COLUMNS, registry=registry)
+    codec = ColumnCodec(format=Format.AVRO, columns=AVRO_COLUMNS, registry=registry)
     good = b"\0\0\0\0\x03" + avro(age=5, raw=None)
     cells = [good, b"\0\0\0\0\x04" + avro(age=5, raw=None), b"\x01\0\0\0\x03", b""]
 

@@ -18,7 +18,7 @@ from ledgerstone.pipeline.changes import positions_after
 from ledgerstone.pipeline.codecs import decoder
 from ledgerstone.pipeline.column_types import AnyType, ColumnType, DecimalType, named_type
 from ledgerstone.pipeline.converting import Unfit, convert
-from ledgerstone.pipeline.definition import Codec, Column, Format, Pipeline
+from ledgerstone.pipeline.definition import Column, ColumnCodec, Format, Pipeline
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.erasing import purge
 from ledgerstone.pipeline.layout import layout_of
@@ -218,7 +218,7 @@ def test_logical_types_of_avro_become_columns_of_their_type() -> None:
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), values)
     columns = columns_from(schema)
 
-    codec = Codec(format=Format.AVRO, columns=columns, schema=json.dumps(schema))
+    codec = ColumnCodec(format=Format.AVRO, columns=columns, schema=json.dumps(schema))
     decoded = decoder(codec)(pa.array([out.getvalue()], pa.binary()))
 
     assert not decoded.bad

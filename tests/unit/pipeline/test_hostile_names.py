@@ -10,7 +10,7 @@ from ledgerstone.pipeline.changes import positions_after
 from ledgerstone.pipeline.definition import Pipeline
 from ledgerstone.pipeline.definition_files import define
 from ledgerstone.pipeline.erasing import purge, search
-from ledgerstone.pipeline.erasing_files import Verdict
+from ledgerstone.pipeline.erasing_files import FileVerdict
 from ledgerstone.pipeline.errors import DefinitionError
 from ledgerstone.pipeline.tables.opening import open_target
 from tests.kit.hostile_names import NAMES
@@ -108,5 +108,5 @@ def test_hostile_key_is_purged_and_no_other(target: str, location: str, tmp_path
     rows = [row["id"] for piece in table.rows() for row in piece.to_pylist()]
     table.close()
 
-    assert found.verdict is Verdict.CLEAN, found
+    assert found.verdict is FileVerdict.CLEAN, found
     assert sorted(rows) == sorted(name for name in NAMES if name != NAMES[1])

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ledgerstone.erasure.erasure import Outcome
-from ledgerstone.erasure.verifiers import Question
+from ledgerstone.erasure.erasure import ScanOutcome
+from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.pipeline import erasing
 from ledgerstone.pipeline.changes import one_per_key, positions_after
 from ledgerstone.pipeline.definition import Deletes, Format, Pipeline
 from ledgerstone.pipeline.erasing import purge, report, search
-from ledgerstone.pipeline.erasing_files import Finding, Verdict, holds_bytes, search_directory
+from ledgerstone.pipeline.erasing_files import FileVerdict, Finding, holds_bytes, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.tables.opening import open_target
@@ -77,7 +77,7 @@ def test_a_live_row_is_found(tmp_path: Path, target: str, location: str) -> None
 
     found = search(pipeline, KEY)
 
-    assert table_finding(found).verdict is Verdict.RESIDUE
+    assert table_finding(found).verdict is FileVerdict.RESIDUE
 
 
 @pytest.mark.parametrize("deletes", ["hard", "soft", "history"])
@@ -91,9 +91,9 @@ def test_a_purge_leaves_nothing_of_a_deleted_row(
 
     left = purge(pipeline, KEY)
 
-    assert [each.verdict for each in left] == [Verdict.CLEAN, Verdict.CLEAN], left
+    assert [each.verdict for each in left] == [FileVerdict.CLEAN, FileVerdict.CLEAN], left
     other = search(pipeline, b"other-0007@example.com")
-    assert table_finding(other).verdict is Verdict.RESIDUE
+    assert table_finding(other).verdict is FileVerdict.RESIDUE
     table = open_target(pipeline)
     table.prepare()
     positions = table.positions()
@@ -111,7 +111,7 @@ def test_a_delete_alone_leaves_old_files_or_dead_rows(
 
     found = search(pipeline, KEY)
 
-    assert table_finding(found).verdict is Verdict.RESIDUE
+    assert table_finding(found).verdict is FileVerdict.RESIDUE
 
 
 @pytest.mark.parametrize("target", ["sqlite", "parquet"])
@@ -124,7 +124,7 @@ def test_a_delete_is_enough_where_files_are_rewritten(
 
     found = purge(pipeline, KEY)
 
-    assert table_finding(found).verdict is Verdict.CLEAN
+    assert table_finding(found).verdict is FileVerdict.CLEAN
 
 
 def test_statistics_in_deltas_log_are_found_after_the_files_are_gone(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_statistics_in_deltas_log_are_found_after_the_files_are_gone(tmp_path: P
     table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
     found = table_finding(search(pipeline, KEY))
 
-    assert found.verdict is Verdict.RESIDUE
+    assert found.verdict is FileVerdict.RESIDUE
     assert "_delta_log" in found.evidence
     assert ".parquet" not in found.evidence
 
@@ -157,7 +157,7 @@ def test_dead_rows_that_may_not_be_looked_for_are_unknown(tmp_path: Path, locati
 
     found = search(replace(pipeline, target=replace(pipeline.target, location=limited)), KEY)
 
-    assert table_finding(found).verdict is Verdict.UNKNOWN
+    assert table_finding(found).verdict is FileVerdict.UNKNOWN
     assert "superuser" in found[0].evidence
 
 
@@ -175,7 +175,7 @@ def test_a_key_in_avro_is_taken_apart_by_the_schema_a_registry_has_for_it(
 
     found = search(pipeline, b"\0\0\0\0\x07" + bytes([2 * len(KEY)]) + KEY)
 
-    assert table_finding(found).verdict is Verdict.RESIDUE
+    assert table_finding(found).verdict is FileVerdict.RESIDUE
 
 
 WANTED = WantedKey(raw=KEY, columns={"id": KEY.decode()})
@@ -204,7 +204,7 @@ def test_what_cannot_be_read_is_unknown_and_not_clean(tmp_path: Path) -> None:
 
     finding = search_directory(tmp_path, WANTED).finding("files")
 
-    assert finding.verdict is Verdict.UNKNOWN
+    assert finding.verdict is FileVerdict.UNKNOWN
     assert "4 files cannot be read" in finding.evidence
 
 
@@ -213,7 +213,7 @@ def test_a_key_too_short_to_search_for_is_not_called_gone(tmp_path: Path) -> Non
 
     finding = search_directory(tmp_path, WantedKey(raw=b"7", columns={"id": "7"})).finding("files")
 
-    assert finding.verdict is Verdict.UNKNOWN
+    assert finding.verdict is FileVerdict.UNKNOWN
 
 
 def test_a_needle_across_two_blocks_is_found() -> None:
@@ -226,7 +226,7 @@ def test_a_target_that_cannot_be_reached_is_unknown(tmp_path: Path) -> None:
 
     found = table_finding(search(pipeline, KEY))
 
-    assert found.verdict is Verdict.UNKNOWN
+    assert found.verdict is FileVerdict.UNKNOWN
     assert "port=1" not in found.output + found.evidence
 
 
@@ -239,8 +239,10 @@ def definition_in(tmp_path: Path) -> Path:
     return path
 
 
-def question(topic: str, key: bytes | None) -> Question:
-    return Question(erasure_id="ER-1", topic=topic, key_hmac=bytes(32), key=key, tombstones=())
+def question(topic: str, key: bytes | None) -> VerifierQuestion:
+    return VerifierQuestion(
+        erasure_id="ER-1", topic=topic, key_hmac=bytes(32), key=key, tombstones=()
+    )
 
 
 class Point(NamedTuple):
@@ -261,12 +263,12 @@ def test_a_broker_can_ask_for_the_pipelines_of_a_topic(
     other = asking.ask(AskVerifier("pipelines", question("orders", KEY)))
 
     assert isinstance(known, list)
-    assert [word.outcome for word in known] == [Outcome.CLEAN, Outcome.CLEAN]
+    assert [word.outcome for word in known] == [ScanOutcome.CLEAN, ScanOutcome.CLEAN]
     # No word, so that the receipt waits for what a purge finds.
     assert keyless == "it failed with KeyNotGiven"
     assert isinstance(other, list)
     assert [(word.outcome, word.evidence) for word in other] == [
-        (Outcome.CLEAN, "none of 1 pipelines here reads the topic")
+        (ScanOutcome.CLEAN, "none of 1 pipelines here reads the topic")
     ]
 
 
@@ -326,7 +328,7 @@ def api() -> Iterator[Api]:
 
 
 def test_findings_become_evidence_of_the_erasure(api: Api) -> None:
-    finding = Finding(output="sqlite:users.db", verdict=Verdict.CLEAN, evidence="0 rows")
+    finding = Finding(output="sqlite:users.db", verdict=FileVerdict.CLEAN, evidence="0 rows")
 
     told = report(api.address, "ER/1", [finding], verifier="pipelines", group="people")
 
@@ -338,7 +340,7 @@ def test_findings_become_evidence_of_the_erasure(api: Api) -> None:
 
 def test_a_refused_report_is_an_error(api: Api) -> None:
     api.status = 404
-    finding = Finding(output="o", verdict=Verdict.CLEAN, evidence="e")
+    finding = Finding(output="o", verdict=FileVerdict.CLEAN, evidence="e")
 
     with pytest.raises(PipelineError, match="ER-1: 404"):
         report(api.address, "ER-1", [finding], verifier="pipelines", group="people")

@@ -9,7 +9,7 @@ import pytest
 
 from ledgerstone.pipeline import erasing_snapshots
 from ledgerstone.pipeline.erasing import purge
-from ledgerstone.pipeline.erasing_files import Verdict, search_directory
+from ledgerstone.pipeline.erasing_files import FileVerdict, search_directory
 from ledgerstone.pipeline.erasing_key import WantedKey
 from ledgerstone.pipeline.erasing_snapshots import purge_snapshots
 from ledgerstone.pipeline.state.folding import SNAPSHOT_SCHEMA, facts_of
@@ -132,5 +132,5 @@ def test_purge_of_a_pipeline_reaches_its_snapshots(tmp_path: Path) -> None:
 
     left = purge(pipeline, KEY, snapshots=[str(tmp_path / "snapshots")], erasure_id="ER-1")
 
-    assert left[-1].verdict is Verdict.CLEAN
+    assert left[-1].verdict is FileVerdict.CLEAN
     assert KEY.decode() not in repr(left)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.pipeline.mirror_notes import MirrorNotes, Noted
-from ledgerstone.pipeline.mirror_offsets import MAX_RUNS, Run, joined, runs_of, translate
+from ledgerstone.pipeline.mirror_offsets import MAX_RUNS, CopiedRun, joined, runs_of, translate
 from ledgerstone.types import TopicPartition
 
 TP = TopicPartition("topic", 3)
@@ -16,16 +16,20 @@ TP = TopicPartition("topic", 3)
 def test_a_gap_begins_a_new_run() -> None:
     offsets = np.array([5, 6, 9, 10, 12])
 
-    assert runs_of(offsets, 100) == [Run(5, 7, 100, 2), Run(9, 11, 102, 2), Run(12, 13, 104, 1)]
+    assert runs_of(offsets, 100) == [
+        CopiedRun(5, 7, 100, 2),
+        CopiedRun(9, 11, 102, 2),
+        CopiedRun(12, 13, 104, 1),
+    ]
 
 
 def test_neighbours_are_joined() -> None:
-    assert joined([Run(2, 4, 12, 2), Run(0, 2, 10, 2)]) == [Run(0, 4, 10, 4)]
-    assert len(joined([Run(0, 2, 10, 2), Run(3, 4, 12, 1)])) == 2
+    assert joined([CopiedRun(2, 4, 12, 2), CopiedRun(0, 2, 10, 2)]) == [CopiedRun(0, 4, 10, 4)]
+    assert len(joined([CopiedRun(0, 2, 10, 2), CopiedRun(3, 4, 12, 1)])) == 2
 
 
 def test_a_place_in_a_gap_is_behind_what_was_before_it() -> None:
-    runs = [Run(5, 7, 100, 2), Run(9, 11, 102, 2)]
+    runs = [CopiedRun(5, 7, 100, 2), CopiedRun(9, 11, 102, 2)]
 
     assert [translate(runs, at) for at in (4, 5, 6, 7, 8, 9, 10, 11, 99)] == [
         100, 100, 101, 102, 102, 102, 103, 104, 104,
@@ -47,7 +51,7 @@ def test_too_many_gaps_are_remembered_as_a_whole() -> None:
 @settings(max_examples=100, deadline=None)
 def test_nothing_behind_a_place_is_passed_over(offsets: set[int], place: int, size: int) -> None:
     ordered = np.array(sorted(offsets))
-    runs: list[Run] = []
+    runs: list[CopiedRun] = []
     for first in range(0, len(ordered), size):
         runs += runs_of(ordered[first : first + size], first)
 
@@ -58,13 +62,13 @@ def test_nothing_behind_a_place_is_passed_over(offsets: set[int], place: int, si
 
 def test_notes_survive_and_stay_few(tmp_path: Path) -> None:
     with MirrorNotes(tmp_path / "notes.sqlite") as notes:
-        notes.note(TP, Noted(10, 10), [Run(0, 10, 0, 10)])
-        notes.note(TP, Noted(20, 20), [Run(10, 20, 10, 10)])
+        notes.note(TP, Noted(10, 10), [CopiedRun(0, 10, 0, 10)])
+        notes.note(TP, Noted(20, 20), [CopiedRun(10, 20, 10, 10)])
 
     with MirrorNotes(tmp_path / "notes.sqlite") as notes:
         runs, position = notes.runs(TP), notes.position(TP)
         other = notes.position(TopicPartition("topic", 0))
 
-    assert runs == [Run(0, 20, 0, 20)]
+    assert runs == [CopiedRun(0, 20, 0, 20)]
     assert position == (20, 20)
     assert other is None

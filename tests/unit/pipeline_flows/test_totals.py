@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.measures import measure_of, object_text, stored
-from ledgerstone.pipeline.streams.totals import Aggregate, Kind, TableRow, TotalsStore
+from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind, TableRow, TotalsStore
 
 AGGREGATES = (
-    Aggregate(name="n", kind=Kind.COUNT),
-    Aggregate(name="total", kind=Kind.SUM, column="value.amount"),
-    Aggregate(name="least", kind=Kind.MIN, column="value.amount"),
-    Aggregate(name="most", kind=Kind.MAX, column="value.amount"),
+    Aggregate(name="n", kind=MeasureKind.COUNT),
+    Aggregate(name="total", kind=MeasureKind.SUM, column="value.amount"),
+    Aggregate(name="least", kind=MeasureKind.MIN, column="value.amount"),
+    Aggregate(name="most", kind=MeasureKind.MAX, column="value.amount"),
 )
 
 
@@ -130,7 +130,7 @@ def test_the_state_of_other_aggregates_is_refused(tmp_path: Path) -> None:
 def test_a_state_is_of_one_definition(tmp_path: Path) -> None:
     path = tmp_path / "work" / "totals.sqlite"
     paid, due = (
-        (Aggregate(name="sum", kind=Kind.SUM, column=f"value.{column}"),)
+        (Aggregate(name="sum", kind=MeasureKind.SUM, column=f"value.{column}"),)
         for column in ("paid", "due")
     )
     TotalsStore(path, paid, definition="sum(paid)").close()
@@ -165,7 +165,7 @@ def test_a_topic_that_has_heard_of_nothing_is_told_everything(store: TotalsStore
 
 
 def aggregated(
-    tmp_path: Path, kind: Kind, type_name: str, values: Sequence[Any]
+    tmp_path: Path, kind: MeasureKind, type_name: str, values: Sequence[Any]
 ) -> tuple[Any, str]:
     """One aggregate over the values, and the record it becomes."""
     aggregate = Aggregate(name="r", kind=kind, column="value.c")
@@ -204,7 +204,10 @@ def aggregated(
 def test_sums_are_exact(
     tmp_path: Path, kind: str, type_name: str, values: list[Any], expected: Any, text: str
 ) -> None:
-    assert aggregated(tmp_path, Kind(kind), type_name, values) == (expected, f'{{"r": {text}}}')
+    assert aggregated(tmp_path, MeasureKind(kind), type_name, values) == (
+        expected,
+        f'{{"r": {text}}}',
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,7 +224,7 @@ def test_what_cannot_be_added_up_is_refused(
     kind: str, column: str | None, type_name: str, message: str
 ) -> None:
     with pytest.raises(PipelineError, match=message):
-        measure_of("r", Kind(kind), column, type_name)
+        measure_of("r", MeasureKind(kind), column, type_name)
 
 
 def test_a_deleted_key_is_not_left_in_the_file(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from kio.static.constants import EntityType
 
 from ledgerstone.protocol.codec import spec_of
 from ledgerstone.protocol.message import ZERO_UUID, Message
-from ledgerstone.protocol.notation import Field, Struct
+from ledgerstone.protocol.notation import FieldSpec, StructSpec
 
 # Where our field names are not what kio makes of Kafka's.
 RENAMED: Final = {
@@ -88,7 +88,7 @@ class _Maker:
         self.dice = dice
         self.classes = classes
 
-    def struct(self, one: Struct, theirs: Any) -> Pair:
+    def struct(self, one: StructSpec, theirs: Any) -> Pair:
         ours_made: dict[str, Any] = {}
         theirs_made: dict[str, Any] = {}
         names = {each.name for each in fields(theirs)}
@@ -102,7 +102,7 @@ class _Maker:
         assert not names, f"{one.name} v{self.version} has no {names}"
         return Pair(self.classes[one.name](**ours_made), theirs(**theirs_made))
 
-    def field(self, each: Field, theirs: Any, name: str) -> Pair:
+    def field(self, each: FieldSpec, theirs: Any, name: str) -> Pair:
         hint = _hints(theirs)[name]
         if each.nullable.has(self.version) and self.dice.random() < 0.25:
             return Pair(None, None)
@@ -118,12 +118,12 @@ class _Maker:
             return Pair(None, pair.theirs)  # not sent, so it cannot come back
         return pair
 
-    def count(self, each: Field) -> int:
+    def count(self, each: FieldSpec) -> int:
         if each.struct is None and self.dice.random() < 0.05:
             return self.dice.choice((127, 128, 300))
         return self.dice.choice((0, 1, 1, 2, 3))
 
-    def default_of(self, each: Field, theirs: Any, name: str) -> Pair:
+    def default_of(self, each: FieldSpec, theirs: Any, name: str) -> Pair:
         found = next(f for f in fields(theirs) if f.name == name)
         if each.is_array:
             return Pair(None, None) if each.ever_null else Pair([], ())
@@ -138,7 +138,7 @@ class _Maker:
             return Pair(None, None)
         return Pair(each.default if each.default is not None else 0, found.default)
 
-    def value(self, each: Field, theirs: Any, kind: str) -> Pair:
+    def value(self, each: FieldSpec, theirs: Any, kind: str) -> Pair:
         if each.struct is not None:
             return self.struct(each.struct, theirs)
         if kind == "error_code":

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ledgerstone.protocol.codec import spec_of
-from ledgerstone.protocol.notation import Field, Struct
+from ledgerstone.protocol.notation import FieldSpec, StructSpec
 
 RANGES = {
     "i8": (-(2**7), 2**7 - 1), "i16": (-(2**15), 2**15 - 1), "i32": (-(2**31), 2**31 - 1),
@@ -19,12 +19,12 @@ def random_message(message_class: type, version: int, dice: random.Random) -> An
     return _struct(spec_of(message_class).root, version, dice, classes)
 
 
-def _struct(one: Struct, version: int, dice: random.Random, classes: Mapping[str, Any]) -> Any:
+def _struct(one: StructSpec, version: int, dice: random.Random, classes: Mapping[str, Any]) -> Any:
     values = {each.name: _field(each, version, dice, classes) for each in one.fields_in(version)}
     return classes[one.name](**values)
 
 
-def _field(each: Field, version: int, dice: random.Random, classes: Mapping[str, Any]) -> Any:
+def _field(each: FieldSpec, version: int, dice: random.Random, classes: Mapping[str, Any]) -> Any:
     if each.nullable.has(version) and dice.random() < 0.25:
         return None
     if each.is_array:
@@ -35,7 +35,7 @@ def _field(each: Field, version: int, dice: random.Random, classes: Mapping[str,
     return value
 
 
-def _value(each: Field, version: int, dice: random.Random, classes: Mapping[str, Any]) -> Any:
+def _value(each: FieldSpec, version: int, dice: random.Random, classes: Mapping[str, Any]) -> Any:
     if each.struct is not None:
         return _struct(each.struct, version, dice, classes)
     match each.type:

@@ -20,8 +20,8 @@ def test_only_what_has_a_handler_is_advertised_sorted_by_key() -> None:
 def test_produce_is_advertised_from_0_and_refused_below_3() -> None:
     (produce,) = advertised([ApiKey.PRODUCE])
 
-    assert (produce.min_version, produce.max_version) == (0, 11)
-    assert [version for version in range(15) if accepts(0, version)] == list(range(3, 12))
+    assert (produce.min_version, produce.max_version) == (0, 13)
+    assert [version for version in range(15) if accepts(0, version)] == list(range(3, 14))
 
 
 def test_everything_accepted_has_a_schema() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ledgerstone.protocol import notation
-from ledgerstone.protocol.notation import NEWEST, NO_VERSIONS, NotationError, Versions, parse
+from ledgerstone.protocol.notation import NEWEST, NO_VERSIONS, NotationError, VersionRange, parse
 
 SCHEMAS = Path(notation.__file__).parent / "schemas"
 HEAD = "api 1 Fetch\nrequest v4-18 flexible 12+\n"
@@ -18,12 +18,12 @@ def test_field_carries_everything_its_line_says() -> None:
     (field,) = message.root.fields
 
     assert (message.name, message.number, message.kind) == ("FetchRequest", 1, "request")
-    assert message.versions == Versions(4, 18)
+    assert message.versions == VersionRange(4, 18)
     assert not message.is_flexible(11)
     assert message.is_flexible(12)
     assert (field.name, field.type, field.tag, field.default) == ("cluster_id", "str", 3, None)
-    assert field.nullable == Versions(5, NEWEST)
-    assert field.versions == Versions(12, 15)
+    assert field.nullable == VersionRange(5, NEWEST)
+    assert field.versions == VersionRange(12, 15)
 
 
 def test_defaults_are_numbers_and_flags() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.codec import decode_response, encode_request
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.framing import BadFrame, TlsHandshake
 from ledgerstone.protocol.headers import RequestHeader, encode_request_header
 from ledgerstone.protocol.message import ApiMessage
@@ -25,7 +26,7 @@ from ledgerstone.protocol.server_connection import (
     ConnectionLimits,
     OversizedRequest,
     ServerConnection,
-    State,
+    ServerState,
     UnknownApi,
 )
 from ledgerstone.protocol.wire import MalformedMessage
@@ -60,7 +61,7 @@ def test_request_comes_out_decoded_and_its_answer_carries_its_correlation_id() -
     server.receive_data(request(HeartbeatRequest(group_id="g"), 4, correlation_id=42))
 
     taken = server.next_request()
-    server.respond(HeartbeatResponse(error_code=27))
+    server.respond(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
 
     assert taken is not None
     assert taken.header == RequestHeader(12, 4, 42, "me")
@@ -119,7 +120,7 @@ def test_frame_that_waits_is_not_decoded_before_its_turn() -> None:
 
     with pytest.raises(MalformedMessage):
         server.next_request()
-    assert server.state is State.CLOSED
+    assert server.state is ServerState.CLOSED
     assert len(sent(server)) == 10
 
 
@@ -157,12 +158,13 @@ def test_api_versions_of_a_newer_client_is_answered_in_the_oldest_layout() -> No
     assert taken.header.api_version == 4
     assert answer[:8] == struct.pack(">ii", len(answer) - 4, 9)
     assert decode_response(18, 0, answer, 8) == ApiVersionsResponse(
-        error_code=35, api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)]
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)],
     )
 
 
 @pytest.mark.parametrize(
-    ("api_key", "version"), [(0, 0), (0, 2), (0, 13), (3, 14), (4, 0), (71, 0), (999, 0), (-1, -1)]
+    ("api_key", "version"), [(0, 0), (0, 2), (0, 14), (3, 14), (4, 0), (71, 0), (999, 0), (-1, -1)]
 )
 def test_key_or_version_that_is_not_offered_closes_the_connection(
     api_key: int, version: int
@@ -173,7 +175,7 @@ def test_key_or_version_that_is_not_offered_closes_the_connection(
     with pytest.raises(UnknownApi, match=str(api_key)):
         server.next_request()
 
-    assert server.state is State.CLOSED
+    assert server.state is ServerState.CLOSED
     assert not server.wants_read
     assert server.next_request() is None
 

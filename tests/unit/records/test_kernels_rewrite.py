@@ -5,7 +5,7 @@ import pytest
 
 from ledgerstone.records.batch import Codec, TimestampType, iter_headers, read_header, verify_crc
 from ledgerstone.records.builder import build_batch
-from ledgerstone.records.kernels import BatchAction, Outcome, Rewritten, rewrite, walk
+from ledgerstone.records.kernels import BatchAction, RewriteOutcome, Rewritten, rewrite, walk
 from ledgerstone.records.record import iter_records
 from tests.unit.records import vectors
 
@@ -31,7 +31,7 @@ def test_batch_that_keeps_all_is_copied_byte_for_byte() -> None:
     rewritten = _rewritten(window, [1] * 5, delete_horizon_ms=vectors.HORIZON_MS)
 
     assert bytes(rewritten.data) == window
-    assert rewritten.outcome.tolist() == [Outcome.UNCHANGED] * 3
+    assert rewritten.outcome.tolist() == [RewriteOutcome.UNCHANGED] * 3
 
 
 def test_dropping_the_first_record_moves_the_base_timestamp_only() -> None:
@@ -39,7 +39,7 @@ def test_dropping_the_first_record_moves_the_base_timestamp_only() -> None:
 
     assert bytes(rewritten.data) == vectors.THREE_COMPACTED
     assert rewritten.kept_count.tolist() == [2]
-    assert rewritten.outcome.tolist() == [Outcome.REWRITTEN]
+    assert rewritten.outcome.tolist() == [RewriteOutcome.REWRITTEN]
 
 
 def test_tombstone_gets_the_delete_horizon() -> None:
@@ -92,7 +92,7 @@ def test_nothing_kept_and_retained_leaves_the_bare_header() -> None:
     rewritten = _rewritten(bytes(window), [0, 0, 0], actions=[BatchAction.RETAIN_EMPTY])
 
     assert bytes(rewritten.data) == vectors.EMPTY
-    assert rewritten.outcome.tolist() == [Outcome.EMPTIED]
+    assert rewritten.outcome.tolist() == [RewriteOutcome.EMPTIED]
 
 
 def test_bare_header_is_kept_as_it_is_while_retained() -> None:
@@ -113,7 +113,7 @@ def test_nothing_kept_and_not_retained_leaves_nothing() -> None:
     rewritten = _rewritten(vectors.THREE + vectors.K1_V1, [0, 0, 0, 1])
 
     assert bytes(rewritten.data) == vectors.K1_V1
-    assert rewritten.outcome.tolist() == [Outcome.DROPPED, Outcome.UNCHANGED]
+    assert rewritten.outcome.tolist() == [RewriteOutcome.DROPPED, RewriteOutcome.UNCHANGED]
     assert rewritten.position.tolist() == [0, 0]
 
 

@@ -7,7 +7,7 @@ from ledgerstone.records.kernels.targets import (
     ANY,
     X86_64_V2,
     X86_64_V3,
-    Target,
+    CompileTarget,
     arm_flags,
     cpu_flags,
     target_of,
@@ -30,7 +30,9 @@ V3 = f"{V2} abm avx avx2 bmi1 bmi2 f16c fma movbe"
         ("riscv64", "", ANY),
     ],
 )
-def test_processor_gets_the_best_it_can_run(machine: str, flags: str, target: Target) -> None:
+def test_processor_gets_the_best_it_can_run(
+    machine: str, flags: str, target: CompileTarget
+) -> None:
     assert target_of(machine, lambda: flags.split()) is target
 
 

@@ -11,7 +11,7 @@ import pytest
 from ledgerstone.errors import CorruptRecord, MessageTooLarge
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.compression import Codecs
-from ledgerstone.records.lz4_frame import FrameReader
+from ledgerstone.records.lz4_frame import Lz4FrameReader
 
 KIB, MIB = 2**10, 2**20
 LIMIT = 48 * MIB
@@ -39,7 +39,7 @@ def stored(payload: bytes) -> bytes:
 
 
 def read(stream: bytes, limit: int = LIMIT) -> bytes:
-    return bytes(FrameReader().read(memoryview(stream), limit))
+    return bytes(Lz4FrameReader().read(memoryview(stream), limit))
 
 
 @pytest.mark.parametrize("block_size", BLOCK_SIZES)
@@ -109,7 +109,7 @@ def test_checksum_of_the_header_is_verified(descriptor: int) -> None:
     ],
 )
 def test_block_that_cannot_be_is_corrupt(blocks: bytes) -> None:
-    reader = FrameReader()
+    reader = Lz4FrameReader()
 
     # The second time its memory would have room for more than one block.
     for _ in range(2):
@@ -145,7 +145,7 @@ def test_memory_is_asked_for_by_what_blocks_can_become() -> None:
 
 
 def test_memory_is_kept_up_to_the_largest_block() -> None:
-    reader = FrameReader()
+    reader = Lz4FrameReader()
     streams = [memoryview(frame(bytes(size), 7)) for size in (20 * MIB, 4 * MIB)]
 
     tracemalloc.start()
@@ -172,7 +172,7 @@ def test_peek_uses_its_memory_again_and_decompress_does_not() -> None:
 
 
 def test_reader_goes_on_after_a_frame_it_refused() -> None:
-    reader = FrameReader()
+    reader = Lz4FrameReader()
     stream = frame(TEXT)
 
     for bad in (stream[:-4], stream[:-100] + bytes(100), b"none"):

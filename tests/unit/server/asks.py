@@ -40,7 +40,7 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.metrics import Exposition, Sample
+from ledgerstone.server.metrics import Exposition, MetricSample
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
@@ -172,7 +172,7 @@ def end_offset(machine: InProcess, topic: str = TOPIC, partition: int = 0) -> in
     return machine.broker.partitions.get(TopicPartition(topic, partition)).log.log_end_offset
 
 
-def exposition(samples: Iterable[Sample]) -> str:
+def exposition(samples: Iterable[MetricSample]) -> str:
     page = Exposition()
     page.add(samples)
     return page.text()

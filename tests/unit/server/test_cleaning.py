@@ -8,7 +8,7 @@ import pytest
 
 from ledgerstone.cleaner.cleaning_state import CleaningState
 from ledgerstone.cleaner.plan import CleanedGroup, PassReport
-from ledgerstone.cleaner.selection import Reason
+from ledgerstone.cleaner.selection import CleaningReason
 from ledgerstone.cleaner.worker import clean
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.incremental_alter_configs import (
@@ -19,7 +19,7 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 )
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.cleaning.parts import PassFailed, Ticket
+from ledgerstone.server.cleaning.parts import PassFailed, PassTicket
 from ledgerstone.server.effects import Clean
 from ledgerstone.server.http.monitor import readiness, samples
 from ledgerstone.server.results import GroupCleaned
@@ -94,7 +94,7 @@ def look(machine: InProcess) -> None:
     machine.tick()
 
 
-def compact_now(machine: InProcess) -> Ticket:
+def compact_now(machine: InProcess) -> PassTicket:
     ticket = machine.broker.cleaning.ask(TP)
     look(machine)
     return ticket
@@ -269,8 +269,8 @@ def test_delete_finishes_on_a_topic_nobody_writes_to(machine: InProcess, client:
     assert stamped == [("b", "1"), ("a", None)]
     assert on_disk(machine) == [("b", "1")]
     assert [run["reason"] for run in runs(machine)] == [
-        Reason.TOMBSTONE.value,
-        Reason.HORIZON.value,
+        CleaningReason.TOMBSTONE.value,
+        CleaningReason.HORIZON.value,
     ]
 
 
@@ -315,7 +315,7 @@ def test_max_compaction_lag_is_a_deadline_also_for_an_idle_active_segment(
 
     assert before == [("a", "1"), ("a", "2")]
     assert on_disk(machine) == [("a", "2")]
-    assert runs(machine)[-1]["reason"] == Reason.LAG.value
+    assert runs(machine)[-1]["reason"] == CleaningReason.LAG.value
 
 
 def test_nothing_finishes_by_itself_when_that_is_switched_off() -> None:
@@ -354,7 +354,7 @@ def test_horizon_that_nobody_remembers_is_found_by_one_pass(
     reason = runs(machine)[-1]["reason"]
     machine.jump(hours=1)
 
-    assert reason == Reason.UNKNOWN_HORIZONS.value
+    assert reason == CleaningReason.UNKNOWN_HORIZONS.value
     assert on_disk(machine) == [("b", "1")]
 
 

@@ -13,7 +13,7 @@ from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
 from ledgerstone.metadata.not_controller import not_controller
 from ledgerstone.metadata.records import bootstrap_records
-from ledgerstone.metadata.replay import Applied
+from ledgerstone.metadata.replay import Replayed
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.allocate_producer_ids import (
@@ -62,10 +62,10 @@ class Follower:
     """A broker that follows the metadata: the images it was shown, in order."""
 
     def __init__(self) -> None:
-        self.shown: list[Applied] = []
+        self.shown: list[Replayed] = []
         self.refusals: list[Exception] = []
 
-    def metadata_committed(self, applied: Applied) -> None:
+    def metadata_committed(self, applied: Replayed) -> None:
         self.shown.append(applied)
 
     def metadata_refused(self, error: Exception) -> None:

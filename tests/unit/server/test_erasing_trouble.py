@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledgerstone.erasure.erasure import Erasure, Outcome, Stage
+from ledgerstone.erasure.erasure import Erasure, ScanOutcome, Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.erasure.verifiers import Word
 from ledgerstone.server.erasing import sweep
@@ -349,7 +349,7 @@ def test_receipt_says_that_a_deadline_was_missed() -> None:
 
 def test_installed_verifier_is_asked_and_its_word_is_in_the_receipt() -> None:
     machine = machine_with(partitions=1)
-    machine.verifiers = {"lake": [Word("table customers", Outcome.CLEAN, "0 of 12 rows")]}
+    machine.verifiers = {"lake": [Word("table customers", ScanOutcome.CLEAN, "0 of 12 rows")]}
     machine.put(0, (KEY, b"1"))
 
     erasure_id = machine.erase()
@@ -363,7 +363,7 @@ def test_installed_verifier_is_asked_and_its_word_is_in_the_receipt() -> None:
 
 def test_verifier_that_finds_the_key_keeps_the_receipt_away() -> None:
     machine = machine_with(partitions=1)
-    machine.verifiers = {"lake": [Word("table customers", Outcome.RESIDUE, "2 rows")]}
+    machine.verifiers = {"lake": [Word("table customers", ScanOutcome.RESIDUE, "2 rows")]}
     machine.put(0, (KEY, b"1"))
 
     erasure_id = machine.erase()
@@ -388,7 +388,7 @@ def test_verifier_that_fails_is_asked_again_later() -> None:
     machine.run(erasure_id)
     held = machine.call("GET", f"erasures/{erasure_id}")
 
-    machine.verifiers = {"lake": [Word("table", Outcome.CLEAN, "0 rows")]}
+    machine.verifiers = {"lake": [Word("table", ScanOutcome.CLEAN, "0 rows")]}
     machine.advance(70_000)
 
     assert "evidence of lake is awaited" in held["waits_for"]

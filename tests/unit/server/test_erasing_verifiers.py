@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import pytest
 
-from ledgerstone.erasure.erasure import Outcome
-from ledgerstone.erasure.verifiers import Question, Word
+from ledgerstone.erasure.erasure import ScanOutcome
+from ledgerstone.erasure.verifiers import VerifierQuestion, Word
 from ledgerstone.server.effects import AskVerifier, Effect
 from ledgerstone.server.erasing.verifiers import Verifiers
 from ledgerstone.server.results import Result, VerifierSaid
 from ledgerstone.server.runtime import Runtime
 from tests.kit.in_process import InProcess
 
-QUESTION = Question(
+QUESTION = VerifierQuestion(
     erasure_id="ER-0000000000000000", topic="t", key_hmac=bytes(32), key=None, tombstones=()
 )
 ASKED = AskVerifier("lake", QUESTION)
@@ -23,14 +23,14 @@ ASKED = AskVerifier("lake", QUESTION)
 class Lake:
     name = "lake"
 
-    def verify(self, question: Question) -> Sequence[Word]:
-        return [Word(f"table {question.topic}", Outcome.CLEAN, "0 rows")]
+    def verify(self, question: VerifierQuestion) -> Sequence[Word]:
+        return [Word(f"table {question.topic}", ScanOutcome.CLEAN, "0 rows")]
 
 
 class Broken:
     name = "lake"
 
-    def verify(self, question: Question) -> Sequence[Word]:
+    def verify(self, question: VerifierQuestion) -> Sequence[Word]:
         raise ValueError("it says the secret")
 
 
@@ -50,7 +50,7 @@ def test_installed_verifier_is_known_by_name_and_answers(monkeypatch: pytest.Mon
     words = verifiers.ask(ASKED)
 
     assert verifiers.names() == ("lake",)
-    assert words == [Word("table t", Outcome.CLEAN, "0 rows")]
+    assert words == [Word("table t", ScanOutcome.CLEAN, "0 rows")]
 
 
 def test_what_a_verifier_raises_is_told_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,4 +95,4 @@ def test_runtime_asks_in_a_thread_and_tells_the_broker(monkeypatch: pytest.Monke
 
     asyncio.run(ask())
 
-    assert told == [(ASKED, VerifierSaid((Word("table t", Outcome.CLEAN, "0 rows"),)))]
+    assert told == [(ASKED, VerifierSaid((Word("table t", ScanOutcome.CLEAN, "0 rows"),)))]

@@ -274,7 +274,6 @@ def test_coordinator_is_found_and_its_topic_created_on_first_use(
 @pytest.mark.parametrize(
     ("key_type", "code"),
     [
-        (1, ErrorCode.UNSUPPORTED_VERSION),
         (2, ErrorCode.INVALID_REQUEST),
         (-1, ErrorCode.INVALID_REQUEST),
     ],

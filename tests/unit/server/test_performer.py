@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ledgerstone.erasure.verifiers import Question
+from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
 from ledgerstone.server.accepting import Listening
@@ -80,7 +80,7 @@ def planned() -> Iterator[Effect]:
 @pytest.fixture(scope="module")
 def samples() -> dict[type[Effect], Effect]:
     persist = flush()
-    question = Question(erasure_id="id", topic="t", key_hmac=b"", key=None, tombstones=())
+    question = VerifierQuestion(erasure_id="id", topic="t", key_hmac=b"", key=None, tombstones=())
     made: list[Effect] = [
         Send(1, [b"data"]),
         Close(1, "why"),

@@ -52,7 +52,7 @@ def followed(machine: InProcess, *isr: int) -> Partition:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-@pytest.mark.parametrize("version", range(3, 12))
+@pytest.mark.parametrize("version", range(3, 13))
 def test_every_version_is_answered_with_the_offset(client: Client, version: int, acks: int) -> None:
     response = client.ask(produce(ONE, acks=acks), ProduceResponse, version)
 
@@ -315,15 +315,6 @@ def test_id_that_a_client_makes_up_is_not_given_to_it(client: Client) -> None:
     given = new_producer_id(client, own_id=made_up, own_epoch=3)
 
     assert given != made_up
-
-
-def test_transactional_id_is_refused_for_good_and_an_empty_one_is_none(client: Client) -> None:
-    codes = [
-        client.ask(InitProducerIdRequest(transactional_id=each), InitProducerIdResponse).error_code
-        for each in ("payments", "")
-    ]
-
-    assert codes == [ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REQUEST]
 
 
 def test_producers_of_a_partition_are_described(client: Client) -> None:

@@ -1,10 +1,10 @@
 """The same thing again and again is told once a minute, with how often it was."""
 
-from ledgerstone.server.throttle import INTERVAL_MS, Throttle, shown
+from ledgerstone.server.throttle import INTERVAL_MS, LogThrottle, shown
 
 
 def test_first_is_told_at_once_and_the_others_of_its_minute_as_a_number() -> None:
-    throttle = Throttle()
+    throttle = LogThrottle()
     assert throttle.admit("a", 1000) == 0
     assert [throttle.admit("a", 1000 + ms) for ms in range(50)] == [None] * 50
     assert throttle.admit("b", 1001) == 0, "another kind"
@@ -13,7 +13,7 @@ def test_first_is_told_at_once_and_the_others_of_its_minute_as_a_number() -> Non
 
 
 def test_what_stopped_is_told_once_its_minute_is_over() -> None:
-    throttle = Throttle()
+    throttle = LogThrottle()
     for ms in range(5):
         throttle.admit("a", ms)
     assert list(throttle.leftovers(INTERVAL_MS - 1)) == []

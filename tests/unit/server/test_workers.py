@@ -11,15 +11,15 @@ import pytest
 from ledgerstone.cleaner.plan import CleaningPlan
 from ledgerstone.erasure.scan_plan import (
     LiveSegment,
-    PartitionFiles,
     ResiduePlan,
+    ScannedPartition,
     ScanReport,
     SearchPlan,
     SearchReport,
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.server.cleaning.parts import PassFailed
-from ledgerstone.server.effects import Analyse, Clean, Effect, GiveUp, Scan, WorkerName
+from ledgerstone.server.effects import Analyse, Clean, Effect, GiveUp, StartScan, WorkerName
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.results import AnalysisFailed
 from ledgerstone.state.anatomy_plan import AnatomyPlan
@@ -42,7 +42,7 @@ def directory(tmp_path: Path) -> Path:
 def search(directory: Path) -> SearchPlan:
     segments = (LiveSegment(0, len(LOG_BYTES)),)
     path = str(directory / PARTITION)
-    files = PartitionFiles(topic_partition=TP, directory=path, segments=segments)
+    files = ScannedPartition(topic_partition=TP, directory=path, segments=segments)
     return SearchPlan(partitions=(files,), keys=keys_of(KEY))
 
 
@@ -73,9 +73,9 @@ def cleaning(directory: Path) -> CleaningPlan:
 def test_searches_go_before_scans_that_wait(directory: Path) -> None:
     async def story() -> Told:
         told = Told()
-        told.room.perform(Scan(1, residue(directory)))
-        told.room.perform(Scan(2, residue(directory)))
-        told.room.perform(Scan(3, search(directory)))
+        told.room.perform(StartScan(1, residue(directory)))
+        told.room.perform(StartScan(2, residue(directory)))
+        told.room.perform(StartScan(3, search(directory)))
         await told.end_of(2)
         await told.room.stop()
         return told
@@ -89,7 +89,7 @@ def test_searches_go_before_scans_that_wait(directory: Path) -> None:
 
 KINDS: list[tuple[WorkerName, str, Callable[[Path], Effect]]] = [
     (WorkerName.CLEANING, CLEANER, lambda directory: Clean(1, cleaning(directory))),
-    (WorkerName.SCANNING, SCANNER, lambda directory: Scan(1, residue(directory))),
+    (WorkerName.SCANNING, SCANNER, lambda directory: StartScan(1, residue(directory))),
     (WorkerName.ANALYSING, ANALYST, lambda directory: Analyse(1, analysis(directory))),
 ]
 

@@ -1,6 +1,7 @@
 """Notes of attempts, and what is judged about missed tombstones."""
 
-from ledgerstone.spark.delivery import WriteId, note_of, producers_in
+from ledgerstone.spark.decision import WriteId
+from ledgerstone.spark.delivery import note_of, producers_in
 from ledgerstone.spark.tombstones import missed_by_offset, missed_by_time
 from ledgerstone.types import TopicPartition
 

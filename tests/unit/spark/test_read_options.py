@@ -5,9 +5,14 @@ import pickle
 import pytest
 
 from ledgerstone.client.cluster import Endpoint
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import ConfigError
 from ledgerstone.spark.offsets import EARLIEST, LATEST
-from ledgerstone.spark.read_options import Fold, Isolation, OnMissedTombstones, read_options
+from ledgerstone.spark.read_options import (
+    FoldMode,
+    OnMissedTombstones,
+    read_options,
+)
 from ledgerstone.spark.write_options import write_options
 from ledgerstone.types import TopicPartition
 
@@ -34,7 +39,7 @@ def test_defaults_are_those_of_sparks_kafka_connector() -> None:
 def test_what_differs_from_the_connector_is_the_safe_side() -> None:
     options = read_options(_MINIMUM, streaming=True)
 
-    assert options.rows.isolation is Isolation.READ_COMMITTED
+    assert options.rows.isolation is IsolationLevel.READ_COMMITTED
     assert options.on_missed_tombstones is OnMissedTombstones.FAIL
 
 
@@ -52,7 +57,7 @@ def test_a_folded_batch_leaves_deleted_keys_out_and_a_folded_stream_tells_them(
 ) -> None:
     options = read_options({**_MINIMUM, "fold": "latest"}, streaming=streaming)
 
-    assert options.rows.fold is Fold.LATEST
+    assert options.rows.fold is FoldMode.LATEST
     assert options.rows.include_tombstones is kept
 
 

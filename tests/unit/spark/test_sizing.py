@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerstone.spark.sizing import PROBES, Sample, cut, places, shares
+from ledgerstone.spark.sizing import PROBES, SizeSample, cut, places, shares
 from ledgerstone.types import TopicPartition
 
 _MIB = 1 << 20
@@ -17,18 +17,18 @@ class Log:
     """Batches of (offsets, bytes), one behind the other."""
 
     def __init__(self, batches: Sequence[tuple[int, int]]) -> None:
-        self.batches: list[Sample] = []
+        self.batches: list[SizeSample] = []
         at = 0
         for offsets, size in batches:
-            self.batches.append(Sample(at, at + offsets, size))
+            self.batches.append(SizeSample(at, at + offsets, size))
             at += offsets
         self.end = at
 
-    def look(self, offset: int) -> Sample:
+    def look(self, offset: int) -> SizeSample:
         for each in self.batches:
             if offset < each.next_offset:
                 part = (each.next_offset - offset) / (each.next_offset - each.start_offset)
-                return Sample(offset, each.next_offset, int(each.size_bytes * part))
+                return SizeSample(offset, each.next_offset, int(each.size_bytes * part))
         raise AssertionError(f"nobody looks at {offset} of {self.end}")
 
     def bytes_before(self, end: int) -> float:
@@ -81,7 +81,11 @@ def test_records_that_grow_a_thousandfold_on_the_way_stay_within_twice_the_share
 
 
 def test_what_a_partition_does_not_need_is_left_to_the_others() -> None:
-    samples = {P[0]: Sample(0, 10, 1000), P[1]: Sample(0, 10, 10_000), P[2]: Sample(5, 10, 10_000)}
+    samples = {
+        P[0]: SizeSample(0, 10, 1000),
+        P[1]: SizeSample(0, 10, 10_000),
+        P[2]: SizeSample(5, 10, 10_000),
+    }
     end = {P[0]: 10, P[1]: 100_000, P[2]: 100_000}
 
     found = shares(samples, end, 9_001_000)

@@ -18,16 +18,21 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.spark import windows as windows_module
 from ledgerstone.spark.filters import Pruning, pruning_of
-from ledgerstone.spark.gaps import Gap, Reason, gaps_in
+from ledgerstone.spark.gaps import Gap, GapReason, gaps_in
 from ledgerstone.spark.planning import OffsetRange
-from ledgerstone.spark.read_options import Fold, Isolation, RowOptions, Rows
+from ledgerstone.spark.read_options import (
+    FoldMode,
+    RowOptions,
+    Rows,
+)
 from ledgerstone.spark.schema import projection, schema_of
-from ledgerstone.spark.windows import CompactedMeanwhile, ReadFrom, Window, record_batches
+from ledgerstone.spark.windows import CompactedMeanwhile, FetchWindow, ReadFrom, record_batches
 from ledgerstone.types import AbortedTxn, TopicPartition
 
 _T = TopicPartition("t", 3)
@@ -52,15 +57,15 @@ def batch_of(
     return bytes(built)
 
 
-def reader_of(windows: Sequence[Window]) -> ReadFrom:
-    def read_from(offset: int) -> Iterator[Window]:
+def reader_of(windows: Sequence[FetchWindow]) -> ReadFrom:
+    def read_from(offset: int) -> Iterator[FetchWindow]:
         return (each for each in windows if each.fetch_offset >= offset)
 
     return read_from
 
 
 def rows_in(
-    windows: Sequence[Window],
+    windows: Sequence[FetchWindow],
     *,
     start: int = 0,
     end: int = 1_000,
@@ -74,7 +79,7 @@ def rows_in(
     return [row for batch in found for row in batch.to_pylist()]
 
 
-def entries_in(windows: Sequence[Window], **options: Any) -> list[Entry]:
+def entries_in(windows: Sequence[FetchWindow], **options: Any) -> list[Entry]:
     return [(row["offset"], row["key"], row["value"]) for row in rows_in(windows, **options)]
 
 
@@ -91,13 +96,13 @@ _ENTRIES = st.lists(
 
 def _windows(
     steps: list[tuple[int, bytes | None, bytes | None]], sizes: int, codec: Codec
-) -> tuple[list[Window], list[Entry]]:
+) -> tuple[list[FetchWindow], list[Entry]]:
     offset, entries = 0, []
     for step, key, value in steps:
         offset += step
         entries.append((offset, key, value))
     chunks = [entries[at : at + sizes] for at in range(0, len(entries), sizes)]
-    found = [Window(chunk[0][0], batch_of(chunk, codec=codec), ()) for chunk in chunks]
+    found = [FetchWindow(chunk[0][0], batch_of(chunk, codec=codec), ()) for chunk in chunks]
     return found, entries
 
 
@@ -132,7 +137,7 @@ def test_a_fold_keeps_the_last_record_of_each_key_below_the_end(
     windows, entries = _windows(steps, sizes, Codec.NONE)
     latest = {key: (o, key, value) for o, key, value in entries if o < end and key is not None}
 
-    found = entries_in(windows, end=end, fold=Fold.LATEST, include_tombstones=tombstones)
+    found = entries_in(windows, end=end, fold=FoldMode.LATEST, include_tombstones=tombstones)
 
     expected = sorted(entry for entry in latest.values() if tombstones or entry[2] is not None)
     assert sorted(found) == expected
@@ -142,7 +147,7 @@ def test_a_fold_reads_again_what_it_could_not_keep(monkeypatch: pytest.MonkeyPat
     windows, entries = _windows([(1, b"k%d" % (n % 5), b"v") for n in range(40)], 4, Codec.LZ4)
     monkeypatch.setattr(windows_module, "KEPT_BYTES", 300)
 
-    found = entries_in(windows, fold=Fold.LATEST)
+    found = entries_in(windows, fold=FoldMode.LATEST)
 
     assert sorted(found) == entries[-5:]
 
@@ -154,11 +159,11 @@ def test_a_fold_of_a_log_that_is_compacted_meanwhile_is_no_answer(
     windows, _ = _windows([(1, b"a", b"1"), (1, b"b", b"2")], 1, Codec.NONE)
     reads = iter([windows, []])
 
-    def read_from(_: int) -> Iterator[Window]:
+    def read_from(_: int) -> Iterator[FetchWindow]:
         return iter(next(reads))
 
     wanted = OffsetRange(_T, 0, 10)
-    rows = RowOptions(fold=Fold.LATEST)
+    rows = RowOptions(fold=FoldMode.LATEST)
     with pytest.raises(CompactedMeanwhile, match="2 keys"):
         list(record_batches(read_from, wanted, rows, Pruning(), _SHAPE, seed=_SEED))
 
@@ -176,7 +181,7 @@ def _transactional(offset: int, producer_id: int, value: bytes) -> bytes:
     )
 
 
-def _aborted_window() -> Window:
+def _aborted_window() -> FetchWindow:
     marker = end_txn_marker(
         commit=False,
         base_offset=2,
@@ -186,20 +191,20 @@ def _aborted_window() -> Window:
         timestamp=0,
     )
     data = _transactional(0, 7, b"no") + batch_of([(1, b"x", b"yes")]) + bytes(marker)
-    return Window(0, data + batch_of([(3, b"y", b"yes")]), (AbortedTxn(7, 0),))
+    return FetchWindow(0, data + batch_of([(3, b"y", b"yes")]), (AbortedTxn(7, 0),))
 
 
 def test_aborted_records_and_markers_are_no_rows() -> None:
     committed = entries_in([_aborted_window()])
-    uncommitted = entries_in([_aborted_window()], isolation=Isolation.READ_UNCOMMITTED)
+    uncommitted = entries_in([_aborted_window()], isolation=IsolationLevel.READ_UNCOMMITTED)
 
     assert committed == [(1, b"x", b"yes"), (3, b"y", b"yes")]
     assert uncommitted == [(0, b"k", b"no"), *committed]
 
 
-@pytest.mark.parametrize("fold", list(Fold))
-def test_records_of_a_batch_below_where_fetching_began_are_deleted(fold: Fold) -> None:
-    windows = [Window(2, batch_of([(1, b"a", b"gone"), (2, b"b", b"here")]), ())]
+@pytest.mark.parametrize("fold", list(FoldMode))
+def test_records_of_a_batch_below_where_fetching_began_are_deleted(fold: FoldMode) -> None:
+    windows = [FetchWindow(2, batch_of([(1, b"a", b"gone"), (2, b"b", b"here")]), ())]
 
     assert entries_in(windows, fold=fold) == [(2, b"b", b"here")]
 
@@ -207,9 +212,9 @@ def test_records_of_a_batch_below_where_fetching_began_are_deleted(fold: Fold) -
 # -- filters -----------------------------------------------------------------------------------
 
 
-def _ten() -> list[Window]:
+def _ten() -> list[FetchWindow]:
     entries: list[Entry] = [(n, b"k%d" % n, None if n % 3 == 0 else b"v") for n in range(10)]
-    return [Window(0, batch_of(entries), ())]
+    return [FetchWindow(0, batch_of(entries), ())]
 
 
 def _at(ms: int) -> datetime:
@@ -256,10 +261,10 @@ def test_filters_on_topic_and_partition_spare_whole_tasks() -> None:
 
 
 def test_a_filter_on_offsets_comes_after_the_fold() -> None:
-    windows = [Window(0, batch_of([(0, b"a", b"old"), (1, b"a", b"new")]), ())]
+    windows = [FetchWindow(0, batch_of([(0, b"a", b"old"), (1, b"a", b"new")]), ())]
     pruning = pruning_of([LessThan(("offset",), 1)])
 
-    assert entries_in(windows, pruning=pruning, fold=Fold.LATEST) == []
+    assert entries_in(windows, pruning=pruning, fold=FoldMode.LATEST) == []
 
 
 # -- gaps --------------------------------------------------------------------------------------
@@ -274,20 +279,20 @@ def test_gaps_are_explained() -> None:
     found = list(gaps_in(windows, wanted, RowOptions()))
 
     assert found == [
-        Gap(0, 1, Reason.ABORTED),
-        Gap(2, 3, Reason.CONTROL),
-        Gap(4, 6, Reason.COMPACTED),
-        Gap(7, 8, Reason.COMPACTED),
-        Gap(9, 13, Reason.COMPACTED),
+        Gap(0, 1, GapReason.ABORTED),
+        Gap(2, 3, GapReason.CONTROL),
+        Gap(4, 6, GapReason.COMPACTED),
+        Gap(7, 8, GapReason.COMPACTED),
+        Gap(9, 13, GapReason.COMPACTED),
     ]
 
 
 def test_what_lies_below_the_start_of_the_log_is_deleted() -> None:
-    windows = [Window(5, batch_of([(5, b"a", b"1")]), ())]
+    windows = [FetchWindow(5, batch_of([(5, b"a", b"1")]), ())]
 
     found = list(gaps_in(windows, OffsetRange(_T, 0, 6), RowOptions()))
 
-    assert found == [Gap(0, 5, Reason.DELETED)]
+    assert found == [Gap(0, 5, GapReason.DELETED)]
 
 
 @given(_ENTRIES, st.integers(1, 5), st.integers(0, 50))

@@ -10,7 +10,7 @@ from ledgerstone.records.batch import Codec, write_crc
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.kernels import rewrite
 from ledgerstone.state.content import bytes_of
-from ledgerstone.state.fold import Fold, FoldCounts, Found, KeyStatus
+from ledgerstone.state.fold import Fold, FoldCounts, FoundKey, KeyStatus
 from tests.unit.state.model import SEED, Model, Written, model_of, models, plain_checksum, put
 
 
@@ -55,7 +55,7 @@ def test_fold_is_what_a_dict_says(model: Model, size: int, committed: bool) -> N
     assert rows(fold, model, size=size) == table
     for key, (offset, value) in table.items():
         status = KeyStatus.DELETED if value is None else KeyStatus.LIVE
-        assert fold.lookup(key) == Found(status, offset)
+        assert fold.lookup(key) == FoundKey(status, offset)
 
 
 @settings(max_examples=100, deadline=None)
@@ -148,9 +148,9 @@ def test_many_keys_are_all_found_again_after_the_table_has_grown() -> None:
     fold.feed(build_batch([(1, b"59999", None, ())], base_offset=count))
 
     assert fold.live_keys == count - 1
-    assert fold.lookup(b"0") == Found(KeyStatus.LIVE, 0)
-    assert fold.lookup(b"59999") == Found(KeyStatus.DELETED, count)
-    assert fold.lookup(b"60000") == Found(KeyStatus.NEVER_SEEN, None)
+    assert fold.lookup(b"0") == FoundKey(KeyStatus.LIVE, 0)
+    assert fold.lookup(b"59999") == FoundKey(KeyStatus.DELETED, count)
+    assert fold.lookup(b"60000") == FoundKey(KeyStatus.NEVER_SEEN, None)
 
 
 def test_key_written_often_in_one_window_is_one_key() -> None:
@@ -159,7 +159,7 @@ def test_key_written_often_in_one_window_is_one_key() -> None:
     fold.feed(build_batch([(1, b"%d" % (n % 3), b"v%d" % n, ()) for n in range(5000)]))
 
     assert fold.live_keys == 3
-    assert fold.lookup(b"1") == Found(KeyStatus.LIVE, 4999)
+    assert fold.lookup(b"1") == FoundKey(KeyStatus.LIVE, 4999)
     assert fold.checksum == plain_checksum({b"0": b"v4998", b"1": b"v4999", b"2": b"v4997"})
 
 
@@ -169,7 +169,7 @@ def test_what_lies_below_a_new_log_start_is_forgotten() -> None:
     fold.forget_below(2)
     fold.feed(build_batch([(1, b"b", b"2", ())], base_offset=3))
 
-    assert fold.lookup(b"a") == Found(KeyStatus.NEVER_SEEN, None)
+    assert fold.lookup(b"a") == FoundKey(KeyStatus.NEVER_SEEN, None)
     assert (fold.live_keys, fold.deleted_keys) == (2, 0)
     assert fold.checksum == plain_checksum({b"b": b"2", b"c": b"3"})
     assert fold.counts.recreated == 0
@@ -214,7 +214,7 @@ def test_survivors_become_arrow_and_batches_again() -> None:
     again = Fold(seed=SEED)
     again.load(rewrite(whole, keep).data)
     assert again.checksum == fold.checksum
-    assert again.lookup(b"c") == Found(KeyStatus.DELETED, 4)
+    assert again.lookup(b"c") == FoundKey(KeyStatus.DELETED, 4)
 
 
 @pytest.mark.parametrize(("with_contents", "fact_bytes"), [(True, 40), (False, 24)])
@@ -258,7 +258,7 @@ def test_windows_of_compressed_and_plain_batches_are_folded_in_their_order() -> 
 
     live = {b"%d" % n: b"v" * n for n in range(5)} | {b"k": b"4"}
     assert fold.checksum == plain_checksum(live)
-    assert fold.lookup(b"k") == Found(KeyStatus.LIVE, 8)
+    assert fold.lookup(b"k") == FoundKey(KeyStatus.LIVE, 8)
 
 
 def test_damaged_compressed_batch_is_refused_before_it_is_opened() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import UnknownTopicOrPartition
 from ledgerstone.protocol.messages.describe_configs import (
     DescribeConfigsConfig,
@@ -22,12 +23,16 @@ from ledgerstone.protocol.messages.fetch import (
 from ledgerstone.records.batch import read_header
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
-from ledgerstone.state.fold import Found, KeyStatus
+from ledgerstone.state.fold import FoundKey, KeyStatus
 from ledgerstone.state.points import AtOffset, AtOffsets, AtTime, PointInTime
 from ledgerstone.state.rebuild import Progress, pieces_at, pieces_of, rebuild, resume
 from ledgerstone.state.rows import Row, row_at, rows
 from ledgerstone.state.snapshot import Snapshot, write_snapshot
-from ledgerstone.state.topic_state import IsolationLevel, StaleSnapshot, StateError, TopicState
+from ledgerstone.state.topic_state import (
+    StaleSnapshot,
+    StateError,
+    TopicState,
+)
 from ledgerstone.types import TopicPartition
 from tests.unit.client.fake_cluster import FakeCluster, FakeLog
 from tests.unit.state.model import (
@@ -169,7 +174,7 @@ def test_going_on_reads_only_what_is_new() -> None:
         (TopicPartition("t", 0), 4, 4)
     ]
     assert seen[0].bytes == len(model.batches[-1].data)
-    assert state.lookup(b"a") == {0: Found(KeyStatus.DELETED, 3)}
+    assert state.lookup(b"a") == {0: FoundKey(KeyStatus.DELETED, 3)}
     assert state.counts.deletes_applied == 1
 
 

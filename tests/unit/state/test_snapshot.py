@@ -10,6 +10,7 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given, settings
 
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.errors import CorruptFile, LogDirLocked
 from ledgerstone.records.batch import Codec, iter_headers
 from ledgerstone.sim.clock import VirtualClock
@@ -17,10 +18,14 @@ from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.state import snapshot as snapshot_module
-from ledgerstone.state.fold import Fold, Found, KeyStatus
+from ledgerstone.state.fold import Fold, FoundKey, KeyStatus
 from ledgerstone.state.rows import Piece, rows
 from ledgerstone.state.snapshot import HEADER, PIECE, TRAILER, Snapshot, write_snapshot
-from ledgerstone.state.topic_state import IsolationLevel, PartitionState, StateError, TopicState
+from ledgerstone.state.topic_state import (
+    PartitionState,
+    StateError,
+    TopicState,
+)
 from tests.unit.state.model import SEED, Model, T, model_of, models, put
 
 PATH = "/state/customers.snapshot"
@@ -126,7 +131,7 @@ def test_deleted_keys_are_in_the_file_until_they_are_to_be_forgotten() -> None:
     write_snapshot(disk, PATH, state, pieces(*SAMPLE), forget_deleted_before_ms=T + 4)
     forgotten = Snapshot(disk, PATH).load(seed=SEED)
 
-    assert kept.lookup(b"b") == still.lookup(b"b") == {0: Found(KeyStatus.DELETED, 3)}
+    assert kept.lookup(b"b") == still.lookup(b"b") == {0: FoundKey(KeyStatus.DELETED, 3)}
     assert forgotten.lookup(b"b") == {}
     assert forgotten.checksum == kept.checksum
 

@@ -20,7 +20,7 @@ from ledgerstone.storage.checkpoints import (
     OffsetCheckpoint,
     PartitionMetadata,
 )
-from ledgerstone.storage.dump import Fact, PartitionFacts, dump_path
+from ledgerstone.storage.dump import Fact, PartitionTotals, dump_path
 from ledgerstone.storage.dump_facts import (
     AbortedTxnFacts,
     CheckpointFacts,
@@ -667,7 +667,7 @@ def two_segments() -> dict[str, bytes]:
 
 
 def test_partition_is_summed_up_over_its_live_segments() -> None:
-    (summary,) = only(PartitionFacts, dumped(disk_with(two_segments()), DIRECTORY, DumpOptions()))
+    (summary,) = only(PartitionTotals, dumped(disk_with(two_segments()), DIRECTORY, DumpOptions()))
 
     assert (summary.topic, summary.partition, summary.state) == ("orders", 0, "live")
     assert (summary.segment_count, summary.base_offset, summary.next_offset) == (2, 0, 4)
@@ -683,7 +683,7 @@ def test_log_directory_is_one_summary_per_partition() -> None:
 
     facts = dumped(fs, "/logs", DumpOptions())
 
-    summaries = only(PartitionFacts, facts)
+    summaries = only(PartitionTotals, facts)
     assert [(s.topic, s.partition, s.state) for s in summaries] == [
         ("gone", 3, "delete"),
         ("orders", 0, "live"),
@@ -724,13 +724,13 @@ def test_log_directory_that_is_named_like_a_partition_is_told_by_its_content() -
 
     facts = dumped(fs, "/kafka-1", DumpOptions())
 
-    assert [fact.path for fact in only(PartitionFacts, facts)] == ["/kafka-1/orders-0"]
+    assert [fact.path for fact in only(PartitionTotals, facts)] == ["/kafka-1/orders-0"]
 
 
 def test_empty_partition_directory_has_no_segments() -> None:
     facts = dumped(disk_with({}), DIRECTORY)
 
-    assert [fact.segment_count for fact in only(PartitionFacts, facts)] == [0]
+    assert [fact.segment_count for fact in only(PartitionTotals, facts)] == [0]
     assert len(facts) == 1
 
 
@@ -784,7 +784,7 @@ def test_file_that_vanished_meanwhile_is_a_problem_and_the_partitions_are_shown(
     facts = dumped(fs, "/logs", DumpOptions())
 
     assert problems(facts) == [("/logs/meta.properties", 0, "No such file or directory")]
-    assert [fact.path for fact in only(PartitionFacts, facts)] == [DIRECTORY]
+    assert [fact.path for fact in only(PartitionTotals, facts)] == [DIRECTORY]
 
 
 # -- what storage writes ----------------------------------------------------------------------
@@ -804,7 +804,7 @@ def test_closed_log_of_many_segments_passes_every_check() -> None:
     facts = dumped(world.fs, world.directory)
 
     assert problems(facts) == []
-    (summary,) = only(PartitionFacts, facts)
+    (summary,) = only(PartitionTotals, facts)
     assert (summary.next_offset, summary.record_count, summary.tombstone_count) == (100, 100, 10)
     assert summary.segment_count > 3
     assert len(only(OffsetIndexEntry, facts)) > 20

@@ -4,12 +4,12 @@ import pytest
 
 from ledgerstone.workers.conversation import (
     Conversation,
-    Done,
-    Failed,
+    DoneReport,
+    FailureReport,
     Here,
     OutOfTurn,
-    Part,
-    Progress,
+    PartReport,
+    ProgressReport,
     Said,
     done,
     failed,
@@ -46,17 +46,17 @@ def test_job_from_the_first_word_to_the_last() -> None:
         {"kind": "ping"},
         Here(),
         {"kind": "job", "content": {"plan": 1}},
-        Progress(),
-        Part({"group": 1}),
+        ProgressReport(),
+        PartReport({"group": 1}),
         PROCEED,
-        Done({"report": 1}),
+        DoneReport({"report": 1}),
     ]
 
 
 def test_worker_that_failed_takes_the_next_job() -> None:
     talk = at_work()
 
-    assert talk.hear(failed("no")) == Failed("no")
+    assert talk.hear(failed("no")) == FailureReport("no")
     assert talk.job({"plan": 2})["kind"] == "job"
 
 
@@ -73,7 +73,7 @@ def test_abort_that_crosses_a_part_is_said_again_about_the_part() -> None:
     talk.hear(part({}))
 
     assert talk.word(go_on=False) == ABORT
-    assert talk.hear(failed("aborted")) == Failed("aborted")
+    assert talk.hear(failed("aborted")) == FailureReport("aborted")
 
 
 def test_word_about_a_job_that_is_over_is_not_said() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ledgerstone.workers.frames import Message
-from ledgerstone.workers.pool import STOPPING, JobFailed, Listener, Pool, Trade
+from ledgerstone.workers.pool import STOPPING, JobFailed, JobListener, Pool, Trade
 from tests.kit.odd_worker import MODULE, OWN_KINDS
 from tests.kit.worker_processes import is_alive, worker_running, zombies_of
 
@@ -27,7 +27,7 @@ class Owner:
         trade: Trade[Message, Message] = Trade(
             name="odd", module=MODULE, read_part=dict, read_end=dict, most=most
         )
-        listener: Listener[Message, Message] = Listener(
+        listener: JobListener[Message, Message] = JobListener(
             heard=self._hear, part=self._take_part, ended=self._end
         )
         self.pool = Pool(trade, listener, idle_s=idle_s)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import Fetched
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.state.erasures import ErasureTombstone
@@ -31,8 +32,7 @@ from ledgerstone.records.arrow import to_arrow
 from ledgerstone.records.kernels import scan
 from ledgerstone.records.kernels.hashing import SEED_SIZE
 from ledgerstone.state.fold import Fold
-from ledgerstone.state.reading import OffsetRange, read_ranges
-from ledgerstone.state.topic_state import IsolationLevel
+from ledgerstone.state.reading import ReadRange, read_ranges
 from ledgerstone.state.visibility import hidden_batches, taken, walk_pieces
 from ledgerstone.system import SystemDice
 from ledgerstone.types import TopicPartition
@@ -155,7 +155,7 @@ def read_latest(
 
 
 def _read(client: Client, job: PartitionJob, start: int, end: int) -> Iterator[Fetched]:
-    wanted = OffsetRange(TopicPartition(job.topic, job.partition), start, end)
+    wanted = ReadRange(TopicPartition(job.topic, job.partition), start, end)
     return read_ranges(client, [wanted] if start < end else [], IsolationLevel(job.isolation))
 
 

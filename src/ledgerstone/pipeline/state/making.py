@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.isolation_level import IsolationLevel
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.state.erasures import ErasureTombstone, untold_to
 from ledgerstone.pipeline.state.jobs import PartitionDone, PartitionJob, RunJobs
@@ -18,8 +19,7 @@ from ledgerstone.pipeline.state.manifest import (
     from_json,
     to_json,
 )
-from ledgerstone.state.reading import LogBounds
-from ledgerstone.state.topic_state import IsolationLevel
+from ledgerstone.state.reading import PartitionBounds
 from ledgerstone.uuid_text import uuid_to_text
 
 _NAME: Final = "snapshot-{:08d}"
@@ -78,7 +78,7 @@ class SnapshotMaking:
 
     def run(
         self,
-        bounds: list[LogBounds],
+        bounds: list[PartitionBounds],
         ends: dict[int, int],
         run_jobs: RunJobs,
         *,
@@ -97,7 +97,7 @@ class SnapshotMaking:
 
     def _job(
         self,
-        bound: LogBounds,
+        bound: PartitionBounds,
         ends: dict[int, int],
         *,
         is_restore: bool,
@@ -147,7 +147,7 @@ class SnapshotMaking:
 
     def keep(
         self,
-        bounds: list[LogBounds],
+        bounds: list[PartitionBounds],
         ends: dict[int, int],
         done: dict[int, PartitionDone],
         *,
@@ -192,7 +192,7 @@ class SnapshotMaking:
         return path
 
     def _why_incomplete(
-        self, bounds: list[LogBounds], done: dict[int, PartitionDone]
+        self, bounds: list[PartitionBounds], done: dict[int, PartitionDone]
     ) -> str | None:
         """A record that was the latest then may be gone, unless nothing is missing."""
         reasons = []
@@ -205,7 +205,7 @@ class SnapshotMaking:
         return "; ".join(reasons) or None
 
 
-def _partition(bound: LogBounds, end: int, done: PartitionDone) -> SnapshotPartition:
+def _partition(bound: PartitionBounds, end: int, done: PartitionDone) -> SnapshotPartition:
     return SnapshotPartition(
         partition=done.partition,
         log_start_offset=bound.log_start_offset,

@@ -22,7 +22,7 @@ from ledgerstone.pipeline.state.making import (
 from ledgerstone.pipeline.state.manifest import SnapshotManifest
 from ledgerstone.spark.tombstones import tombstone_retention_ms
 from ledgerstone.state.points import PointInTime, end_offsets
-from ledgerstone.state.reading import LogBounds, log_bounds
+from ledgerstone.state.reading import PartitionBounds, log_bounds
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
@@ -71,7 +71,7 @@ def restore(
         return made.keep(bounds, ends, done, is_restore=True)
 
 
-def _bounds(client: Client, topic: str) -> list[LogBounds]:
+def _bounds(client: Client, topic: str) -> list[PartitionBounds]:
     info = client.topic(topic)
     return log_bounds(client, [TopicPartition(topic, each) for each in sorted(info.partitions)])
 
@@ -90,7 +90,7 @@ def _base(
 
 
 def _check_fresh(
-    client: Client, source: TopicSource, older: SnapshotManifest, bounds: list[LogBounds]
+    client: Client, source: TopicSource, older: SnapshotManifest, bounds: list[PartitionBounds]
 ) -> None:
     topic_id = uuid_to_text(client.topic(source.topic).topic_id)
     if (older.topic, older.isolation) != (source.topic, source.isolation.value):

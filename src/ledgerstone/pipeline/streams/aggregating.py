@@ -18,13 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ledgerstone.client.committed import CommittedOffset
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from ledgerstone.client.txn_errors import TransactionError
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.definition_reading import DEFAULT_BATCH_BYTES, DEFAULT_BATCH_OFFSETS
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.frames import Topic, ktable_changes
 from ledgerstone.pipeline.streams.measures import Measure, measure_of, object_text, stored
 from ledgerstone.pipeline.streams.totals import Aggregate, TableRow, TotalsStore
+from ledgerstone.pipeline.writing_once import WriterOnce
+from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
 _RECORDS_AT_ONCE: Final = 5_000
@@ -42,6 +46,7 @@ class GroupedTable:
     aggregates: tuple[Aggregate, ...]
     to: Topic
     work: str
+    exactly_once: bool = False  # each result is written once, in transactions
 
 
 def aggregate_table(
@@ -59,11 +64,12 @@ def aggregate_table(
     with connect_to(grouped.to.bootstrap) as client:
         topic_id = uuid_to_text(client.topic(grouped.to.name).topic_id)
     store.tells(grouped.to.name, topic_id)
-    tell(store, grouped, publisher(grouped.to))
+    publish = publisher_once(grouped.to, store) if grouped.exactly_once else publisher(grouped.to)
+    tell(store, grouped, publish)
 
     def each_batch(batch: DataFrame, batch_id: int) -> None:
         store.apply(batch_id, table_rows(batch.toArrow().to_pylist(), grouped, measures))
-        tell(store, grouped, publisher(grouped.to))
+        tell(store, grouped, publish)
 
     trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "1 second"}
     return (
@@ -165,6 +171,31 @@ def publisher(topic: Topic) -> Publish:
                 for outcome in producer.send([NewRecord(topic.name, *each) for each in some]):
                     if isinstance(outcome, Exception):
                         raise PipelineError(f"topic {topic.name}: {outcome}") from outcome
+
+    return publish
+
+
+def publisher_once(topic: Topic, store: TotalsStore) -> Publish:
+    """The results of one telling and its number are one transaction. A run that was killed between
+    the commit and `told` finds the number, and publishes nothing again: its store has the same
+    groups to tell."""
+    at = TopicPartition(topic.name, 0)
+
+    def publish(records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        with connect_to(topic.bootstrap) as client:
+            topic_id = uuid_to_text(client.topic(topic.name).topic_id)
+            writer = WriterOnce(client, f"ledgerstone-totals-{store.store_id}")
+            number = store.telling
+            noted = writer.noted([at]).get(at)
+            if noted is not None and (noted.offset, noted.metadata) == (number, topic_id):
+                return
+            try:
+                writer.write(
+                    [NewRecord(topic.name, *each) for each in records],
+                    {at: CommittedOffset(number, metadata=topic_id)},
+                )
+            except TransactionError as error:
+                raise PipelineError(f"topic {topic.name}: {error}") from error
 
     return publish
 

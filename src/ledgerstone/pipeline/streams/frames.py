@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ledgerstone.pipeline.errors import PipelineError
 
 _FORMAT: Final = "ledgerstone"
+_QUERY_ID: Final = "sql.streaming.queryId"
 _DECODED: Final = ("binary", "string")
 
 
@@ -96,13 +97,30 @@ def as_records(
     )
 
 
+def part_of(batch: DataFrame, batch_id: int) -> dict[str, str]:
+    """Options for `df.write` of a micro-batch, in a `foreachBatch`, with `exactlyOnce`: the write
+    is then known again when the batch is run again. One write for each batch."""
+    query_id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    if query_id is None:
+        raise PipelineError("not in a foreachBatch: there is no query to name the write after")
+    return {"txnAppId": query_id, "txnVersion": str(batch_id)}
+
+
 def to_topic(
-    records: DataFrame, topic: Topic, *, checkpoint: str, once: bool = False, mode: str = "append"
+    records: DataFrame,
+    topic: Topic,
+    *,
+    checkpoint: str,
+    once: bool = False,
+    mode: str = "append",
+    exactly_once: bool = False,
 ) -> StreamingQuery:
-    """Writes a stream of `key` and `value`; every partition is chosen as Java's client does."""
+    """Writes a stream of `key` and `value`; every partition is chosen as Java's client does.
+
+    With `exactly_once`, read_committed readers see each micro-batch once, whatever is killed."""
     writer = (
         records.writeStream.format(_FORMAT)
-        .options(**topic.sink_settings())
+        .options(**topic.sink_settings(), exactlyOnce=str(exactly_once).lower())
         .option("checkpointLocation", checkpoint)
         .outputMode(mode)
     )

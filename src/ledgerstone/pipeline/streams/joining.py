@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ledgerstone.pipeline.streams.frames import Topic, as_records, kstream, ktable
+from ledgerstone.pipeline.streams.frames import Topic, as_records, kstream, ktable, part_of
 
 EachBatch = Callable[[DataFrame, int], None]
 
@@ -50,16 +50,19 @@ def join_tables(
     checkpoint: str,
     how: str = "inner",
     once: bool = False,
+    exactly_once: bool = False,
 ) -> StreamingQuery:
     """`value` are expressions over `left` and `right`, the two values: "left.name AS name"."""
 
     def join(batch: DataFrame, batch_id: int) -> None:
-        del batch_id
+        settings = to.sink_settings()
+        if exactly_once:
+            settings |= {"exactlyOnce": "true", **part_of(batch, batch_id)}
         joined = joined_rows(batch, left, right, how=how)
         content = sf.struct(*[sf.expr(each) for each in value]).alias("value")
         rows = joined.select("key", "deleted", content)
         records = as_records(rows, key="key", value=["value.*"], deleted="deleted")
-        records.write.format("ledgerstone").options(**to.sink_settings()).mode("append").save()
+        records.write.format("ledgerstone").options(**settings).mode("append").save()
 
     changed = [kstream(spark, each).select("key") for each in (left, right)]
     return _start(changed[0].union(changed[1]), join, checkpoint, once=once)

@@ -21,7 +21,7 @@ _AVG_DIGITS: Final = 4
 _HALF: Final = 32
 
 
-class Kind(Enum):
+class MeasureKind(Enum):
     COUNT = "count"
     SUM = "sum"
     AVG = "avg"
@@ -51,17 +51,17 @@ _TYPES: Final = {
 }
 
 
-def measure_of(name: str, kind: Kind, column: str | None, type_name: str) -> Measure:
+def measure_of(name: str, kind: MeasureKind, column: str | None, type_name: str) -> Measure:
     """`type_name` is Spark's word for the type of the column. Raises PipelineError where the
     aggregate makes no sense."""
     if column is None:
-        if kind is not Kind.COUNT:
+        if kind is not MeasureKind.COUNT:
             raise PipelineError(f"aggregate {name}: {kind.value} needs a column")
         return Measure.WHOLE
     found = _TYPES.get(type_name.partition("(")[0])
-    if kind is Kind.COUNT:
+    if kind is MeasureKind.COUNT:
         return Measure.BOOLEAN  # Whether there is a value is all that counts.
-    if kind in (Kind.SUM, Kind.AVG) and found not in _NUMBERS:
+    if kind in (MeasureKind.SUM, MeasureKind.AVG) and found not in _NUMBERS:
         raise PipelineError(
             f"aggregate {name}: {kind.value} of {column}, which is {type_name}: numbers are added "
             f"up. If it holds some, say so: CAST({column} AS decimal(18,2))"
@@ -71,11 +71,11 @@ def measure_of(name: str, kind: Kind, column: str | None, type_name: str) -> Mea
     return found
 
 
-def stored(value: Any, kind: Kind, measure: Measure) -> Any:  # noqa: ANN401 - a cell of any column
+def stored(value: Any, kind: MeasureKind, measure: Measure) -> Any:  # noqa: ANN401 - a cell of any column
     """As SQLite keeps it."""
     if value is None:
         return None
-    if kind is Kind.COUNT:
+    if kind is MeasureKind.COUNT:
         return 1
     if measure is Measure.DECIMAL:
         return format(value, "f")
@@ -115,32 +115,32 @@ class _ExactMax(_Exact):
 EXACT_FUNCTIONS: Final = {"exact_sum": _Exact, "exact_min": _ExactMin, "exact_max": _ExactMax}
 
 
-def selected(kind: Kind, measure: Measure, column: str | None) -> list[str]:
+def selected(kind: MeasureKind, measure: Measure, column: str | None) -> list[str]:
     """What SQLite is asked for; `result_of` makes one value of it. `column` None: rows."""
-    if kind is Kind.COUNT:
+    if kind is MeasureKind.COUNT:
         return ["count(*)" if column is None else f"count({column})"]
     if measure is Measure.DECIMAL:
-        word = "exact_sum" if kind is Kind.AVG else f"exact_{kind.value}"
+        word = "exact_sum" if kind is MeasureKind.AVG else f"exact_{kind.value}"
         return [f"{word}({column})", f"count({column})"]
-    if measure is Measure.WHOLE and kind in (Kind.SUM, Kind.AVG):
+    if measure is Measure.WHOLE and kind in (MeasureKind.SUM, MeasureKind.AVG):
         low = (1 << _HALF) - 1
         return [f"sum({column} >> {_HALF})", f"sum({column} & {low})", f"count({column})"]
     return [f"{kind.value}({column})"]
 
 
-def result_of(kind: Kind, measure: Measure, found: list[Any]) -> Any:  # noqa: ANN401 - of any type
-    if found[0] is None or kind is Kind.COUNT:
+def result_of(kind: MeasureKind, measure: Measure, found: list[Any]) -> Any:  # noqa: ANN401 - of any type
+    if found[0] is None or kind is MeasureKind.COUNT:
         return found[0]
     if measure is Measure.DECIMAL:
         return _decimal_result(kind, Decimal(found[0]), found[1])
-    if measure is Measure.WHOLE and kind in (Kind.SUM, Kind.AVG):
+    if measure is Measure.WHOLE and kind in (MeasureKind.SUM, MeasureKind.AVG):
         total = (found[0] << _HALF) + found[1]
-        return total if kind is Kind.SUM else total / found[2]
+        return total if kind is MeasureKind.SUM else total / found[2]
     return _SHOWN[measure](found[0]) if measure in _SHOWN else found[0]
 
 
-def _decimal_result(kind: Kind, value: Decimal, count: int) -> Decimal:
-    if kind is not Kind.AVG:
+def _decimal_result(kind: MeasureKind, value: Decimal, count: int) -> Decimal:
+    if kind is not MeasureKind.AVG:
         return value
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "a sum of numbers is a number"

@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.streams.measures import (
     EXACT_FUNCTIONS,
-    Kind,
     Measure,
+    MeasureKind,
     result_of,
     selected,
 )
 
-__all__ = ["MAX_MEASURES", "Aggregate", "Kind", "TableRow", "TotalsStore", "in_order"]
+__all__ = ["MAX_MEASURES", "Aggregate", "MeasureKind", "TableRow", "TotalsStore", "in_order"]
 
 MAX_MEASURES: Final = 50
 _TABLES: Final = """
@@ -31,13 +31,16 @@ CREATE TABLE IF NOT EXISTS touched(grp TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS applied(batch_id INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS made_of(definition TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS told_to(topic TEXT NOT NULL, topic_id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS tellings(store_id TEXT NOT NULL, number INTEGER NOT NULL);
+INSERT INTO tellings SELECT lower(hex(randomblob(16))), 1
+    WHERE NOT EXISTS (SELECT 1 FROM tellings);
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     name: str
-    kind: Kind
+    kind: MeasureKind
     column: str | None = None  # None: count rows
 
 
@@ -178,7 +181,23 @@ class TotalsStore:
         self._db.execute("COMMIT")
 
     def told(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
         self._db.execute("DELETE FROM touched")
+        self._db.execute("UPDATE tellings SET number = number + 1")
+        self._db.execute("COMMIT")
+
+    @property
+    def store_id(self) -> str:
+        found = self._db.execute("SELECT store_id FROM tellings").fetchone()[0]
+        assert isinstance(found, str)
+        return found
+
+    @property
+    def telling(self) -> int:
+        """The number of the next `told`, so that a telling is known again."""
+        found = self._db.execute("SELECT number FROM tellings").fetchone()[0]
+        assert isinstance(found, int)
+        return found
 
 
 def in_order(rows: Sequence[TableRow]) -> list[TableRow]:

@@ -23,7 +23,7 @@ from ledgerstone.pipeline.layout import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
+class RowVersions:
     """`new` are rows of the table; `closed` says which open rows end, and when.
 
     A row of `closed` has the key, the partition, and offset and time of the first change."""
@@ -32,7 +32,7 @@ class Versions:
     closed: pa.Table
 
 
-def versions_of(changes: pa.Table, layout: Layout) -> Versions:
+def versions_of(changes: pa.Table, layout: Layout) -> RowVersions:
     cells = cells_of(changes, layout.key_names)
     order = pa.table(
         {"cell": cells, "partition": changes.column(PARTITION), "offset": changes.column(OFFSET)}
@@ -49,7 +49,7 @@ def versions_of(changes: pa.Table, layout: Layout) -> Versions:
     with_end = sorted_changes.append_column(VALID_TO, valid_to)
     new = with_end.filter(pc.invert(sorted_changes.column(DELETED)))
     closed_names = [*layout.key_names, PARTITION, OFFSET, TIMESTAMP]
-    return Versions(
+    return RowVersions(
         new=new.select(layout.table_schema.names).cast(layout.table_schema),
         closed=sorted_changes.filter(pa.array(is_first)).select(closed_names),
     )

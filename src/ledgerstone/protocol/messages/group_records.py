@@ -33,6 +33,7 @@ class OffsetCommitValue(Message):
         "metadata",
         "commit_timestamp",
         "expire_timestamp",
+        "topic_id",
     )
 
     def __init__(
@@ -42,12 +43,14 @@ class OffsetCommitValue(Message):
         metadata: str = "",
         commit_timestamp: int = 0,
         expire_timestamp: int = -1,
+        topic_id: bytes = ZERO_UUID,
     ) -> None:
         self.offset = offset
         self.leader_epoch = leader_epoch
         self.metadata = metadata
         self.commit_timestamp = commit_timestamp
         self.expire_timestamp = expire_timestamp
+        self.topic_id = topic_id
 
 
 class GroupMetadataKey(Message):
@@ -739,6 +742,7 @@ value OffsetCommitValue v0-4 flexible 4+
     metadata: str
     commit_timestamp: i64
     expire_timestamp: i64 = -1 @1
+    topic_id: uuid #0 @4+
 key GroupMetadataKey v2-2 rigid
     group: str
 value GroupMetadataValue v0-4 flexible 4+

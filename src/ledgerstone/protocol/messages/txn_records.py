@@ -45,6 +45,7 @@ class TransactionLogValue(Message):
         "transaction_last_update_timestamp_ms",
         "transaction_start_timestamp_ms",
         "client_transaction_version",
+        "next_producer_epoch",
     )
 
     def __init__(
@@ -59,6 +60,7 @@ class TransactionLogValue(Message):
         transaction_last_update_timestamp_ms: int = 0,
         transaction_start_timestamp_ms: int = 0,
         client_transaction_version: int = 0,
+        next_producer_epoch: int = -1,
     ) -> None:
         self.producer_id = producer_id
         self.previous_producer_id = previous_producer_id
@@ -70,6 +72,7 @@ class TransactionLogValue(Message):
         self.transaction_last_update_timestamp_ms = transaction_last_update_timestamp_ms
         self.transaction_start_timestamp_ms = transaction_start_timestamp_ms
         self.client_transaction_version = client_transaction_version
+        self.next_producer_epoch = next_producer_epoch
 
 
 SCHEMA: Final = """\
@@ -88,4 +91,5 @@ value TransactionLogValue v0-1 flexible 1+
     transaction_last_update_timestamp_ms: i64
     transaction_start_timestamp_ms: i64
     client_transaction_version: i16 #2 @1+
+    next_producer_epoch: i16 #3 = -1 @1+
 """

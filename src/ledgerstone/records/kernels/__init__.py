@@ -36,7 +36,12 @@ if TYPE_CHECKING:
         new_table,
     )
     from ledgerstone.records.kernels.payloads import Arena, Payloads
-    from ledgerstone.records.kernels.rewriting import BatchAction, Outcome, Rewritten, rewrite
+    from ledgerstone.records.kernels.rewriting import (
+        BatchAction,
+        RewriteOutcome,
+        Rewritten,
+        rewrite,
+    )
     from ledgerstone.records.kernels.scratch import Scratch
     from ledgerstone.records.kernels.windows import Batches, Columns, scan, walk
 
@@ -51,9 +56,9 @@ __all__ = [
     "Hashes",
     "JudgementRules",
     "LoadReport",
-    "Outcome",
     "Payloads",
     "PutState",
+    "RewriteOutcome",
     "Rewritten",
     "Scratch",
     "clean_payloads",
@@ -91,7 +96,7 @@ _LAZY: Final = {
     "moved_to_larger": "key_offsets",
     "new_table": "key_offsets",
     "BatchAction": "rewriting",
-    "Outcome": "rewriting",
+    "RewriteOutcome": "rewriting",
     "Rewritten": "rewriting",
     "rewrite": "rewriting",
 }

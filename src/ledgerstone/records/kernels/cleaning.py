@@ -30,7 +30,7 @@ from ledgerstone.records.kernels.key_offsets import JudgementRules
 from ledgerstone.records.kernels.loader import kernel
 from ledgerstone.records.kernels.newest import NewestBits
 from ledgerstone.records.kernels.payloads import Payloads
-from ledgerstone.records.kernels.rewriting import MAX_RECORD_GROWTH, Outcome
+from ledgerstone.records.kernels.rewriting import MAX_RECORD_GROWTH, RewriteOutcome
 from ledgerstone.records.kernels.scratch import (
     KINDS,
     RANGE_FIELDS,
@@ -85,7 +85,7 @@ class CleanedPayloads(NamedTuple):
     """The bytes to append, what became of each batch, and the records of each kind."""
 
     data: memoryview
-    outcome: Int64s  # `Outcome` numbers
+    outcome: Int64s  # `RewriteOutcome` numbers
     size: Int64s  # 0 where nothing is left
     max_timestamp: Int64s
     kept: int
@@ -238,9 +238,9 @@ def _sealed(
     if has_crcs and not has_compressed:
         return data
     outcome, position, size, _, attributes, _, _ = outcomes
-    to_compress = (outcome == Outcome.REWRITTEN) & ((attributes & CODEC_MASK) != 0)
+    to_compress = (outcome == RewriteOutcome.REWRITTEN) & ((attributes & CODEC_MASK) != 0)
     if not has_crcs:
-        for index in np.flatnonzero((outcome >= Outcome.REWRITTEN) & ~to_compress).tolist():
+        for index in np.flatnonzero((outcome >= RewriteOutcome.REWRITTEN) & ~to_compress).tolist():
             write_crc(data, int(position[index]), int(size[index]))
     indexes = np.flatnonzero(to_compress)
     if not len(indexes):

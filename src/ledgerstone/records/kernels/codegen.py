@@ -15,7 +15,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 
 from ledgerstone.records.kernels.abi import KERNELS, SYMBOL_PREFIX
-from ledgerstone.records.kernels.targets import Target
+from ledgerstone.records.kernels.targets import CompileTarget
 
 # No C library is linked: memcpy and memset, all that is asked for, are in every process. Nothing
 # of the machine or the moment goes into the file.
@@ -26,7 +26,7 @@ _LINK_OPTIONS: Final = (
 _LINK_TIMEOUT_SECONDS: Final = 120
 
 
-def object_for(bitcode: bytes, target: Target) -> bytes:
+def object_for(bitcode: bytes, target: CompileTarget) -> bytes:
     """All kernels as one relocatable object for this target."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -65,7 +65,7 @@ def _optimize(module: Any, machine: Any) -> None:  # noqa: ANN401
     builder.getModulePassManager().run(module, builder)
 
 
-def find_linker(target: Target) -> tuple[str, ...] | None:
+def find_linker(target: CompileTarget) -> tuple[str, ...] | None:
     """A C compiler that links for the target: the machine's own, else the package ziglang, which
     links for every target. None where there is neither."""
     family = (target.triple or llvm.get_default_triple()).partition("-")[0]

@@ -36,14 +36,14 @@ class Descriptor:
         vars(self).update(values)
 
 
-class Field(NamedTuple):
+class DescriptorField(NamedTuple):
     name: str
     kind: str  # as abi.py spells argument types
 
 
-def fields_of(declaration: type[Descriptor]) -> tuple[Field, ...]:
+def fields_of(declaration: type[Descriptor]) -> tuple[DescriptorField, ...]:
     return tuple(
-        Field(name, annotation.__metadata__[0])
+        DescriptorField(name, annotation.__metadata__[0])
         for each in reversed(declaration.__mro__)
         if each not in (object, Descriptor)
         for name, annotation in inspect.get_annotations(each).items()

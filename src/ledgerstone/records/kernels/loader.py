@@ -26,7 +26,7 @@ from ledgerstone.errors import KernelBuildFailed
 from ledgerstone.records.kernels import cache
 from ledgerstone.records.kernels.abi import Kernel
 from ledgerstone.records.kernels.library import Linked, link_object, open_library
-from ledgerstone.records.kernels.targets import Target, arm_flags, cpu_flags, target_of
+from ledgerstone.records.kernels.targets import CompileTarget, arm_flags, cpu_flags, target_of
 
 _LOG: Final = logging.getLogger(__name__)
 _BUILD_TIMEOUT_SECONDS: Final = 600
@@ -133,7 +133,7 @@ def load_library(tell: Tell) -> Library:
     return Library(linked.kernels, report, linked.owners)
 
 
-def this_target() -> Target:
+def this_target() -> CompileTarget:
     return target_of(platform.machine(), _flags)
 
 
@@ -153,14 +153,14 @@ def _flags() -> frozenset[str]:
 # -- what a wheel carries -------------------------------------------------------------------------
 
 
-def _packaged(target: Target) -> tuple[Linked, pathlib.Path | None] | None:
+def _packaged(target: CompileTarget) -> tuple[Linked, pathlib.Path | None] | None:
     entry = importlib.resources.files(__package__) / PACKAGED / _file_name(target)
     if isinstance(entry, pathlib.Path):
         return (open_library(entry), entry) if entry.is_file() else None
     return _unpacked(entry) if entry.is_file() else None
 
 
-def _file_name(target: Target) -> str:
+def _file_name(target: CompileTarget) -> str:
     return f"kernels-{target.name}.so"
 
 
@@ -191,7 +191,7 @@ def _unpacked(entry: Traversable) -> tuple[Linked, pathlib.Path | None]:
 # -- what is compiled here ------------------------------------------------------------------------
 
 
-def _cached_or_built(target: Target, tell: Tell) -> tuple[Linked, pathlib.Path | None, bool]:
+def _cached_or_built(target: CompileTarget, tell: Tell) -> tuple[Linked, pathlib.Path | None, bool]:
     name = f"kernels-{source_fingerprint()}-{target.name}"
     directory = _usable_cache()
     if directory is None:
@@ -203,7 +203,7 @@ def _cached_or_built(target: Target, tell: Tell) -> tuple[Linked, pathlib.Path |
     return _link(found), path, compiled
 
 
-def library_for(target: Target, tell: Tell) -> bytes:
+def library_for(target: CompileTarget, tell: Tell) -> bytes:
     """The library for some target, as a package carries it; built, or found where it was."""
     directory = _usable_cache()
     if directory is None:
@@ -287,7 +287,7 @@ def _version(package_name: str) -> str:
         ) from None
 
 
-def build(target: Target, tell: Tell) -> Built:
+def build(target: CompileTarget, tell: Tell) -> Built:
     """Compiles in a child process; KernelBuildFailed carries what the child said last."""
     started = time.perf_counter()
     tell("kernels are being compiled, once for this machine: ten to thirty seconds")

@@ -38,7 +38,7 @@ class BatchAction(IntFlag):
     STAMP = 4  # gets the delete horizon although it holds no tombstone: a marker whose data is gone
 
 
-class Outcome(IntEnum):
+class RewriteOutcome(IntEnum):
     DROPPED = 0
     UNCHANGED = 1
     REWRITTEN = 2
@@ -50,7 +50,7 @@ class Rewritten:
     """The bytes to append, and what became of each batch of the window."""
 
     data: memoryview
-    outcome: Int64s  # `Outcome` numbers
+    outcome: Int64s  # `RewriteOutcome` numbers
     position: Int64s  # in `data`
     size: Int64s
     kept_count: Int64s
@@ -155,8 +155,8 @@ def _run_kernel(
 
 def _seal(data: memoryview, outcomes: Int64s) -> memoryview:
     """CRCs for the changed batches, and their codec for those that were compressed."""
-    changed = outcomes[0] >= Outcome.REWRITTEN
-    to_compress = (outcomes[0] == Outcome.REWRITTEN) & ((outcomes[4] & CODEC_MASK) != 0)
+    changed = outcomes[0] >= RewriteOutcome.REWRITTEN
+    to_compress = (outcomes[0] == RewriteOutcome.REWRITTEN) & ((outcomes[4] & CODEC_MASK) != 0)
     for index in np.flatnonzero(changed & ~to_compress).tolist():
         write_crc(data, int(outcomes[1, index]), int(outcomes[2, index]))
     if not to_compress.any():

@@ -66,7 +66,7 @@ define i64 @{HAS_CRC}() alwaysinline {{
 """
 
 
-class Target(NamedTuple):
+class CompileTarget(NamedTuple):
     """`name` is part of the library's file name; None for `triple` is the machine's own."""
 
     name: str
@@ -76,11 +76,11 @@ class Target(NamedTuple):
     crc: str  # LLVM assembly
 
 
-X86_64_V2: Final = Target("x86-64-v2", "x86_64-unknown-linux-gnu", "x86-64-v2", "", _X86_CRC)
-X86_64_V3: Final = Target("x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", "", _X86_CRC)
-AARCH64: Final = Target("aarch64", "aarch64-unknown-linux-gnu", "generic", "+crc", _ARM_CRC)
+X86_64_V2: Final = CompileTarget("x86-64-v2", "x86_64-unknown-linux-gnu", "x86-64-v2", "", _X86_CRC)
+X86_64_V3: Final = CompileTarget("x86-64-v3", "x86_64-unknown-linux-gnu", "x86-64-v3", "", _X86_CRC)
+AARCH64: Final = CompileTarget("aarch64", "aarch64-unknown-linux-gnu", "generic", "+crc", _ARM_CRC)
 # A processor of another kind, or an old one: what every machine of its family can run.
-ANY: Final = Target("any", None, "", "", _NO_CRC)
+ANY: Final = CompileTarget("any", None, "", "", _NO_CRC)
 TARGETS: Final = {each.name: each for each in (X86_64_V2, X86_64_V3, AARCH64, ANY)}
 
 # As the Linux kernel spells them; `abm` is lzcnt, `pni` is SSE3.
@@ -90,7 +90,7 @@ _V3_FLAGS: Final = (*_V2_FLAGS, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "f
 _HWCAP_CRC32: Final = 1 << 7
 
 
-def target_of(machine: str, flags: Callable[[], Collection[str]]) -> Target:
+def target_of(machine: str, flags: Callable[[], Collection[str]]) -> CompileTarget:
     """The best one for a machine of this kind; `flags` are asked for where they decide."""
     if machine in ("x86_64", "AMD64"):
         found = flags()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Due, Pending, reason_now
-from ledgerstone.cleaner.selection import LogToClean, Reason, kafka_candidates
+from ledgerstone.cleaner.selection import CleaningReason, LogToClean, kafka_candidates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import RunningPass
@@ -18,7 +18,7 @@ from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.types import TopicPartition
 
 JUDGED_AT_ONCE: Final = 25
-_RANKS: Final = {reason: rank for rank, reason in enumerate(Reason)}
+_RANKS: Final = {reason: rank for rank, reason in enumerate(CleaningReason)}
 
 
 class QueueRow(NamedTuple):
@@ -27,7 +27,7 @@ class QueueRow(NamedTuple):
     min_ratio: float
     cleanable_bytes: int
     total_bytes: int
-    reason: Reason | None  # why a pass would begin now; None while nothing asks for one
+    reason: CleaningReason | None  # why a pass would begin now; None while nothing asks for one
     next_due: Due | None  # the first thing that will
 
     def rank(self) -> tuple[int, int, float, TopicPartition]:
@@ -115,7 +115,7 @@ def _judged(cleaning: CleaningWork, partition: Partition) -> QueueRow | None:
     pending = cleaning.pending.get(tp, Pending())
     reason = reason_now(found, pending, appraisal.dues, now_ms=now_ms)
     if tp in cleaning.asked:
-        reason = Reason.ASKED
+        reason = CleaningReason.ASKED
     if reason is None:
         reason = next((each.reason for each in kafka_candidates([found])), None)
     return QueueRow(

@@ -9,7 +9,7 @@ from typing import Final
 
 from ledgerstone.cleaner.deadlines import Pending, must_roll, reason_now
 from ledgerstone.cleaner.planning import make_plan
-from ledgerstone.cleaner.selection import Candidate, Reason, choose, kafka_candidates
+from ledgerstone.cleaner.selection import Candidate, CleaningReason, choose, kafka_candidates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.parts import Appraisal, PassFailed, RunningPass
@@ -75,7 +75,7 @@ def _candidate(work: CleaningWork, partition: Partition) -> Candidate | None:
         if tp in work.asked:
             if log.segments.active.size > 0:
                 log.roll()
-            return Candidate(work.appraise(log).log, Reason.ASKED)
+            return Candidate(work.appraise(log).log, CleaningReason.ASKED)
         if must_roll(appraisal.facts, appraisal.dues, now_ms=log.clock.now_ms()):
             log.roll()
             appraisal = work.appraise(log)

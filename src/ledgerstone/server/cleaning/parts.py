@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.history import Run
 from ledgerstone.cleaner.plan import CleanedGroup, CleaningPlan
-from ledgerstone.cleaner.selection import LogFacts, LogToClean, Reason
+from ledgerstone.cleaner.selection import CleaningReason, LogFacts, LogToClean
 from ledgerstone.types import TopicPartition
 
 
@@ -25,7 +25,7 @@ class RunningPass:
     number: int
     plan: CleaningPlan
     topic_id: bytes
-    reason: Reason
+    reason: CleaningReason
     truncations: int
     started_monotonic_ms: int
     ticket: int | None
@@ -48,7 +48,7 @@ class Trouble:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ticket:
+class PassTicket:
     """A request for a pass. `run` is what became of it; `refusal` says why there was none."""
 
     number: int

@@ -6,15 +6,15 @@ from typing import Any
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.history import last_cleaned
+from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.selection import LogToClean
 from ledgerstone.cleaner.why import Gate, Situation, gates
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.agent import Cleaning
-from ledgerstone.server.cleaning.parts import Appraisal, Ticket
+from ledgerstone.server.cleaning.parts import Appraisal, PassTicket
 from ledgerstone.server.cleaning.work import CleaningWork
-from ledgerstone.server.metrics import Labels, Sample
-from ledgerstone.storage.log import PartitionLog
+from ledgerstone.server.metrics import Labels, MetricSample
 from ledgerstone.types import TopicPartition
 
 
@@ -38,7 +38,7 @@ def situation_of(cleaning: CleaningWork, partition: Partition) -> Situation:
         trouble=trouble.detail if trouble else None,
         retry_at_ms=_wall_ms(cleaning, trouble.retry_at_ms) if trouble else None,
         worker_failure=cleaning.worker_failure,
-        open_txn_producer_id=_open_txn_producer(log),
+        open_txn=next(iter(cleaning.open_txns(log)), None),
         earliest_horizon_ms=pending.earliest_horizon_ms if pending else None,
         fresh_tombstones=pending.fresh_tombstones if pending else 0,
         log_failure=log.failure,
@@ -51,18 +51,6 @@ def _wall_ms(cleaning: CleaningWork, monotonic_ms: int | None) -> int | None:
     if monotonic_ms is None:
         return None
     return cleaning.clock.now_ms() + monotonic_ms - cleaning.clock.monotonic_ms()
-
-
-def _open_txn_producer(log: PartitionLog) -> int | None:
-    first = log.first_unstable_offset
-    return next(
-        (
-            entry.producer_id
-            for entry in log.producers.entries()
-            if entry.current_txn_first_offset == first
-        ),
-        None,
-    ) if first is not None else None  # fmt: skip
 
 
 def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, Any]:
@@ -98,6 +86,7 @@ def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, 
             {"group": each.group_id, "committed_offset": each.committed_offset}
             for each in about.holds.groups
         ],
+        "open_transactions": [_open_txn_json(each) for each in cleaning.open_txns(partition.log)],
         "gates": [_gate_json(gate) for gate in gates(about)],
         "last_run": last.to_json() if last else None,
     }
@@ -107,7 +96,17 @@ def _gate_json(gate: Gate) -> dict[str, Any]:
     return gate._asdict()
 
 
-def ticket_json(ticket: Ticket) -> dict[str, Any]:
+def _open_txn_json(open_txn: OpenTxn) -> dict[str, Any]:
+    owner = open_txn.owner
+    return {
+        "producer_id": open_txn.producer_id,
+        "first_offset": open_txn.first_offset,
+        "transactional_id": owner.transactional_id if owner else None,
+        "since_ms": owner.since_ms if owner else None,
+    }
+
+
+def ticket_json(ticket: PassTicket) -> dict[str, Any]:
     return {
         "ticket": ticket.number,
         "topic": ticket.topic_partition.topic,
@@ -167,19 +166,19 @@ def _appraised(
 
 def partition_samples(
     cleaning: CleaningWork, partitions: Iterable[Partition], looked_at: list[LogToClean]
-) -> Iterator[Sample]:
+) -> Iterator[MetricSample]:
     """Of some partitions; what was found is added to `looked_at`, for the `samples` of all."""
     for partition, appraisal in _appraised(cleaning, partitions):
         looked_at.append(appraisal.log)
         yield from _partition_gauges(cleaning, partition, appraisal)
 
 
-def samples(cleaning: Cleaning, looked_at: list[LogToClean]) -> Iterator[Sample]:
+def samples(cleaning: Cleaning, looked_at: list[LogToClean]) -> Iterator[MetricSample]:
     yield from _kafka_gauges(cleaning, looked_at)
     yield from _totals(cleaning)
 
 
-def _kafka_gauges(cleaning: Cleaning, logs: list[LogToClean]) -> Iterator[Sample]:
+def _kafka_gauges(cleaning: Cleaning, logs: list[LogToClean]) -> Iterator[MetricSample]:
     broken = [log for log in logs if log.topic_partition in cleaning.troubles]
     last = cleaning.totals.last
     stats = last.stats if last else None
@@ -210,10 +209,10 @@ def _kafka_gauges(cleaning: Cleaning, logs: list[LogToClean]) -> Iterator[Sample
          max((log.compaction_delay_ms for log in logs), default=0) / 1000,
          "Longest time max.compaction.lag.ms is exceeded by.", ()),
     ):  # fmt: skip
-        yield Sample(name, "gauge", text, value, labels)
+        yield MetricSample(name, "gauge", text, value, labels)
 
 
-def _totals(cleaning: CleaningWork) -> Iterator[Sample]:
+def _totals(cleaning: CleaningWork) -> Iterator[MetricSample]:
     totals = cleaning.totals
     for name, value, text in (
         ("passes", totals.passes, "Cleaning passes that succeeded."),
@@ -221,10 +220,10 @@ def _totals(cleaning: CleaningWork) -> Iterator[Sample]:
         ("worker_deaths", totals.worker_deaths, "Cleaning workers that died."),
         ("silent_workers", totals.silent_workers, "Cleaning workers killed because they hung."),
     ):
-        yield Sample(f"ledgerstone_cleaner_{name}_total", "counter", text, value)
+        yield MetricSample(f"ledgerstone_cleaner_{name}_total", "counter", text, value)
     for tp, removed in sorted(totals.tombstones_removed.items()):
         text = "Tombstones that passes have removed."
-        yield Sample(
+        yield MetricSample(
             "ledgerstone_tombstones_removed_total", "counter", text, removed, labels_of(tp)
         )
 
@@ -235,7 +234,7 @@ def labels_of(tp: TopicPartition) -> Labels:
 
 def _partition_gauges(
     cleaning: CleaningWork, partition: Partition, appraisal: Appraisal
-) -> Iterator[Sample]:
+) -> Iterator[MetricSample]:
     tp = partition.topic_partition
     pending = cleaning.pending[tp]
     last = last_cleaned(cleaning.files.runs(partition.log))
@@ -254,10 +253,10 @@ def _partition_gauges(
         text = "When the last pass ended, in seconds since the epoch."
         rows.append(("last_cleaned_seconds", last.ended_ms / 1000, text))
     for name, value, text in rows:
-        yield Sample(f"ledgerstone_{name}", "gauge", text, value, labels_of(tp))
+        yield MetricSample(f"ledgerstone_{name}", "gauge", text, value, labels_of(tp))
     if last is not None:
         for reason in ("superseded", "tombstones", "aborted", "keyless", "markers"):
-            yield Sample(
+            yield MetricSample(
                 "ledgerstone_last_pass_dropped_records",
                 "gauge",
                 "Records the last pass dropped, by reason.",

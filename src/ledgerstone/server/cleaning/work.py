@@ -10,18 +10,19 @@ from typing import Final
 from ledgerstone.cleaner.cleaning_state import CleaningStates
 from ledgerstone.cleaner.deadlines import Due, Pending, due_times
 from ledgerstone.cleaner.holds import Holds
+from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.clock import Clock
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.files import CleaningFiles
-from ledgerstone.server.cleaning.needs import HostedLogs
+from ledgerstone.server.cleaning.needs import HostedLogs, TxnOwners
 from ledgerstone.server.cleaning.parts import (
     Appraisal,
     CleaningTotals,
     PassFailed,
+    PassTicket,
     RunningPass,
-    Ticket,
     Trouble,
 )
 from ledgerstone.server.tombstones.guard import TombstoneGuard
@@ -43,12 +44,13 @@ class CleaningWork:
     holds: TombstoneHolds
     settings: CleanerSettings
     files: CleaningFiles
+    txn_owners: TxnOwners
     guard: TombstoneGuard = field(init=False)
     states: CleaningStates = field(default_factory=CleaningStates)
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
     running: dict[int, RunningPass] = field(default_factory=dict)
     troubles: dict[TopicPartition, Trouble] = field(default_factory=dict)
-    tickets: dict[int, Ticket] = field(default_factory=dict)
+    tickets: dict[int, PassTicket] = field(default_factory=dict)
     asked: dict[TopicPartition, int] = field(default_factory=dict)
     totals: CleaningTotals = field(default_factory=CleaningTotals)
     watch: Watch = field(default_factory=Watch)
@@ -119,6 +121,13 @@ class CleaningWork:
         """Which groups hold the log's tombstones back."""
         return self.holds.of(log)
 
+    def open_txns(self, log: PartitionLog) -> list[OpenTxn]:
+        """The open transactions of a log, the one that began first at the front."""
+        return [
+            OpenTxn(producer_id, first_offset, self.txn_owners.owner_of(producer_id))
+            for first_offset, producer_id in log.producers.open_transactions().items()
+        ]
+
     def is_busy(self, tp: TopicPartition) -> bool:
         """Whether a pass reads the partition's segments: they must not be deleted under it."""
         return not self.states.is_free(tp)
@@ -132,13 +141,13 @@ class CleaningWork:
 
     # -- asking for passes --------------------------------------------------------------------
 
-    def ask(self, tp: TopicPartition) -> Ticket:
+    def ask(self, tp: TopicPartition) -> PassTicket:
         """A pass is wanted now. Asking twice before it starts is asking once."""
         number = self.asked.get(tp)
         if number is None:
             number = self.take_number()
             self.asked[tp] = number
-            self.tickets[number] = Ticket(number=number, topic_partition=tp)
+            self.tickets[number] = PassTicket(number=number, topic_partition=tp)
             for oldest in list(self.tickets)[:-_TICKETS_KEPT]:
                 if self.tickets[oldest].is_done:
                     del self.tickets[oldest]

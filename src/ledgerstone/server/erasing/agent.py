@@ -14,7 +14,7 @@ from ledgerstone.erasure.secrets_file import load
 from ledgerstone.errors import LogStorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
-from ledgerstone.server.effects import AskVerifier, Clean, Effect, Scan, Unlink
+from ledgerstone.server.effects import AskVerifier, Clean, Effect, StartScan, Unlink
 from ledgerstone.server.erasing.needs import UnlinksSoon
 from ledgerstone.server.erasing.requests import ErasureRequests
 from ledgerstone.server.erasing.scans import ScanFailed
@@ -70,9 +70,9 @@ class Erasing(ErasingWork):
 
     def completed(self, effect: Effect, result: Result) -> list[Effect]:
         match effect, result:
-            case Scan(number), StillAtWork():
+            case StartScan(number), StillAtWork():
                 self._scan_goes_on(number)
-            case Scan(number), SearchReport() | ScanReport() | ScanFailed():
+            case StartScan(number), SearchReport() | ScanReport() | ScanFailed():
                 self.scans.ended(number, result)
             case AskVerifier(), VerifierSaid(said) | VerifierFailed(said):
                 self.requests.verifier_spoke(effect, said)

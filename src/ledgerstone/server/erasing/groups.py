@@ -14,7 +14,7 @@ from ledgerstone.cleaner.tombstone_ledger import MAX_MISSED, TombstoneLedger
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.erasure.changes import group_name
 from ledgerstone.erasure.erasure import Erasure
-from ledgerstone.erasure.facts import GroupFacts
+from ledgerstone.erasure.facts import GroupPosition
 from ledgerstone.erasure.outputs import GroupReading
 from ledgerstone.server.erasing.facts import Look
 from ledgerstone.server.erasing.needs import Committed
@@ -28,7 +28,7 @@ class GroupsSeen(NamedTuple):
     """As `erasure.facts` has them."""
 
     are_known: bool
-    groups: tuple[GroupFacts, ...] = ()
+    groups: tuple[GroupPosition, ...] = ()
     missed: Mapping[tuple[str, int], int] = MappingProxyType({})
     removed_ms: Mapping[int, int] = MappingProxyType({})
     full_ledgers: tuple[int, ...] = ()
@@ -115,7 +115,7 @@ def groups_seen(
             if at is not None:
                 name = names.of(group_id)
                 answers, at_ms = is_pipeline(at.metadata), at.commit_timestamp_ms
-                found.append(GroupFacts(name, number, at.offset, answers, at_ms))
+                found.append(GroupPosition(name, number, at.offset, answers, at_ms))
         partition = look.partitions.find(tp)
         if partition is None:
             continue
@@ -134,9 +134,9 @@ def _can_answer(partitions: Mapping[int, CommittedOffset]) -> bool:
     return any(is_pipeline(each.metadata) for each in partitions.values())
 
 
-def _merged(found: list[GroupFacts]) -> tuple[GroupFacts, ...]:
+def _merged(found: list[GroupPosition]) -> tuple[GroupPosition, ...]:
     """Two groups whose names differ by the key alone look the same: the slower one counts."""
-    slowest: dict[tuple[str, int], GroupFacts] = {}
+    slowest: dict[tuple[str, int], GroupPosition] = {}
     for each in found:
         place = (each.group, each.partition)
         known = slowest.get(place)

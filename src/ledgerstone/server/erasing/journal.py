@@ -30,7 +30,7 @@ from ledgerstone.erasure.journal_breaks import (
     encode_breaks,
     with_found,
 )
-from ledgerstone.erasure.journal_chain import CHAIN_HEADER, Chain, Link, Mark, header_in
+from ledgerstone.erasure.journal_chain import CHAIN_HEADER, Chain, ChainLink, JournalMark, header_in
 from ledgerstone.erasure.journal_mark import MarkFile
 from ledgerstone.erasure.mark_slot import MARK_FILE
 from ledgerstone.errors import CorruptRecord, KafkaError, LogStorageError
@@ -245,7 +245,7 @@ class ErasureJournal:
             return
         try:
             # Crash before: the journal is ahead of its mark, which is no harm.
-            marks.write(Mark(chain.sequence, chain.previous))
+            marks.write(JournalMark(chain.sequence, chain.previous))
         except OSError as error:
             # Nothing is lost; a loss would be noticed later. The next record tries again.
             self.mark_trouble = f"{marks.path} cannot be written: {error}"
@@ -285,12 +285,12 @@ def _name_in(value: bytes | None) -> str | None:
     return str(name)
 
 
-_Linked = tuple[JournalRecord, Link]
+_Linked = tuple[JournalRecord, ChainLink]
 # Records of one batch with their offsets.
 _Placed = list[tuple[int, JournalRecord]]
 
 
-def _parts(now_ms: int, record: JournalRecord, link: Link) -> RecordParts:
+def _parts(now_ms: int, record: JournalRecord, link: ChainLink) -> RecordParts:
     return now_ms, record.key, record.value, ((CHAIN_HEADER, link.encode()),)
 
 

@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.erasure.places import places_json
 from ledgerstone.erasure.scan_plan import (
     LiveSegment,
-    PartitionFiles,
+    ScannedPartition,
     ScanPlan,
     ScanReport,
     SearchReport,
 )
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.replication.hosted_partitions import HostedPartitions
-from ledgerstone.server.effects import GiveUp, Scan, WorkerName
+from ledgerstone.server.effects import GiveUp, StartScan, WorkerName
 from ledgerstone.types import TopicPartition
 from ledgerstone.workers.watch import Watch
 
@@ -43,21 +43,21 @@ class Scans:
 
     watch: Watch = field(default_factory=Watch)
     _under_way: dict[int, WhenEnded] = field(default_factory=dict)
-    _wanted: list[Scan] = field(default_factory=list)
+    _wanted: list[StartScan] = field(default_factory=list)
     _next_number: int = 1
 
     def start(self, plan: ScanPlan, when_ended: WhenEnded) -> int:
         number = self._next_number
         self._next_number += 1
         self._under_way[number] = when_ended
-        self._wanted.append(Scan(number, plan))
+        self._wanted.append(StartScan(number, plan))
         return number
 
     @property
     def has_wanted(self) -> bool:
         return bool(self._wanted)
 
-    def take_wanted(self) -> list[Scan]:
+    def take_wanted(self) -> list[StartScan]:
         wanted, self._wanted = self._wanted, []
         return wanted
 
@@ -78,7 +78,7 @@ class Scans:
         self._under_way.pop(number)(result)
 
 
-class Ticket(NamedTuple):
+class SearchTicket(NamedTuple):
     """Somebody asked where a key is."""
 
     number: int
@@ -98,10 +98,10 @@ class Ticket(NamedTuple):
 
 @dataclass(slots=True)
 class SearchTickets:
-    _tickets: dict[int, Ticket] = field(default_factory=dict)
+    _tickets: dict[int, SearchTicket] = field(default_factory=dict)
 
-    def open(self, number: int, topic: str) -> Ticket:
-        self._tickets[number] = Ticket(number, topic)
+    def open(self, number: int, topic: str) -> SearchTicket:
+        self._tickets[number] = SearchTicket(number, topic)
         for oldest in list(self._tickets)[:-_TICKETS_KEPT]:
             del self._tickets[oldest]
         return self._tickets[number]
@@ -112,13 +112,13 @@ class SearchTickets:
         if known is not None:
             self._tickets[number] = known._replace(result=result)
 
-    def get(self, number: int) -> Ticket | None:
+    def get(self, number: int) -> SearchTicket | None:
         return self._tickets.get(number)
 
 
 def files_of(
     image: MetadataImage, partitions: HostedPartitions, topic: str
-) -> tuple[PartitionFiles, ...]:
+) -> tuple[ScannedPartition, ...]:
     """The topic's partitions here, each as far as it reaches at this moment."""
     found = []
     for number in sorted(image.topics[topic].partitions):
@@ -127,7 +127,7 @@ def files_of(
             log = partition.log
             segments = tuple(LiveSegment(each.base_offset, each.size) for each in log.segments)
             found.append(
-                PartitionFiles(
+                ScannedPartition(
                     topic_partition=log.topic_partition,
                     directory=log.directory,
                     segments=segments,

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ledgerstone.erasure.erasure import Outcome
+from ledgerstone.erasure.erasure import ScanOutcome
 from ledgerstone.erasure.verifiers import GROUP, Verifier, Word, load_verifiers
 from ledgerstone.server.effects import AskVerifier
 
@@ -30,7 +30,7 @@ class Verifiers:
         try:
             words = verifier.verify(effect.question)
             # Who may not import the erasures gives the outcome by its value.
-            return [Word(output, Outcome(value), text) for output, value, text in words]
+            return [Word(output, ScanOutcome(value), text) for output, value, text in words]
         except Exception as error:  # noqa: BLE001 - a border: what a plug-in does wrong is told
             # Not its text: a plug-in that was given a key may quote it.
             return f"it failed with {type(error).__name__}"

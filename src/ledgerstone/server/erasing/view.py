@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.changes import accepted_hits
-from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, Outcome, ReplicaScan, Stage
+from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, ReplicaScan, ScanOutcome, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings
 from ledgerstone.erasure.journal import ERASURES_TOPIC
 from ledgerstone.erasure.outputs import KnownOutput
 from ledgerstone.erasure.standing import known_outputs, not_verified, standing_outputs
 from ledgerstone.server.erasing.work import ErasingWork
-from ledgerstone.server.metrics import Sample
+from ledgerstone.server.metrics import MetricSample
+from ledgerstone.time_text import iso_time
 
 RESIDUE_FOUND: Final = "residue found"
 _SHOWN_COMPLAINTS: Final = 20
@@ -29,7 +29,7 @@ def status_of(erasing: ErasingWork, erasure: Erasure) -> str:
         is_residue = scan.residue > accepted_hits(scan, erasure.exceptions)
         is_found = bool(is_residue or sort_findings(erasure, [scan], Facts()).older)
     elif erasure.stage is Stage.VERIFIED:
-        is_found = any(each.outcome is Outcome.RESIDUE for each in erasure.evidence)
+        is_found = any(each.outcome is ScanOutcome.RESIDUE for each in erasure.evidence)
     return RESIDUE_FOUND if is_found else erasure.stage.value
 
 
@@ -60,6 +60,8 @@ def erasure_json(erasing: ErasingWork, erasure: Erasure) -> dict[str, Any]:
         "blocked_since_ms": erasing.blocked_since.get(erasure.id),
         "met_deadline": erasure.met_deadline,
         "tombstones": [each._asdict() for each in erasure.tombstones],
+        "abort_open": erasure.abort_open,
+        "aborted_transactions": [each._asdict() for each in erasure.asked_aborts],
         "recreated": [each._asdict() for each in erasure.recreated],
         "elsewhere": [each._asdict() for each in erasure.elsewhere],
         "awaited_verifiers": list(erasure.awaited_verifiers),
@@ -178,14 +180,14 @@ def journal_json(erasing: ErasingWork) -> dict[str, Any]:
     }
 
 
-def samples(erasing: ErasingWork) -> Iterator[Sample]:
+def samples(erasing: ErasingWork) -> Iterator[MetricSample]:
     erasures = list(erasing.journal.book)
     counts = dict.fromkeys(Stage, 0)
     for each in erasures:
         counts[each.stage] += 1
     for stage, count in counts.items():
         labels = (("stage", stage.value),)
-        yield Sample("ledgerstone_erasures", "gauge", "Erasures, by stage.", count, labels)
+        yield MetricSample("ledgerstone_erasures", "gauge", "Erasures, by stage.", count, labels)
     for name, value, text in (
         ("overdue", _count(is_overdue(erasing, each) for each in erasures),
          "Erasures past their deadline that are not done."),
@@ -200,12 +202,14 @@ def samples(erasing: ErasingWork) -> Iterator[Sample]:
         ("journal_breaks", _count(each.is_open for each in erasing.journal.breaks),
          "What was found wrong with the journal of erasures and nobody has acknowledged."),
     ):  # fmt: skip
-        yield Sample(f"ledgerstone_erasures_{name}", "gauge", text, value)
+        yield MetricSample(f"ledgerstone_erasures_{name}", "gauge", text, value)
     deadlines = [each.deadline_ms for each in erasures if not each.is_over]
     next_ms = min((each for each in deadlines if each is not None), default=None)
     if next_ms is not None:
         text = "The earliest deadline of an erasure that is not done, in seconds since the epoch."
-        yield Sample("ledgerstone_erasures_next_deadline_seconds", "gauge", text, next_ms / 1000)
+        yield MetricSample(
+            "ledgerstone_erasures_next_deadline_seconds", "gauge", text, next_ms / 1000
+        )
 
 
 def _count(answers: Iterable[bool]) -> int:

@@ -21,13 +21,13 @@ from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.fs import join
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.replication.hosted_partitions import HostedPartitions
-from ledgerstone.server.cleaning.parts import Ticket
+from ledgerstone.server.cleaning.parts import PassTicket
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.effects import AskVerifier
 from ledgerstone.server.erasing.facts import Look, TombstoneSights
 from ledgerstone.server.erasing.groups import GroupWatch
 from ledgerstone.server.erasing.journal import ErasureJournal
-from ledgerstone.server.erasing.needs import Appends, GroupOffsets
+from ledgerstone.server.erasing.needs import Appends, EndsTransactions, GroupOffsets
 from ledgerstone.server.erasing.scans import Scans, SearchTickets
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.storage.log_dir import LogDir
@@ -61,6 +61,7 @@ class ErasingWork:
     cleaning: CleaningWork
     offsets: GroupOffsets
     appends: Appends
+    transactions: EndsTransactions
     scans: Scans
     journal: ErasureJournal
     # Names of the verifiers that are installed beside the broker.
@@ -77,7 +78,9 @@ class ErasingWork:
     in_flight: dict[str, str] = field(default_factory=dict)
     searching: dict[str, None] = field(default_factory=dict)  # topics
     is_scanning: bool = False
-    asked: dict[TopicPartition, tuple[int, Ticket]] = field(default_factory=dict)
+    asked: dict[TopicPartition, tuple[int, PassTicket]] = field(default_factory=dict)
+    # By producer and first offset: transactions somebody was asked to abort, and when; wall time.
+    aborting: dict[tuple[int, int], int] = field(default_factory=dict)
     verifier_rests: dict[tuple[str, str], int] = field(default_factory=dict)  # until, wall time
     to_ask: list[AskVerifier] = field(default_factory=list)
     refusals: dict[tuple[str, str], str] = field(default_factory=dict)  # by erasure and verifier
@@ -102,6 +105,7 @@ class ErasingWork:
             offsets=self.offsets,
             sights=self._sights,
             asked=self.asked,
+            aborting=self.aborting,
         )
 
     def look_now(self) -> None:

@@ -12,26 +12,32 @@ from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.coordinator.failures import marker_error
 from ledgerstone.coordinator.memory import GroupMemory
 from ledgerstone.coordinator.partitioning import partition_for
 from ledgerstone.coordinator.shard import GroupShard
 from ledgerstone.coordinator.turn import Answer as ShardAnswer
-from ledgerstone.coordinator.turn import GroupConfig, Now, Outcome, RequestContext
+from ledgerstone.coordinator.turn import GroupConfig, Now, RequestContext, TurnOutcome, TxnMarker
+from ledgerstone.coordinator.txn_offset_requests import error_of_marker
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     CorruptRecord,
     Damage,
+    InvalidProducerEpoch,
+    InvalidTxnState,
     KafkaError,
     LogStorageError,
     NotCoordinator,
     StorageError,
+    TransactionCoordinatorFenced,
 )
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, auto_creation
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.create_topics import CreateTopicsResponse
+from ledgerstone.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.groups.hosted_shard import HostedShard
@@ -39,25 +45,28 @@ from ledgerstone.server.groups.needs import (
     Answers,
     Appends,
     AsksController,
-    CountsTombstones,
     DiskTrouble,
     HostedLogs,
     HostsTopics,
+    WatchesGroups,
 )
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
-from ledgerstone.server.groups.questions import Combine, Part, Question
+from ledgerstone.server.groups.questions import Combine, MarkerToken, Part, Question
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.server.results import Result
-from ledgerstone.server.throttle import Throttle, shown
+from ledgerstone.server.throttle import LogThrottle, shown
 from ledgerstone.storage.filenames import Kind
+from ledgerstone.storage.verification import TxnTerms
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
 
 _STORAGE_ERROR: Final = LogStorageError.code
+# What a log refuses because of the producer, not because of the disk.
+_FAULTS_OF_PRODUCER: Final = (InvalidProducerEpoch, InvalidTxnState, TransactionCoordinatorFenced)
 
-Call = Callable[[GroupShard, RequestContext, Now], Outcome]
+Call = Callable[[GroupShard, RequestContext, Now], TurnOutcome]
 
 
 class ShardPart(NamedTuple):
@@ -79,14 +88,14 @@ class Groups:
     partitions: HostedLogs
     controller: AsksController
     shards: HostedShards
-    cleaning: CountsTombstones
+    cleaning: WatchesGroups
     disk: DiskTrouble
     answers: Answers
     appends: Appends
     topics: HostsTopics
     memory: GroupMemory = field(init=False)
     _group_config: GroupConfig = field(init=False)
-    _throttle: Throttle = field(default_factory=Throttle)
+    _throttle: LogThrottle = field(default_factory=LogThrottle)
     _partition_count: int = 0
     # All partitions of the offsets topic that belong here have been made.
     _is_complete: bool = False
@@ -165,7 +174,7 @@ class Groups:
         if hosted is None:
             return
         if hosted.is_loaded:
-            self._deliver(hosted.committed())
+            self._follow(hosted)
             self._keep_deadline(number, hosted)
         elif hosted.can_load:
             self._load(number, hosted)
@@ -271,15 +280,30 @@ class Groups:
         *,
         from_member: bool = False,
         finish: Callable[[ApiMessage], ApiMessage] | None = None,
+        terms: TxnTerms | None = None,
     ) -> Answer:
         """A handler's whole answer for a request about one group; `finish` has the last word on it.
 
         What a member says is heard before its session is judged: where the broker was busy or
-        stood still, the word may have come in time and waited here."""
+        stood still, the word may have come in time and waited here. `terms` are those on which
+        offsets of a transaction are appended."""
         number = self.number_for(group_id)
         question = Question(request, None if finish is None else lambda answers: finish(answers[0]))
-        self._call(question, number, call, from_member=from_member)
+        self._call(question, number, call, from_member=from_member, terms=terms)
         return _answer_or_later(question)
+
+    def complete_transaction(
+        self, number: int, marker: TxnMarker, on_written: Callable[[int], None]
+    ) -> None:
+        """The end of a transaction with offsets in this partition; the shard's offsets change when
+        the marker is committed."""
+        try:
+            hosted = self._shard(number)
+        except NO_COORDINATOR as error:
+            on_written(marker_error(error.code))
+            return
+        token = MarkerToken(on_written)
+        self._settle(number, hosted.shard.complete_transaction(marker, token))
 
     def ask_shards(self, request: Request, parts: Sequence[ShardPart], combine: Combine) -> Answer:
         """As `ask`, for a request whose parts several shards answer. One that cannot be asked is
@@ -303,6 +327,7 @@ class Groups:
         call: Call,
         *,
         from_member: bool = False,
+        terms: TxnTerms | None = None,
     ) -> None:
         """Runs one call of a shard.
 
@@ -322,7 +347,7 @@ class Groups:
         outcome = call(hosted.shard, context, self._now())
         if self.memory.refusal is not None:
             self._tell_refusal(request)
-        self._settle(number, outcome)
+        self._settle(number, outcome, terms)
 
     def _tell_refusal(self, request: Request) -> None:
         """Somebody wanted groups to hold more than they may."""
@@ -349,23 +374,32 @@ class Groups:
     def _now(self) -> Now:
         return Now(self.clock.now_ms(), self.clock.monotonic_ms())
 
-    def _settle(self, number: int, outcome: Outcome) -> None:
+    def _settle(self, number: int, outcome: TurnOutcome, terms: TxnTerms | None = None) -> None:
         """Records first, then answers: nothing is said that could still be lost."""
         hosted, now = self.shards.by_number[number], self._now()
         try:
-            appended = hosted.take(outcome, now, self.config.offsets_commit_timeout_ms)
+            appended = hosted.take(outcome, now, self.config.offsets_commit_timeout_ms, terms)
         except (KafkaError, StorageError, OSError) as error:
-            self.disk.log_failed(hosted.partition.topic_partition, error, now.monotonic_ms)
+            if not isinstance(error, _FAULTS_OF_PRODUCER):
+                self.disk.log_failed(hosted.partition.topic_partition, error, now.monotonic_ms)
             code = error.code if isinstance(error, KafkaError) else _STORAGE_ERROR
             refused = hosted.shard.append_failed(outcome, code, now)
-            hosted.take(Outcome([], refused.answers), now, self.config.offsets_commit_timeout_ms)
+            hosted.take(
+                TurnOutcome([], refused.answers), now, self.config.offsets_commit_timeout_ms
+            )
         else:
             if appended is not None:
                 self.appends.appended(hosted.partition.topic_partition, appended.size)
                 if appended.tombstone_count:
                     self.cleaning.appended(hosted.partition.log, appended.tombstone_count)
-        self._deliver(hosted.committed())
+        self._follow(hosted)
         self._keep_deadline(number, hosted)
+
+    def _follow(self, hosted: HostedShard) -> None:
+        """What is committed is true, and told."""
+        self._deliver(hosted.committed())
+        for topic_partition in hosted.take_decided():
+            self.cleaning.offset_committed(topic_partition)
 
     def _keep_deadline(self, number: int, hosted: HostedShard) -> None:
         due_ms = hosted.next_deadline_ms
@@ -376,6 +410,10 @@ class Groups:
 
     def _deliver(self, answers: Iterable[ShardAnswer]) -> None:
         for part, response in answers:
+            if isinstance(part, MarkerToken):
+                assert isinstance(response, WriteTxnMarkersResponse)
+                part.on_written(error_of_marker(response))
+                continue
             assert isinstance(part, Part)
             question = part.question
             if part.answered(response) and question.is_left:

@@ -2,31 +2,34 @@
 
 Outcomes are appended as they are made, and wait here until the log is committed; then their records
 are replayed and their answers leave, in order. So the offsets of a shard are always committed ones,
-and no answer rests on a record that could still be lost.
+and no answer rests on a record that could still be lost. Offsets of a transaction go into a batch
+with its producer's id; its end is a control batch.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ledgerstone.coordinator.failures import refused_after_append
 from ledgerstone.coordinator.shard import GroupShard
-from ledgerstone.coordinator.turn import Answer, Now, Outcome
+from ledgerstone.coordinator.turn import Answer, Now, TurnOutcome, TxnMarker
 from ledgerstone.errors import NotLeaderOrFollower
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.records.control import ControlType
+from ledgerstone.records.builder import RecordParts, build_batch
+from ledgerstone.records.control import ControlType, end_txn_marker
 from ledgerstone.records.validation import Origin
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.replay_reader import replay_batches
 from ledgerstone.replication.state_log import Appended, StateLog
-from ledgerstone.types import NO_PRODUCER_ID
+from ledgerstone.storage.verification import TxnTerms
+from ledgerstone.types import NO_PRODUCER_ID, TopicPartition
 
 
 @dataclass(slots=True)
 class InFlight:
     """An outcome that is not committed yet. Its answers are empty once their time was up."""
 
-    outcome: Outcome
+    outcome: TurnOutcome
     deadline_ms: int
 
 
@@ -35,8 +38,9 @@ class HostedShard:
         self.shard = shard
         self.partition = partition
         self.is_loaded = False
-        append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
-        self._log = StateLog[InFlight](append)
+        self._decided: list[TopicPartition] = []
+        self._append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
+        self._log = StateLog[InFlight](self._append)
 
     @property
     def can_load(self) -> bool:
@@ -64,24 +68,64 @@ class HostedShard:
                     self.shard.replay(record.key, record.value, producer_id)
         self.is_loaded = True
 
-    def take(self, outcome: Outcome, now: Now, timeout_ms: int) -> Appended | None:
-        """Appends what the outcome wants remembered; what the log refuses raises."""
+    def take(
+        self, outcome: TurnOutcome, now: Now, timeout_ms: int, terms: TxnTerms | None = None
+    ) -> Appended | None:
+        """Appends what the outcome wants remembered; what the log refuses raises. `terms` are those
+        of records in a transaction."""
         waiting = InFlight(outcome, now.monotonic_ms + timeout_ms)
+        if outcome.marker is not None:
+            return self._append_marker(outcome.marker, waiting, now)
         if not outcome.records:
-            if outcome.answers:
+            if outcome.answers or outcome.late:
                 self._log.after_pending(waiting)
             return None
-        records = [(now.wall_ms, key, value, ()) for key, value in outcome.records]
-        return self._log.append(records, waiting)
+        records: list[RecordParts] = [
+            (now.wall_ms, key, value, ()) for key, value in outcome.records
+        ]
+        producer = outcome.producer
+        if producer is None:
+            return self._log.append(records, waiting)
+        batch = build_batch(
+            records,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transactional=True,
+        )
+        return self._log.append_batch(batch, waiting, partial(self._append, terms=terms))
+
+    def _append_marker(self, marker: TxnMarker, waiting: InFlight, now: Now) -> Appended:
+        batch = end_txn_marker(
+            commit=marker.is_commit,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp=now.wall_ms,
+        )
+        terms = TxnTerms(transaction_version=marker.transaction_version)
+        return self._log.append_batch(batch, waiting, partial(self._append, terms=terms))
 
     def committed(self) -> list[Answer]:
         """Replays what is committed; the answers that may leave."""
         answers: list[Answer] = []
         for each in self._log.committed(self.partition.log.high_watermark):
-            for record in each.outcome.records:
-                self.shard.replay(record.key, record.value)
-            answers += each.outcome.answers
+            outcome = each.outcome
+            producer = outcome.producer
+            producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+            for record in outcome.records:
+                self.shard.replay(record.key, record.value, producer_id)
+            if outcome.marker is not None:
+                marker = outcome.marker
+                won = self.shard.replay_marker(marker.producer_id, commit=marker.is_commit)
+                self._decided += won
+            answers += outcome.answers
+            answers += (Answer(token, respond()) for token, respond in outcome.late)
         return answers
+
+    def take_decided(self) -> list[TopicPartition]:
+        """Partitions whose offsets were committed by markers since the last call."""
+        decided, self._decided = self._decided, []
+        return decided
 
     def overdue(self, now: Now) -> list[Answer]:
         """Refusals of answers whose records took too long; these are replayed when they are
@@ -91,7 +135,7 @@ class HostedShard:
             if each.deadline_ms > now.monotonic_ms:
                 break
             answers += _refused(each, ErrorCode.REQUEST_TIMED_OUT)
-            each.outcome = Outcome(each.outcome.records, [])
+            each.outcome = replace(each.outcome, answers=[], late=[])
         return answers
 
     @property
@@ -99,7 +143,7 @@ class HostedShard:
         deadline_ms = self.shard.next_deadline_ms
         if not len(self._log):
             return deadline_ms
-        waiting = [each for each in self._log.tokens() if each.outcome.answers]
+        waiting = [each for each in self._log.tokens() if each.outcome.answers or each.outcome.late]
         if not waiting:
             return deadline_ms
         first_ms = waiting[0].deadline_ms
@@ -114,7 +158,9 @@ class HostedShard:
 
 
 def _refused(waiting: InFlight, code: int) -> list[Answer]:
+    outcome = waiting.outcome
+    late = [Answer(token, respond()) for token, respond in outcome.late]
     return [
         Answer(token, refused_after_append(response, code))
-        for token, response in waiting.outcome.answers
+        for token, response in (*outcome.answers, *late)
     ]

@@ -7,6 +7,7 @@ a place for it, as Kafka does. Clients look for the coordinator again, or try ag
 
 from typing import Final
 
+from ledgerstone.coordinator.txn_offset_requests import txn_commit_refused
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -41,6 +42,7 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from ledgerstone.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ledgerstone.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 NO_COORDINATOR: Final = (CoordinatorNotAvailable, NotCoordinator, CoordinatorLoadInProgress)
 
@@ -60,6 +62,8 @@ def refusal_of(message: ApiMessage, code: int) -> ApiMessage | None:
             return OffsetDeleteResponse(error_code=code)
         case OffsetCommitRequest():
             return _commit_refused(message, code)
+        case TxnOffsetCommitRequest():
+            return txn_commit_refused(message, code)
         case OffsetFetchRequest():
             return _fetch_refused(message, code)
         case DescribeGroupsRequest():

@@ -49,3 +49,10 @@ class Part:
         question.answers[self.index] = response
         question.unanswered -= 1
         return question.unanswered == 0
+
+
+@dataclass(slots=True, eq=False)
+class MarkerToken:
+    """The token of a marker that no request of a client asked for."""
+
+    on_written: Callable[[int], None]

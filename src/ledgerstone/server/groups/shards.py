@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 
-from ledgerstone.coordinator.group_state import State
+from ledgerstone.coordinator.group_state import GroupPhase
 from ledgerstone.coordinator.group_table import GroupTable
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.metadata.image import MetadataImage
@@ -27,9 +27,9 @@ class HostedShards:
         """The groups and offsets of every shard that is loaded."""
         return [self.by_number[number].shard.table for number in self.loaded()]
 
-    def count_by_state(self) -> dict[State, int]:
+    def count_by_state(self) -> dict[GroupPhase, int]:
         """Every state, also those no group is in."""
-        counts = dict.fromkeys(State, 0)
+        counts = dict.fromkeys(GroupPhase, 0)
         for table in self.tables():
             for group in table.groups.values():
                 counts[group.state] += 1

@@ -10,7 +10,7 @@ Differs from Kafka: only APIs with a handler are offered.
 import re
 from typing import Final
 
-from ledgerstone.metadata.records import METADATA_VERSION, METADATA_VERSION_FEATURE
+from ledgerstone.metadata.records import SUPPORTED_FEATURES
 from ledgerstone.protocol.api import advertised
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import (
@@ -24,8 +24,8 @@ from ledgerstone.server.request import Answer, Request
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_WITH_SOFTWARE: Final = 3
-# 3.3-IV3, where Kafka 4 begins too: what is older was kept in ZooKeeper.
-_OLDEST_METADATA_VERSION: Final = 7
+# Older ones cannot read a feature whose first level is 0 (KAFKA-17492).
+_FIRST_VERSION_WITH_LEVEL_0: Final = 4
 
 
 def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Answer:
@@ -36,7 +36,9 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
     response = ApiVersionsResponse(api_keys=advertised(broker.handled))
     if is_named:
         response.supported_features = [
-            SupportedFeature(METADATA_VERSION_FEATURE, _OLDEST_METADATA_VERSION, METADATA_VERSION)
+            SupportedFeature(name, first, last)
+            for name, (first, last) in SUPPORTED_FEATURES.items()
+            if first or request.api_version >= _FIRST_VERSION_WITH_LEVEL_0
         ]
         response.finalized_features = [
             FinalizedFeature(name, level, level)

@@ -1,12 +1,8 @@
-"""FindCoordinator (10). Grade D, because it creates the offsets topic on first use.
+"""FindCoordinator (10). Grade D, because it creates the coordinators' topics on first use.
 
-Behaviour: the leader of the group's partition of __consumer_offsets. Transactional ids and share
-groups have no coordinator: they are refused with codes that clients take for final, because every
-retriable one is repeated until a time-out of theirs, by some without a pause.
+Behaviour: the leader of the group's partition of __consumer_offsets, or of the transactional id's
+partition of __transaction_state. Share groups have no coordinator, and get INVALID_REQUEST.
 Versions: 0-6, several keys at once from 4.
-Differs from Kafka: no transactions. Up to version 3 the refusal is TRANSACTIONAL_ID_AUTHORIZATION_
-FAILED, where librdkafka stops at once; later versions, which Java and kafka-python send, get
-UNSUPPORTED_VERSION, beside which the Java client shows our words.
 Where nothing is wrong the message is not null: "NONE" up to version 3, empty later, as in Kafka.
 """
 
@@ -31,11 +27,9 @@ _NO_ERROR: Final = "NONE"
 
 def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> Answer:
     if request.api_version >= _FIRST_VERSION_WITH_KEYS:
-        final = ErrorCode.UNSUPPORTED_VERSION
-        found = [_find(broker, message.key_type, key, final) for key in message.coordinator_keys]
+        found = [_find(broker, message.key_type, key) for key in message.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
-    final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    only = _find(broker, message.key_type, message.key, final)
+    only = _find(broker, message.key_type, message.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message or _NO_ERROR,
@@ -45,20 +39,15 @@ def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) ->
     )
 
 
-def _find(
-    broker: Broker, key_type: int, key: str, no_transactions: ErrorCode
-) -> FindCoordinatorCoordinator:
+def _find(broker: Broker, key_type: int, key: str) -> FindCoordinatorCoordinator:
     found = FindCoordinatorCoordinator(key=key, node_id=-1, port=-1, error_message="")
     if key_type not in (GROUP, TRANSACTION):
         found.error_code = ErrorCode.INVALID_REQUEST
         found.error_message = f"coordinator type {key_type} is not known here"
         return found
-    if key_type == TRANSACTION:
-        found.error_code = no_transactions
-        found.error_message = "transactions are not served here"
-        return found
+    coordinators = broker.transactions if key_type == TRANSACTION else broker.groups
     try:
-        found.node_id = broker.groups.coordinator_of(key)
+        found.node_id = coordinators.coordinator_of(key)
     except CoordinatorNotAvailable as error:
         found.error_code, found.error_message = error.code, reason_of(error)
         return found

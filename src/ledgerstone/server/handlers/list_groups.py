@@ -7,7 +7,7 @@ Versions: 0-5.
 from collections.abc import Sequence
 
 from ledgerstone.coordinator.shard import GroupShard
-from ledgerstone.coordinator.turn import Now, Outcome, RequestContext
+from ledgerstone.coordinator.turn import Now, RequestContext, TurnOutcome
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ledgerstone.server.broker import Broker
@@ -16,7 +16,7 @@ from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: ListGroupsRequest) -> Answer:
-    def call(shard: GroupShard, context: RequestContext, now: Now) -> Outcome:
+    def call(shard: GroupShard, context: RequestContext, now: Now) -> TurnOutcome:
         return shard.handle_list_groups(message, context, now)
 
     parts = [ShardPart(number, message, call) for number in broker.groups.shards.loaded()]

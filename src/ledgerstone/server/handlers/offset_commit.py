@@ -56,7 +56,7 @@ def _finished(
 def _split(
     broker: Broker, topics: list[OffsetCommitRequestTopic]
 ) -> tuple[list[OffsetCommitRequestTopic], OffsetCommitResponse]:
-    """What can be committed, and the answer to the rest."""
+    """What can be committed, with its topic id, and the answer to the rest."""
     known: list[OffsetCommitRequestTopic] = []
     response = OffsetCommitResponse()
     for topic in topics:
@@ -64,7 +64,8 @@ def _split(
         there = [each for each in topic.partitions if each.partition_index in numbers]
         missing = [each for each in topic.partitions if each.partition_index not in numbers]
         if there:
-            known.append(replace(topic, partitions=there))
+            topic_id = broker.image.topics[topic.name].topic_id
+            known.append(replace(topic, topic_id=topic_id, partitions=there))
         if missing:
             refused = [
                 OffsetCommitResponsePartition(

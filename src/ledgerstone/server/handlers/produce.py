@@ -3,156 +3,234 @@
 Behaviour: each partition is appended on its own; an error in one does not touch the others. acks=1
 answers after the local write, acks=-1 once the high watermark has passed the batch, acks=0 never:
 there an error closes the connection, because there is no other way to tell.
-Versions: 3-11. 0-2 are advertised for the sake of old librdkafka, which takes a minimum of 3 for a
-broker that cannot compress (KAFKA-18659), and are refused by closing, as Kafka 4 does.
-Differs from Kafka: a transactional id is not verified yet.
+Transactional batches need a transactional id, and all the same producer. Before the first of a
+transaction is written to a partition, its coordinator is asked: up to version 11 whether the client
+has added the partition, from 12 on to add it (KIP-890).
+Versions: 3-13, topic ids from 13. 0-2 are advertised for the sake of old librdkafka, which takes a
+minimum of 3 for a broker that cannot compress (KAFKA-18659), and are refused by closing, as Kafka 4
+does.
 """
 
 from functools import partial
 from typing import Final
 
-from ledgerstone.errors import (
-    BatchRefused,
-    CorruptRecord,
-    DuplicateSequence,
-    InvalidProducerEpoch,
-    InvalidRequiredAcks,
-    InvalidTimestamp,
-    InvalidTopic,
-    InvalidTxnState,
-    KafkaError,
-    KeylessRecord,
-    LogStorageError,
-    MessageTooLarge,
-    OutOfOrderSequence,
-    RecordListTooLarge,
-    StorageError,
-    UnsupportedCompressionType,
-)
-from ledgerstone.metadata.decision import reason_of
+from ledgerstone.errors import InvalidRequiredAcks, InvalidTopic, UnsupportedCompressionType
 from ledgerstone.metadata.topic_names import ERASURES, INTERNAL_TOPICS
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.produce import (
     ProducePartitionData,
     ProducePartitionResponse,
-    ProduceRecordError,
     ProduceRequest,
     ProduceResponse,
     ProduceTopicData,
     ProduceTopicResponse,
 )
 from ledgerstone.protocol.single_produce import SingleProduce, single_produce_answer
-from ledgerstone.records.batch import HEADER_SIZE, MAGIC, Codec, read_header
+from ledgerstone.records.batch import (
+    HEADER_SIZE,
+    MAGIC,
+    MAGIC_POSITION,
+    Codec,
+    is_transactional_batch,
+    read_header,
+)
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import Answer, Disconnect, Parked, Request
+from ledgerstone.server.handlers.produce_answers import (
+    FAILURES,
+    Waiting,
+    accepted,
+    answered,
+    refused,
+    refused_whole,
+    unknown_topic_id,
+    unverified,
+)
+from ledgerstone.server.request import Answer, Disconnect, Request
+from ledgerstone.server.verification import TxnQuestion, TxnSupport, Verified
+from ledgerstone.server.waiting_answer import WaitingAnswer
 from ledgerstone.storage.log import AppendResult
+from ledgerstone.storage.verification import TxnTerms
 from ledgerstone.types import TopicPartition, WritableBuffer
 
 _FIRST_VERSION_WITH_ZSTD: Final = 7
+_FIRST_VERSION_WITH_ABORTABLE: Final = 11
+_FIRST_VERSION_THAT_ADDS: Final = 12
+_FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _ACKS: Final = (-1, 0, 1)
-_MAGIC_POSITION: Final = 16
 _RECORDS: Final = (memoryview, bytearray)
-# What an append may fail with, and what of it is the fault of the batch.
-_FAILURES: Final = (KafkaError, StorageError, OSError)
-_FAULTS_OF_BATCH: Final = (
-    BatchRefused,
-    CorruptRecord,
-    MessageTooLarge,
-    OutOfOrderSequence,
-    RecordListTooLarge,
-    UnsupportedCompressionType,
-)
-
-# Found only by looking at the partition or into the batch: Kafka then says where the log starts.
-_FOUND_LATE: Final = (
-    DuplicateSequence,
-    InvalidProducerEpoch,
-    InvalidTimestamp,
-    InvalidTxnState,
-    KeylessRecord,
-    OutOfOrderSequence,
-)
-
-# What a partition's high watermark must reach before its answer is true.
-_Waiting = dict[TopicPartition, tuple[int, ProducePartitionResponse]]
 
 
 def handle(broker: Broker, request: Request, message: ProduceRequest | SingleProduce) -> Answer:
     if type(message) is SingleProduce:
         return _handle_single(broker, request, message)
     assert isinstance(message, ProduceRequest)
-    waiting: _Waiting = {}
-    topics = []
-    for topic in message.topic_data:
-        answers = [
-            _append(broker, request, message, topic, data, waiting) for data in topic.partition_data
-        ]
-        topics.append(
-            ProduceTopicResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
-            )
-        )
-    response = ProduceResponse(responses=topics)
-    return _answer(broker, message.acks, message.timeout_ms, response, waiting)
+    if request.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+        for topic in message.topic_data:
+            topic.name = broker.topic_name(topic.topic_id) or ""
+    if any(_transactional(message)):
+        return _handle_transactional(broker, request, message)
+    return _append_all(broker, request, message)
 
 
 def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> Answer:
     """As `handle` does it: one append, and the usual answer without a message being made of it."""
-    acks, index = message.acks, message.index
-    topic_partition = TopicPartition(message.topic, index)
-    waiting: _Waiting = {}
+    acks, index, records = message.acks, message.index, message.records
+    topic = broker.topic_name(message.topic_id) if message.topic_id else message.topic
+    if topic is None or is_transactional_batch(records):
+        return handle(broker, request, _whole(message))
+    topic_partition = TopicPartition(topic, index)
+    waiting: Waiting = {}
     try:
-        result, is_awaited = _append_to(broker, request, topic_partition, message.records, acks)
-    except _FAILURES as error:
-        answer = _refused(broker, topic_partition, error)
+        result, is_awaited = _append_to(broker, request, topic_partition, records, acks)
+    except FAILURES as error:
+        answer = refused(broker, topic_partition, error)
     else:
         if acks and not is_awaited:
             return single_produce_answer(
                 request.api_version,
-                message.topic,
+                message.topic_id or topic,
                 index,
                 result.first_offset,
                 result.log_append_time,
                 result.log_start_offset,
             )
-        answer = _accepted(index, result)
+        answer = accepted(index, result)
         if is_awaited:
             waiting[topic_partition] = (result.last_offset + 1, answer)
-    topic = ProduceTopicResponse(name=message.topic, partition_responses=[answer])
-    response = ProduceResponse(responses=[topic])
-    return _answer(broker, acks, message.timeout_ms, response, waiting)
+    whole = ProduceTopicResponse(
+        name=topic, topic_id=message.topic_id, partition_responses=[answer]
+    )
+    response = ProduceResponse(responses=[whole])
+    return answered(broker, acks, message.timeout_ms, response, waiting)
 
 
-def _answer(
-    broker: Broker, acks: int, timeout_ms: int, response: ProduceResponse, waiting: _Waiting
+def _whole(message: SingleProduce) -> ProduceRequest:
+    data = ProducePartitionData(index=message.index, records=message.records)
+    topic = ProduceTopicData(name=message.topic, topic_id=message.topic_id, partition_data=[data])
+    return ProduceRequest(acks=message.acks, timeout_ms=message.timeout_ms, topic_data=[topic])
+
+
+# -- transactions -----------------------------------------------------------------------------
+
+
+def _transactional(message: ProduceRequest) -> "list[tuple[TopicPartition, WritableBuffer]]":
+    return [
+        (TopicPartition(topic.name, data.index), data.records)
+        for topic in message.topic_data
+        for data in topic.partition_data
+        if isinstance(data.records, _RECORDS) and is_transactional_batch(data.records)
+    ]
+
+
+def _handle_transactional(broker: Broker, request: Request, message: ProduceRequest) -> Answer:
+    if message.transactional_id is None:
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return refused_whole(broker, message, code)
+    producers: dict[tuple[int, int], None] = {}
+    sequences: dict[TopicPartition, int] = {}
+    for topic_partition, records in _transactional(message):
+        if topic_partition.partition not in broker.image.partition_numbers(topic_partition.topic):
+            continue  # refused for that
+        header = read_header(records)
+        if header.has_producer_id:
+            producers[header.producer_id, header.producer_epoch] = None
+            sequences[topic_partition] = header.base_sequence
+    if not producers:
+        return _append_all(broker, request, message)
+    if len(producers) > 1:
+        return refused_whole(
+            broker,
+            message,
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "the request holds batches of more than one transactional producer",
+        )
+    ((producer_id, producer_epoch),) = producers
+    support = _support(request.api_version)
+    question = TxnQuestion(
+        message.transactional_id, producer_id, producer_epoch, sequences, support
+    )
+    waiting = WaitingAnswer(broker, request)
+
+    def verified(verified: Verified) -> None:
+        if waiting.is_left and not broker.is_awaited(request):
+            return  # its client is gone, and its frame with it
+        try:
+            waiting.answer(_append_all(broker, request, message, verified))
+        except Disconnect as error:
+            waiting.answer(error)
+
+    adds = support is TxnSupport.ADDS_PARTITIONS
+    broker.verification.verify(question, verified, retries=adds)
+    answer = waiting.now_or_later()
+    if waiting.is_left:
+        _own_records(message)
+    return answer
+
+
+def _support(api_version: int) -> TxnSupport:
+    if api_version >= _FIRST_VERSION_THAT_ADDS:
+        return TxnSupport.ADDS_PARTITIONS
+    if api_version >= _FIRST_VERSION_WITH_ABORTABLE:
+        return TxnSupport.ABORTABLE_ERRORS
+    return TxnSupport.OLD_ERRORS
+
+
+def _own_records(message: ProduceRequest) -> None:
+    """The memory that a request is received in is used again before this one is appended."""
+    for topic in message.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                data.records = bytearray(data.records)
+
+
+# -- appending --------------------------------------------------------------------------------
+
+
+def _append_all(
+    broker: Broker, request: Request, message: ProduceRequest, verified: Verified | None = None
 ) -> Answer:
-    if acks == 0:
-        _close_on_error(response)
-        return None
-    if not waiting:
-        return response
-    attempt = partial(_attempt, broker, response, waiting)
-    deadline_ms = broker.clock.monotonic_ms() + timeout_ms
-    return Parked(attempt=attempt, deadline_ms=deadline_ms, keys=tuple(waiting))
+    waiting: Waiting = {}
+    append = partial(_append, broker, request, message, verified, waiting)
+    topics = [
+        ProduceTopicResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[append(topic, data) for data in topic.partition_data],
+        )
+        for topic in message.topic_data
+    ]
+    response = ProduceResponse(responses=topics)
+    return answered(broker, message.acks, message.timeout_ms, response, waiting)
 
 
 def _append(
     broker: Broker,
     request: Request,
     message: ProduceRequest,
+    verified: Verified | None,
+    waiting: Waiting,
     topic: ProduceTopicData,
     data: ProducePartitionData,
-    waiting: _Waiting,
 ) -> ProducePartitionResponse:
+    if not topic.name and request.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+        return unknown_topic_id(broker, topic.topic_id, data.index)
     topic_partition = TopicPartition(topic.name, data.index)
+    terms = None
+    if verified is not None:
+        code = verified.errors.get(topic_partition)
+        if code is not None:
+            return unverified(broker, data.index, code, request.api_version)
+        terms = verified.terms_for(topic_partition)
     records = data.records
     assert isinstance(records, _RECORDS) or records is None
     try:
-        result, is_awaited = _append_to(broker, request, topic_partition, records, message.acks)
-    except _FAILURES as error:
-        return _refused(broker, topic_partition, error)
-    answer = _accepted(data.index, result)
+        result, is_awaited = _append_to(
+            broker, request, topic_partition, records, message.acks, terms
+        )
+    except FAILURES as error:
+        return refused(broker, topic_partition, error)
+    answer = accepted(data.index, result)
     if is_awaited:
         waiting[topic_partition] = (result.last_offset + 1, answer)
     return answer
@@ -164,6 +242,7 @@ def _append_to(
     topic_partition: TopicPartition,
     records: WritableBuffer | None,
     acks: int,
+    terms: TxnTerms | None = None,
 ) -> tuple[AppendResult, bool]:
     """Where the batch is, and whether replicas that must have it do not have it yet."""
     if acks not in _ACKS:
@@ -176,7 +255,7 @@ def _append_to(
     partition = broker.partitions.get(topic_partition)
     if records is None:
         records = bytearray()
-    result = partition.append(records, acks=acks)
+    result = partition.append(records, acks=acks, terms=terms)
     if not result.duplicate:
         broker.appended(topic_partition, len(records))
         if result.tombstone_count or result.near is not None:
@@ -193,6 +272,14 @@ def _check_may_write(topic: str, client_id: str | None) -> None:
         raise InvalidTopic(f"{topic} is internal")
 
 
+def _check_codec(records: WritableBuffer | None) -> None:
+    """An older request cannot carry zstd, because its reader could not ask for it back."""
+    if not records or len(records) < HEADER_SIZE or records[MAGIC_POSITION] != MAGIC:
+        return  # refused for what else it is
+    if read_header(records).codec is Codec.ZSTD:
+        raise UnsupportedCompressionType("zstd needs Produce version 7 or later")
+
+
 def _notice_deletes(
     broker: Broker, partition: Partition, result: AppendResult, records: WritableBuffer
 ) -> None:
@@ -206,83 +293,3 @@ def _notice_deletes(
     if result.near is not None:
         now_ms = broker.clock.now_ms()
         watch.appended(topic_partition, result.first_offset, result.near, now_ms=now_ms)
-
-
-def _accepted(index: int, result: AppendResult) -> ProducePartitionResponse:
-    return ProducePartitionResponse(
-        index=index,
-        base_offset=result.first_offset,
-        log_append_time_ms=result.log_append_time,
-        log_start_offset=result.log_start_offset,
-    )
-
-
-def _refused(
-    broker: Broker, topic_partition: TopicPartition, error: Exception
-) -> ProducePartitionResponse:
-    answer = ProducePartitionResponse(index=topic_partition.partition, base_offset=-1)
-    if isinstance(error, KafkaError):
-        answer.error_code = error.code
-        answer.error_message = reason_of(error)
-        if isinstance(error, _FOUND_LATE):
-            partition = broker.partitions.find(topic_partition)
-            answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
-        if isinstance(error, BatchRefused):
-            answer.record_errors = [
-                ProduceRecordError(batch_index=index, batch_index_error_message=text)
-                for index, text in error.record_errors
-            ]
-        if isinstance(error, _FAULTS_OF_BATCH):
-            broker.counters.rejected_batches += 1
-            broker.counters.keyless_records_refused += isinstance(error, KeylessRecord)
-        if isinstance(error, LogStorageError):
-            broker.log_failed(topic_partition, error)
-    else:
-        broker.log_failed(topic_partition, error)
-        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    broker.counters.answered_error("Produce", answer.error_code)
-    return answer
-
-
-def _check_codec(records: WritableBuffer | None) -> None:
-    """An older request cannot carry zstd, because its reader could not ask for it back."""
-    if not records or len(records) < HEADER_SIZE or records[_MAGIC_POSITION] != MAGIC:
-        return  # refused for what else it is
-    if read_header(records).codec is Codec.ZSTD:
-        raise UnsupportedCompressionType("zstd needs Produce version 7 or later")
-
-
-def _attempt(
-    broker: Broker,
-    response: ProduceResponse,
-    waiting: _Waiting,
-    time_is_up: bool,
-) -> ProduceResponse | None:
-    for topic_partition, (required, answer) in list(waiting.items()):
-        try:
-            partition = broker.partitions.get(topic_partition)
-            partition.check_leader()
-        except KafkaError as error:
-            answer.error_code = error.code
-            broker.counters.answered_error("Produce", error.code)
-            del waiting[topic_partition]
-            continue
-        if partition.log.high_watermark >= required:
-            del waiting[topic_partition]
-            if len(partition.isr) < partition.effective_min_isr:
-                answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-                broker.counters.answered_error("Produce", answer.error_code)
-        elif time_is_up:
-            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-            broker.counters.answered_error("Produce", answer.error_code)
-    return response if time_is_up or not waiting else None
-
-
-def _close_on_error(response: ProduceResponse) -> None:
-    for topic in response.responses:
-        for answer in topic.partition_responses:
-            if answer.error_code:
-                raise Disconnect(
-                    f"acks=0 and error {answer.error_code} in {topic.name}-{answer.index}: "
-                    f"{answer.error_message}"
-                )

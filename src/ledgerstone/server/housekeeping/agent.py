@@ -17,7 +17,12 @@ from ledgerstone.server.effects import Effect, Flush, Unlink
 from ledgerstone.server.housekeeping import disk_watch
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.housekeeping.flushes import Flushes
-from ledgerstone.server.housekeeping.needs import HostedLogs, MissedDeletes, Passes, StraySearch
+from ledgerstone.server.housekeeping.needs import (
+    HostedLogs,
+    Passes,
+    SettlesMissedDeletes,
+    StraySearch,
+)
 from ledgerstone.server.housekeeping.retention import Retention
 from ledgerstone.server.results import Done, Failed, Result
 from ledgerstone.storage.deleted_files import Unlinked, UnlinkPlan
@@ -56,7 +61,7 @@ class Housekeeping:
     flushes: Flushes
     retention: Retention
     passes: Passes
-    missed_deletes: MissedDeletes
+    missed_deletes: SettlesMissedDeletes
     strays: StraySearch
     jobs: list[Job] = field(init=False)
     # Files are being unlinked: no second plan may name the same ones.

@@ -23,7 +23,7 @@ class Passes(Protocol):
         ...
 
 
-class MissedDeletes(Protocol):
+class SettlesMissedDeletes(Protocol):
     """Groups that may have missed deletes."""
 
     def forget_settled(self, partition: Partition) -> None:

@@ -3,7 +3,8 @@
     POST /api/v1/topics/T/where {"key": …}       begins a search, answers with a ticket
     GET  /api/v1/searches/N                      what it found
     POST /api/v1/topics/T/erasures {"key": … or "keys": […], "reason", "requested_by",
-         "within_ms" or "deadline_ms", "after_ms", "verifiers", "outputs_wait_ms"}
+         "within_ms" or "deadline_ms", "after_ms", "verifiers", "outputs_wait_ms",
+         "abort_open"}
     GET  /api/v1/erasures[?overdue][?open][?topic=T][?stage=S][?after=ID][?limit=N]
          the newest first, at most 1000; `next` is what to ask `after` for the rest
     GET  /api/v1/erasures/ID
@@ -28,7 +29,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from ledgerstone.erasure.erasure import Erasure, Evidence, Outcome, Stage
+from ledgerstone.erasure.erasure import Erasure, Evidence, ScanOutcome, Stage
 from ledgerstone.erasure.key_print import SALT_BYTES, PrintKey
 from ledgerstone.erasure.scan_plan import KeyPrints, SearchPlan
 from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
@@ -143,6 +144,7 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
             deadline_ms=deadline_ms,
             awaited_verifiers=verifiers,
             outputs_wait_ms=_whole(body, "outputs_wait_ms"),
+            abort_open=_flag(body, "abort_open"),
         )
         for key in keys
     ]
@@ -257,13 +259,13 @@ def _evidence(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
 
 
 def _word(broker: Broker, body: Mapping[str, Any], word: object) -> Evidence:
-    verdicts = [each.value for each in Outcome]
+    verdicts = [each.value for each in ScanOutcome]
     if not isinstance(word, dict) or word.get("verdict") not in verdicts:
         raise Refused(400, f"verdict must be one of {', '.join(verdicts)}")
     return Evidence(
         verifier=_text(body, "verifier"),
         output=_text(word, "output"),
-        outcome=Outcome(word["verdict"]),
+        outcome=ScanOutcome(word["verdict"]),
         evidence=_text(word, "evidence"),
         given_ms=broker.clock.now_ms(),
         group=_text(body, "group"),
@@ -332,6 +334,13 @@ def _whole(body: Mapping[str, Any], name: str) -> int | None:
     if number is not None and (type(number) is not int or not 0 <= number < 1 << 53):
         raise Refused(400, f"{name} must be a whole number of milliseconds")
     return number
+
+
+def _flag(body: Mapping[str, Any], name: str) -> bool:
+    flag = body.get(name, False)
+    if type(flag) is not bool:
+        raise Refused(400, f"{name} must be true or false")
+    return flag
 
 
 def _answering(call: Callable[[], T]) -> T:

@@ -15,11 +15,14 @@ from ledgerstone.server.cleaning import view as cleaning_view
 from ledgerstone.server.erasing import view as erasing_view
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.http.server import Page, Routes, SlowPage
-from ledgerstone.server.metrics import Exposition, Sample, add
+from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.tombstones import view as tombstone_view
+from ledgerstone.server.transactions import view as transactions_view
 
 # The number Kafka gives a broker that has started and does not stop.
+# As in Kafka: markers may take a while after the time-out.
+_LATE_TRANSACTION_MS: Final = 300_000
 _RUNNING: Final = 3
 # Looked at before others have their turn; each takes some hundredths of a millisecond.
 PARTITIONS_AT_ONCE: Final = 32
@@ -60,11 +63,11 @@ def _metrics(broker: Broker) -> SlowPage:
     return Page(200, page.text(), _PROMETHEUS)
 
 
-def samples(broker: Broker) -> Iterator[Sample]:
+def samples(broker: Broker) -> Iterator[MetricSample]:
     return chain.from_iterable(sample_slices(broker))
 
 
-def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
+def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
     """Each slice is of one moment, and so are the sums at the end; between two slices anything may
     happen. A partition that has gone by its turn is left out."""
     looked_at: list[LogToClean] = []
@@ -79,16 +82,17 @@ def sample_slices(broker: Broker) -> Iterator[list[Sample]]:
         yield part
     yield [
         *broker.counters.samples(),
-        *(Sample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
+        *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
+        *transactions_view.samples(broker.transactions, broker.clock.now_ms()),
         *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),
     ]
 
 
-def _log_samples(partition: Partition) -> Iterator[Sample]:
+def _log_samples(partition: Partition) -> Iterator[MetricSample]:
     topic, number = partition.topic_partition
     labels = (("topic", topic), ("partition", str(number)))
     log = partition.log
@@ -98,7 +102,7 @@ def _log_samples(partition: Partition) -> Iterator[Sample]:
         ("kafka_log_log_logstartoffset", log.log_start_offset, "First readable offset."),
         ("kafka_log_log_logendoffset", log.log_end_offset, "Offset the next record gets."),
     ):
-        yield Sample(name, "gauge", text, value, labels)
+        yield MetricSample(name, "gauge", text, value, labels)
 
 
 def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
@@ -131,6 +135,12 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
             sum(len(each.isr) == each.effective_min_isr for each in led),
             "Partitions led here with just min.insync.replicas in sync.",
         ),
+        (
+            "partitionswithlatetransactionscount",
+            _late_transactions(broker),
+            "Partitions whose oldest transaction is open for longer than "
+            "transaction.max.timeout.ms and five minutes: read_committed readers wait behind it.",
+        ),
     ):
         yield f"kafka_server_replicamanager_{name}", value, text
     yield from _controller_gauges(broker)
@@ -161,34 +171,41 @@ def _offline(partitions: HostedPartitions) -> int:
     return len(partitions.offline) + failed
 
 
+def _late_transactions(broker: Broker) -> int:
+    now_ms = broker.clock.now_ms()
+    longest_ms = broker.config.transaction_max_timeout_ms + _LATE_TRANSACTION_MS
+    logs = (each.log for each in broker.partitions)
+    return sum(log.producers.is_transaction_late(now_ms, longest_ms) for log in logs)
+
+
 def _replicas(image: MetadataImage, partition: Partition) -> int:
     state = image.partition(*partition.topic_partition)
     return 0 if state is None else len(state.replicas)
 
 
-def _waiting(purgatory: Purgatory) -> Iterable[Sample]:
+def _waiting(purgatory: Purgatory) -> Iterable[MetricSample]:
     """These two always, so that a board shows zero instead of nothing; others when they wait."""
     counts = {"Fetch": 0, "Produce": 0}
     for request in purgatory.requests():
         add(counts, APIS[request.api_key].name)
     for name, count in sorted(counts.items()):
         labels = (("delayedOperation", name),)
-        yield Sample(
+        yield MetricSample(
             "kafka_server_delayedoperationpurgatory_purgatorysize", "gauge",
             "Requests that wait, by API.", count, labels,
         )  # fmt: skip
 
 
-def _group_samples(groups: Groups) -> Iterable[Sample]:
+def _group_samples(groups: Groups) -> Iterable[MetricSample]:
     prefix = "kafka_coordinator_group_groupmetadatamanager_num"
     counts = groups.shards.count_by_state()
-    yield Sample(f"{prefix}groups", "gauge", "Groups.", sum(counts.values()))
+    yield MetricSample(f"{prefix}groups", "gauge", "Groups.", sum(counts.values()))
     for state, count in counts.items():
         text = f"Groups in state {state.value}."
-        yield Sample(f"{prefix}groups{state.value.lower()}", "gauge", text, count)
+        yield MetricSample(f"{prefix}groups{state.value.lower()}", "gauge", text, count)
     memory, name = groups.memory, "ledgerstone_group_memory_bytes"
     for what, value in (("members", memory.members_bytes), ("offsets", memory.offsets_bytes)):
         text = "Memory that groups hold, of what ledgerstone.*.max.bytes allow."
-        yield Sample(name, "gauge", text, value, (("what", what),))
+        yield MetricSample(name, "gauge", text, value, (("what", what),))
     offsets = groups.shards.count_offsets()
-    yield Sample(f"{prefix}offsets", "gauge", "Offsets that groups have committed.", offsets)
+    yield MetricSample(f"{prefix}offsets", "gauge", "Offsets that groups have committed.", offsets)

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
-from ledgerstone.server.throttle import Throttle, shown
+from ledgerstone.server.throttle import LogThrottle, shown
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class HttpServer:
         self._site = site
         self._is_readonly = is_readonly
         self._host_names = frozenset(name.lower() for name in host_names)
-        self._throttle = Throttle()
+        self._throttle = LogThrottle()
         # Of a path: whether a POST to it changes nothing.
         self._reads_only = reads_only
         self._server: asyncio.Server | None = None

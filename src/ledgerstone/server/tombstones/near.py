@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.records.records_facts import NearKind, NearTombstones
-from ledgerstone.server.metrics import Sample
-from ledgerstone.server.throttle import Throttle
+from ledgerstone.server.metrics import MetricSample
+from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.stray import Stray, StrayChecks
 from ledgerstone.types import TopicPartition
 
@@ -56,7 +56,7 @@ class NearTombstoneWatch:
 
     strays: StrayChecks
     _seen: dict[TopicPartition, PartitionNear] = field(default_factory=dict)
-    _throttle: Throttle = field(default_factory=Throttle)
+    _throttle: LogThrottle = field(default_factory=LogThrottle)
 
     def of(self, tp: TopicPartition) -> PartitionNear:
         return self._seen.get(tp) or PartitionNear()
@@ -101,14 +101,14 @@ class NearTombstoneWatch:
             del self._seen[tp]
         self.strays.forget(topic)
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[MetricSample]:
         text = "Records that look like deletes that failed, by kind."
         totals: dict[tuple[str, str], int] = {}
         for tp, known in self._seen.items():
             for kind, count in known.counts.items():
                 totals[tp.topic, kind] = totals.get((tp.topic, kind), 0) + count
         return [
-            Sample(
+            MetricSample(
                 "ledgerstone_near_tombstones_total", "counter", text, count,
                 (("topic", topic), ("kind", kind)),
             )

@@ -9,7 +9,7 @@ from ledgerstone.cleaner.tombstone_ledger import MissedDeletes
 from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.work import CleaningWork
-from ledgerstone.server.metrics import Labels, Sample
+from ledgerstone.server.metrics import Labels, MetricSample
 from ledgerstone.server.tombstones.guard import Margin
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 
@@ -99,17 +99,17 @@ def _compacted(cleaning: CleaningWork) -> list[Partition]:
     return sorted(found, key=lambda each: each.topic_partition)
 
 
-def samples(near: NearTombstoneWatch) -> Iterator[Sample]:
+def samples(near: NearTombstoneWatch) -> Iterator[MetricSample]:
     yield from near.samples()
     strays = near.strays
     for name, value, text in (
         ("searches", strays.searches, "Searches for tombstones in the wrong partition."),
         ("failures", strays.failures, "Such searches that failed."),
     ):
-        yield Sample(f"ledgerstone_stray_tombstone_{name}_total", "counter", text, value)
+        yield MetricSample(f"ledgerstone_stray_tombstone_{name}_total", "counter", text, value)
 
 
-def partition_samples(cleaning: CleaningWork, partition: Partition) -> Iterator[Sample]:
+def partition_samples(cleaning: CleaningWork, partition: Partition) -> Iterator[MetricSample]:
     if not partition.log.config.compacts:
         return
     topic, number = partition.topic_partition
@@ -117,16 +117,16 @@ def partition_samples(cleaning: CleaningWork, partition: Partition) -> Iterator[
     text = "Time until a tombstone may go that the group has not read."
     for margin in cleaning.guard.margins(partition):
         if margin.margin_ms is not None:
-            yield Sample(
+            yield MetricSample(
                 "ledgerstone_group_tombstone_margin_seconds", "gauge", text,
                 margin.margin_ms / 1000, (("group", margin.group_id), *labels),
             )  # fmt: skip
     text = "1: tombstones went that the group had not read."
     for missed in cleaning.files.ledger(partition.log).told:
         group: Labels = (("group", missed.group_id), *labels)
-        yield Sample("ledgerstone_group_missed_deletes", "gauge", text, 1, group)
+        yield MetricSample("ledgerstone_group_missed_deletes", "gauge", text, 1, group)
     last = cleaning.files.last_cleaned(partition.log)
     if last is not None and partition.log.config.ledgerstone_tombstone_hold_groups:
         text = "Tombstones that the last pass kept because a group had not read them."
         held = last.stats.tombstones_held
-        yield Sample("ledgerstone_tombstones_held", "gauge", text, held, labels)
+        yield MetricSample("ledgerstone_tombstones_held", "gauge", text, held, labels)

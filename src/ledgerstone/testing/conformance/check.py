@@ -11,7 +11,7 @@ from ledgerstone.testing.conformance.driving import (
     StartedConsumer,
 )
 from ledgerstone.testing.conformance.scenarios import SCENARIOS, partitions_of
-from ledgerstone.testing.conformance.stage import NotConforming, Options, Stage
+from ledgerstone.testing.conformance.stage import NotConforming, ScenarioOptions, ScenarioStage
 from ledgerstone.testing.conformance.task import Consume, Start
 
 TIMEOUT_S: Final = 20.0
@@ -44,7 +44,7 @@ class ScenarioCheck:
         consume: Consume | None = None,
         *,
         start: Start | None = None,
-        options: Options | None = None,
+        options: ScenarioOptions | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """Runs the scenario with a function that reads to the end, or with `start`."""
@@ -57,7 +57,7 @@ class ScenarioCheck:
         else:
             assert start is not None
             driver = StartedConsumer(start, timeout_s)
-        stage = Stage(self.cluster, driver, options or Options())
+        stage = ScenarioStage(self.cluster, driver, options or ScenarioOptions())
         stage.open_topic(self.name, partitions=partitions_of(self.name))
         try:
             SCENARIOS[self.name](stage)

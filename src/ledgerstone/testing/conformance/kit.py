@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from ledgerstone.testing.conformance.check import TIMEOUT_S, ScenarioCheck
-from ledgerstone.testing.conformance.stage import CODECS, Options
+from ledgerstone.testing.conformance.stage import CODECS, ScenarioOptions
 from ledgerstone.testing.conformance.task import ConsumerTask, RunningConsumer, State
 
 
@@ -47,7 +47,9 @@ class TombstoneConformance:
         __tracebackhide__ = True
         tombstone_scenario.skip_if(self.not_applicable)
         is_started = type(self).start is not TombstoneConformance.start
-        options = Options(make_key=self.make_key, make_value=self.make_value, codecs=self.codecs)
+        options = ScenarioOptions(
+            make_key=self.make_key, make_value=self.make_value, codecs=self.codecs
+        )
         tombstone_scenario.check(
             None if is_started else self.consume,
             start=self.start if is_started else None,

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ledgerstone.testing.conformance.stage import Stage
+from ledgerstone.testing.conformance.stage import ScenarioStage
 
-Scenario = Callable[[Stage], None]
+Scenario = Callable[[ScenarioStage], None]
 
 # Just below a topic's default limit, including the overhead of a batch.
 LARGE_VALUE_BYTES: Final = 1_000_000
 
 
-def null_value(stage: Stage) -> None:
+def null_value(stage: ScenarioStage) -> None:
     """A record whose value is null deletes its key."""
     stage.put("a", "1")
     stage.put("b", "2")
@@ -24,7 +24,7 @@ def null_value(stage: Stage) -> None:
     stage.expect({"b": "2"})
 
 
-def null_value_with_headers(stage: Stage) -> None:
+def null_value_with_headers(stage: ScenarioStage) -> None:
     """A null value deletes its key whatever headers the record has."""
     stage.put("a", "1")
     stage.put("b", "2")
@@ -33,7 +33,7 @@ def null_value_with_headers(stage: Stage) -> None:
     stage.expect({"b": "2"})
 
 
-def recreated_after_delete(stage: Stage) -> None:
+def recreated_after_delete(stage: ScenarioStage) -> None:
     """A value that follows a tombstone brings its key back."""
     stage.put("a", "1")
     stage.delete("a")
@@ -45,14 +45,14 @@ def recreated_after_delete(stage: Stage) -> None:
     stage.expect({"a": "3"})
 
 
-def delete_of_unknown_key(stage: Stage) -> None:
+def delete_of_unknown_key(stage: ScenarioStage) -> None:
     """A tombstone of a key that was never seen changes nothing and is not an error."""
     stage.delete("never-written")
     stage.put("a", "1")
     stage.expect({"a": "1"})
 
 
-def repeated_tombstones(stage: Stage) -> None:
+def repeated_tombstones(stage: ScenarioStage) -> None:
     """A second tombstone of a key changes nothing and is not an error."""
     stage.put("a", "1")
     stage.put("b", "2")
@@ -63,7 +63,7 @@ def repeated_tombstones(stage: Stage) -> None:
     stage.expect({"b": "2"})
 
 
-def empty_value_is_no_tombstone(stage: Stage) -> None:
+def empty_value_is_no_tombstone(stage: ScenarioStage) -> None:
     """An empty value is a value: only null deletes."""
     key, other = stage.key("a"), stage.key("b")
     stage.cluster.produce(stage.topic, key, stage.value("1"), partition=0)
@@ -72,7 +72,7 @@ def empty_value_is_no_tombstone(stage: Stage) -> None:
     stage.expect_bytes({key: b"", other: stage.value("2")})
 
 
-def committed_transaction(stage: Stage) -> None:
+def committed_transaction(stage: ScenarioStage) -> None:
     """A tombstone of a committed transaction deletes; its marker is not a record."""
     stage.put("a", "1")
     stage.put("b", "2")
@@ -80,7 +80,7 @@ def committed_transaction(stage: Stage) -> None:
     stage.expect({"b": "2", "c": "3"})
 
 
-def aborted_transaction(stage: Stage) -> None:
+def aborted_transaction(stage: ScenarioStage) -> None:
     """A tombstone of an aborted transaction was never written (isolation.level=read_committed)."""
     stage.put("a", "1")
     stage.put("b", "2")
@@ -88,7 +88,22 @@ def aborted_transaction(stage: Stage) -> None:
     stage.expect({"a": "1", "b": "2"})
 
 
-def gaps_after_compaction(stage: Stage) -> None:
+def interleaved_transactions(stage: ScenarioStage) -> None:
+    """An aborted transaction takes only its own records along, not what others wrote meanwhile."""
+    stage.put("a", "1")
+    stage.put("b", "2")
+    aborted, committed = stage.begin("aborted"), stage.begin("committed")
+    aborted.delete("a")
+    committed.delete("b")
+    stage.put("c", "3")
+    aborted.put("d", "4")
+    aborted.abort()
+    committed.put("e", "5")
+    committed.commit()
+    stage.expect({"a": "1", "c": "3", "e": "5"})
+
+
+def gaps_after_compaction(stage: ScenarioStage) -> None:
     """Compaction leaves gaps between offsets, so offsets must not be used to count records."""
     for text in ("1", "2", "3"):
         for name in ("a", "b", "c"):
@@ -104,7 +119,7 @@ def gaps_after_compaction(stage: Stage) -> None:
     stage.expect({"a": "4", "d": "5"})
 
 
-def deleted_while_away(stage: Stage) -> None:
+def deleted_while_away(stage: ScenarioStage) -> None:
     """A consumer that comes back within delete.retention.ms finds the tombstone and obeys it."""
     stage.put("a", "1")
     stage.put("b", "2")
@@ -115,7 +130,7 @@ def deleted_while_away(stage: Stage) -> None:
     stage.expect({"b": "2"})
 
 
-def missed_delete(stage: Stage) -> None:
+def missed_delete(stage: ScenarioStage) -> None:
     """A consumer that was away longer than delete.retention.ms must not trust its old state."""
     stage.put("a", "1")
     stage.put("b", "2")
@@ -126,7 +141,7 @@ def missed_delete(stage: Stage) -> None:
     stage.expect({"b": "2"})
 
 
-def key_moves_between_partitions(stage: Stage) -> None:
+def key_moves_between_partitions(stage: ScenarioStage) -> None:
     """A tombstone deletes only in its own partition: the key's value in another one stays."""
     stage.put("a", "old", partition=0)
     stage.put("a", "new", partition=1)
@@ -135,7 +150,7 @@ def key_moves_between_partitions(stage: Stage) -> None:
     stage.expect({"a": "new"})
 
 
-def compressed_batches(stage: Stage) -> None:
+def compressed_batches(stage: ScenarioStage) -> None:
     """Each record of a compressed batch counts, including tombstones."""
     expected: dict[str, str] = {}
     for codec in stage.options.codecs:
@@ -145,7 +160,7 @@ def compressed_batches(stage: Stage) -> None:
     stage.expect(expected)
 
 
-def large_values(stage: Stage) -> None:
+def large_values(stage: ScenarioStage) -> None:
     """A value of the largest allowed size arrives whole, and is deleted like any other."""
     text = "v" * LARGE_VALUE_BYTES
     stage.put("a", text)
@@ -169,6 +184,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
             empty_value_is_no_tombstone,
             committed_transaction,
             aborted_transaction,
+            interleaved_transactions,
             gaps_after_compaction,
             deleted_while_away,
             missed_delete,

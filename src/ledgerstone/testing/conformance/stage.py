@@ -31,7 +31,7 @@ class NotConforming(AssertionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ScenarioOptions:
     """Converts keys and values of a scenario to bytes that the consumer understands."""
 
     make_key: Callable[[str], bytes] = str.encode
@@ -39,8 +39,10 @@ class Options:
     codecs: Sequence[str] = CODECS
 
 
-class Stage:
-    def __init__(self, cluster: LedgerstoneBroker, driver: Driver, options: Options) -> None:
+class ScenarioStage:
+    def __init__(
+        self, cluster: LedgerstoneBroker, driver: Driver, options: ScenarioOptions
+    ) -> None:
         self.cluster = cluster
         self.options = options
         self._driver = driver
@@ -82,6 +84,10 @@ class Stage:
 
     def transaction(self, changes: Mapping[str, str | None], *, commit: bool) -> None:
         self.cluster.transaction(self.topic, self._pairs(changes), commit=commit)
+
+    def begin(self, transactional_id: str) -> "StagedTransaction":
+        """A transaction that goes on while other things happen."""
+        return StagedTransaction(self, f"{self.topic}-{transactional_id}")
 
     def batch(self, changes: Sequence[tuple[str, str | None]], *, codec: str) -> None:
         pairs = [pair for change in changes for pair in self._pairs(dict([change]))]
@@ -135,3 +141,22 @@ class Stage:
             raise NotConforming(
                 f"in step {self._steps} the consumer's state is wrong:\n{lines_of(lines)}"
             )
+
+
+class StagedTransaction:
+    def __init__(self, stage: ScenarioStage, transactional_id: str) -> None:
+        self._stage = stage
+        self._open = stage.cluster.begin(transactional_id)
+
+    def put(self, name: str, text: str) -> None:
+        stage = self._stage
+        self._open.produce(stage.topic, stage.key(name), stage.value(text), partition=0)
+
+    def delete(self, name: str) -> None:
+        self._open.tombstone(self._stage.topic, self._stage.key(name), partition=0)
+
+    def commit(self) -> None:
+        self._open.commit()
+
+    def abort(self) -> None:
+        self._open.abort()

@@ -1,0 +1,37 @@
+"""Keys and values of a coordinator's records: two bytes for the version, then the message. Pure."""
+
+import struct
+from typing import Final, TypeVar
+
+from ledgerstone.errors import CorruptRecord, UnsupportedVersion
+from ledgerstone.protocol.codec import decode, encode
+from ledgerstone.protocol.message import Message
+from ledgerstone.protocol.wire import MalformedMessage
+
+_VERSION: Final = struct.Struct(">h")
+
+M = TypeVar("M", bound=Message)
+
+
+def versioned(message: Message, version: int) -> bytes:
+    pieces = encode(message, version)
+    body = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    return _VERSION.pack(version) + body
+
+
+def version_of(data: bytes, what: str) -> int:
+    if len(data) < _VERSION.size:
+        raise CorruptRecord(f"a {what} of {len(data)} bytes has no version: {data.hex()}")
+    version: int
+    (version,) = _VERSION.unpack_from(data)
+    return version
+
+
+def body_of(message_class: type[M], data: bytes) -> M:
+    try:
+        message, _ = decode(
+            message_class, version_of(data, message_class.__name__), data, _VERSION.size
+        )
+    except (MalformedMessage, UnsupportedVersion) as error:
+        raise CorruptRecord(f"{error}: {data[:64].hex()}") from error
+    return message

@@ -1,0 +1,205 @@
+"""What Produce answers: where a batch was appended, why it was not, and when that is known.
+
+Grade D, through the broker.
+"""
+
+from functools import partial
+from typing import Final
+
+from ledgerstone.errors import (
+    BatchRefused,
+    CorruptRecord,
+    DuplicateSequence,
+    InvalidProducerEpoch,
+    InvalidTimestamp,
+    InvalidTxnState,
+    KafkaError,
+    KeylessRecord,
+    LogStorageError,
+    MessageTooLarge,
+    OutOfOrderSequence,
+    RecordListTooLarge,
+    StorageError,
+    UnsupportedCompressionType,
+)
+from ledgerstone.metadata.decision import reason_of
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.produce import (
+    ProducePartitionResponse,
+    ProduceRecordError,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicResponse,
+)
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.request import Answer, Disconnect, Parked
+from ledgerstone.storage.log import AppendResult
+from ledgerstone.types import TopicPartition
+
+# What an append may fail with, and what of it is the fault of the batch.
+FAILURES: Final = (KafkaError, StorageError, OSError)
+_FAULTS_OF_BATCH: Final = (
+    BatchRefused,
+    CorruptRecord,
+    MessageTooLarge,
+    OutOfOrderSequence,
+    RecordListTooLarge,
+    UnsupportedCompressionType,
+)
+
+# Found only by looking at the partition or into the batch: Kafka then says where the log starts.
+_FOUND_LATE: Final = (
+    DuplicateSequence,
+    InvalidProducerEpoch,
+    InvalidTimestamp,
+    InvalidTxnState,
+    KeylessRecord,
+    OutOfOrderSequence,
+)
+# Clients that know nothing of coordinators repeat the request for this code, and do not ask for
+# metadata.
+_TRY_AGAIN: Final = ErrorCode.NOT_ENOUGH_REPLICAS
+_COORDINATOR_NOT_READY: Final = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+_FIRST_VERSION_THAT_ADDS: Final = 12
+
+# What a partition's high watermark must reach before its answer is true.
+Waiting = dict[TopicPartition, tuple[int, ProducePartitionResponse]]
+
+
+def answered(
+    broker: Broker, acks: int, timeout_ms: int, response: ProduceResponse, waiting: Waiting
+) -> Answer:
+    if acks == 0:
+        _close_on_error(response)
+        return None
+    if not waiting:
+        return response
+    attempt = partial(_attempt, broker, response, waiting)
+    deadline_ms = broker.clock.monotonic_ms() + timeout_ms
+    return Parked(attempt=attempt, deadline_ms=deadline_ms, keys=tuple(waiting))
+
+
+def accepted(index: int, result: AppendResult) -> ProducePartitionResponse:
+    return ProducePartitionResponse(
+        index=index,
+        base_offset=result.first_offset,
+        log_append_time_ms=result.log_append_time,
+        log_start_offset=result.log_start_offset,
+    )
+
+
+def refused(
+    broker: Broker, topic_partition: TopicPartition, error: Exception
+) -> ProducePartitionResponse:
+    answer = ProducePartitionResponse(index=topic_partition.partition, base_offset=-1)
+    if isinstance(error, KafkaError):
+        answer.error_code = error.code
+        answer.error_message = reason_of(error)
+        if isinstance(error, _FOUND_LATE):
+            partition = broker.partitions.find(topic_partition)
+            answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
+        if isinstance(error, BatchRefused):
+            answer.record_errors = [
+                ProduceRecordError(batch_index=index, batch_index_error_message=text)
+                for index, text in error.record_errors
+            ]
+        if isinstance(error, _FAULTS_OF_BATCH):
+            broker.counters.rejected_batches += 1
+            broker.counters.keyless_records_refused += isinstance(error, KeylessRecord)
+        if isinstance(error, LogStorageError):
+            broker.log_failed(topic_partition, error)
+    else:
+        broker.log_failed(topic_partition, error)
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    broker.counters.answered_error("Produce", answer.error_code)
+    return answer
+
+
+def unverified(broker: Broker, index: int, code: int, api_version: int) -> ProducePartitionResponse:
+    """The coordinator of its transaction did not say yes; what it said, as this client knows it."""
+    is_concurrent = code == ErrorCode.CONCURRENT_TRANSACTIONS
+    message = None
+    if code == ErrorCode.INVALID_TXN_STATE:
+        message = "Partition was not added to the transaction"
+    elif code in _COORDINATOR_NOT_READY or (
+        is_concurrent and api_version < _FIRST_VERSION_THAT_ADDS
+    ):
+        message = (
+            "Unable to verify the partition has been added to the transaction. Underlying error: "
+            f"{ErrorCode(code).name}"
+        )
+        code = _TRY_AGAIN
+    return _error(broker, index, code, message)
+
+
+def unknown_topic_id(broker: Broker, topic_id: bytes, index: int) -> ProducePartitionResponse:
+    return _error(broker, index, ErrorCode.UNKNOWN_TOPIC_ID, f"topic id {topic_id.hex()}")
+
+
+def refused_whole(
+    broker: Broker, message: ProduceRequest, code: ErrorCode, words: str | None = None
+) -> Answer:
+    """Nothing of the request is appended; every partition has the same error."""
+    response = ProduceResponse(
+        responses=[
+            ProduceTopicResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    _error(broker, data.index, code, words) for data in topic.partition_data
+                ],
+            )
+            for topic in message.topic_data
+        ]
+    )
+    return answered(broker, message.acks, message.timeout_ms, response, {})
+
+
+def _error(
+    broker: Broker, index: int, code: int, message: str | None = None
+) -> ProducePartitionResponse:
+    broker.counters.answered_error("Produce", code)
+    return ProducePartitionResponse(
+        index=index, error_code=code, base_offset=-1, error_message=message
+    )
+
+
+def _attempt(
+    broker: Broker,
+    response: ProduceResponse,
+    waiting: Waiting,
+    time_is_up: bool,
+) -> ProduceResponse | None:
+    for topic_partition, (required, answer) in list(waiting.items()):
+        try:
+            partition = broker.partitions.get(topic_partition)
+            partition.check_leader()
+        except KafkaError as error:
+            answer.error_code = error.code
+            broker.counters.answered_error("Produce", error.code)
+            del waiting[topic_partition]
+            continue
+        if partition.log.high_watermark >= required:
+            del waiting[topic_partition]
+            if len(partition.isr) < partition.effective_min_isr:
+                answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                broker.counters.answered_error("Produce", answer.error_code)
+        elif time_is_up:
+            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+            broker.counters.answered_error("Produce", answer.error_code)
+    return response if time_is_up or not waiting else None
+
+
+def _close_on_error(response: ProduceResponse) -> None:
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                raise Disconnect(
+                    f"acks=0 and error {answer.error_code} in {topic.name}-{answer.index}: "
+                    f"{answer.error_message}"
+                )

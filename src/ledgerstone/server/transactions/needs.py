@@ -1,0 +1,25 @@
+"""What transactions need of the broker's other parts, beside what groups need too. Grade D."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ledgerstone.protocol.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+OnMarkersWritten = Callable[[WriteTxnMarkersResponse], None]
+
+
+class WritesMarkers(Protocol):
+    """The leaders of partitions, as the coordinator asks them to end a transaction."""
+
+    def write_markers(self, request: WriteTxnMarkersRequest, on_answer: OnMarkersWritten) -> None:
+        """Answers in this turn or in a later one."""
+        ...
+
+
+class DrawsProducerIds(Protocol):
+    def draw(self, on_drawn: Callable[[int | None], None]) -> None:
+        """With None where the controller has given no block."""
+        ...
