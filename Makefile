@@ -7,16 +7,20 @@ JOBS ?= 2
 # Compiles kernels that were edited since set-up, so that no test has to.
 WARM := from ledgerstone.records.kernels import load; load(print)
 
+# Many containers set it; every process would compile what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs clean
+.PHONY: help setup demo test check fmt bench bench-peers crash sim sim-quorum kafka-reads docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## create .venv from the locked requirements (every target does this)
+setup: ## create .venv from the locked requirements (every target sets up what it needs)
 	@tools/setup
 
-demo: setup ## turn a git history into a topic and a table, compact it, erase a key
+demo: ## turn a git history into a topic and a table, compact it, erase a key
+	@tools/setup demo
 	@.venv/bin/ledgerstone demo $(DEMO)
 
 test: setup ## run the test suite, without the slow sweeps and without Kafka
@@ -52,10 +56,17 @@ crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on
 
 # SCRIPT=file replays one scenario, FIRST=n starts at another seed. MUTANTS=1 shows that the simulator
 # can fail, and renews the table in its README.
-sim: setup ## simulate clusters under faults: SEEDS=200, or SCRIPT=file, or MUTANTS=1
+# PROFILE=transactions has other clients.
+sim: setup ## simulate clusters under faults: SEEDS=200 PROFILE=transactions, or SCRIPT=file, or MUTANTS=1
 	@$(PY) -c '$(WARM)'
 	@$(PY) -m $(if $(MUTANTS),tests.sim.mutants --write,ledgerstone.sim --seeds $(or $(SEEDS),200) \
-	    --first $(or $(FIRST),0) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT)))
+	    --first $(or $(FIRST),0) $(if $(PROFILE),--profile $(PROFILE)) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT)))
+
+# The same for the metadata quorum; the tables are in docs/simulation.md.
+sim-quorum: setup ## simulate metadata quorums under faults: SEEDS=200, or SCRIPT=file, or MUTANTS=1
+	@$(PY) -m $(if $(MUTANTS),tests.sim.quorum.mutants --write,ledgerstone.sim.quorum --marks \
+	    --seeds $(or $(SEEDS),200) --first $(or $(FIRST),0) --jobs $(JOBS) \
+	    $(if $(SCRIPT),--script $(SCRIPT)))
 
 kafka-reads: setup ## run Apache Kafka's tools, broker and Streams on what we write
 	@command -v java >/dev/null && command -v mvn >/dev/null || \

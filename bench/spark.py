@@ -119,6 +119,9 @@ def fill(broker: BrokerProcess, rows: int, value_bytes: int, *, keys: int) -> Lo
         batch_bytes=256 * 1024,
         include_headers=False,
         deduplicate=False,
+        exactly_once=False,
+        transaction_timeout_ms=60_000,
+        part_of=None,
     )
     dice = np.random.default_rng(1)
     values = dice.integers(0, 256, CHUNK_ROWS * value_bytes, np.uint8)

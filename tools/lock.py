@@ -1,9 +1,10 @@
 """Resolves requirements/*.txt from pyproject.toml, with hashes. Shell grade.
 
-`dev.txt` is everything to develop and test, the build backend included; `base.txt` is what a
-deployment needs, `build.txt` what builds the package and its kernels, and `docs.txt` what the site
-is made with, held to the same versions. Hashes cover every platform a release was built for, and no
-index is named: whoever installs brings their own.
+`dev.txt` is everything to develop and test, the build backend included. The others are held to the
+same versions: `base.txt` is what a deployment needs, `spark.txt` what the demo needs, `build.txt`
+what builds the package and its kernels, `pyspark-build.txt` what builds pyspark from its source
+archive, and `docs.txt` what the site is made with. Hashes cover every platform a release was built
+for, and no index is named: whoever installs brings their own.
 """
 
 import os
@@ -25,11 +26,11 @@ FLAGS = (
 )
 
 
-def resolve(target: str, *options: str) -> None:
+def resolve(target: str, *options: str, source: str = "pyproject.toml") -> None:
     print(f"lock: resolving requirements/{target}", flush=True)
     command = [sys.executable, "-m", "piptools", "compile", *FLAGS, *options]
     subprocess.run(
-        [*command, "--output-file", f"requirements/{target}", "pyproject.toml"],
+        [*command, "--output-file", f"requirements/{target}", source],
         cwd=REPOSITORY,
         check=True,
         env={**os.environ, "CUSTOM_COMPILE_COMMAND": "tools/lock.py"},
@@ -47,6 +48,8 @@ def main() -> int:
     resolve("dev.txt", *extras, "--all-build-deps")
     pinned = ("--constraint", "requirements/dev.txt")
     resolve("base.txt", *pinned)
+    resolve("spark.txt", "--extra", "spark", *pinned)
+    resolve("pyspark-build.txt", *pinned, source="requirements/pyspark-build.in")
     resolve("build.txt", "--only-build-deps", "--all-build-deps", *pinned)
     resolve("docs.txt", "--extra", "docs", *pinned)
     return 0

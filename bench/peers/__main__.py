@@ -31,6 +31,7 @@ from bench.peers import (
     spark,
     start,
     state,
+    transactions,
 )
 from bench.peers.arena import Arena
 from bench.peers.jars import fetch_kafka
@@ -54,6 +55,7 @@ SECTIONS: Final[dict[str, Runner]] = {
     "produce": Runner("Produce", produce.run),
     "consume": Runner("Consume", consume.run),
     "latency": Runner("Latency at 1,000 records a second", latency.run),
+    "transactions": Runner("Transactions", transactions.run),
     "start": Runner("Start-up, memory, CPU", start.run),
     "cleaner": Runner("Compaction of identical logs", cleaner.run),
     "restart": Runner("Restart after kill -9", restart.run),
@@ -129,6 +131,7 @@ def run(options: argparse.Namespace, store: Path, command: str) -> list[str]:
 
 def run_section(runner: Runner, arena: Arena, command: str) -> Section:
     started = time.perf_counter()
+    notes = [note] if (note := machine.busy_note(os.getloadavg()[0])) else []
     lines = runner.run(arena)
     return Section(
         title=runner.title,
@@ -136,7 +139,7 @@ def run_section(runner: Runner, arena: Arena, command: str) -> Section:
         command=command,
         seconds=time.perf_counter() - started,
         versions=machine.versions(arena.jars),
-        notes=tuple(arena.notes),
+        notes=(*notes, *arena.notes),
         lines=tuple(lines),
     )
 

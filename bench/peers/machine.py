@@ -31,6 +31,16 @@ def describe(jars: KafkaJars | None) -> dict[str, str]:
     return found
 
 
+def busy_note(load: float) -> str | None:
+    """For a reader of figures that were taken beside other work; None on a quiet machine."""
+    if load <= (os.cpu_count() or 1):
+        return None
+    return (
+        f"The machine was busy with other work (load {load:.0f} on {os.cpu_count()} CPUs): "
+        "compare the ratios, not the times."
+    )
+
+
 def versions(jars: KafkaJars | None) -> str:
     peer = f"Apache Kafka {KAFKA_VERSION}" if jars is not None else "no Apache Kafka"
     return f"Ledgerstone {ledgerstone.__version__}, {peer}"

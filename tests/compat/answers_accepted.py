@@ -40,6 +40,8 @@ ACCEPTED: Final = [
     Accepted("produce, unknown codec", "*.error_code", -1, 76, _CODEC),
     Accepted("produce, control batch", "*.log_start_offset", 0, -1,
              "refused before the log is looked at"),
+    Accepted("produce in a transaction without a producer id", "*", ANY, ANY,
+             "it belongs to no transaction, and cannot be given one later"),
     Accepted("produce, the same*", "*.log_append_time_ms", "by chance", -1, _DUPLICATE),
     Accepted("alter, * operation", "*.error_code", -1, 42, _OPERATION),
     Accepted("alter, bad broker value", "*.error_code", 42, 40, _BROKER_VALUE),

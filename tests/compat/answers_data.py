@@ -3,7 +3,7 @@
 from typing import Any
 
 from ledgerstone.records.builder import build_batch
-from tests.compat.both_brokers import NO_ID, Case, FromSide, Keep, known, topic_id
+from tests.compat.both_brokers import NO_ID, Case, FromSide, Keep, Side, known, topic_id
 
 # A log of 20 records in 4 batches of which the first 7 were deleted; its leader epoch is 0.
 LOG = "log"
@@ -34,7 +34,35 @@ def _epoch(topic: str, partition: int, epoch: int, **more: Any) -> dict[str, Any
 def _produce(topic: str, records: Any, partition: int = 0, **more: Any) -> dict[str, Any]:
     data = {"index": partition, "records": records}
     fields = {"acks": -1, "timeout_ms": 5000, **more}
-    return {**fields, "topic_data": [{"name": topic, "partition_data": [data]}]}
+    return {**fields, "topic_data": [_named(topic) | {"partition_data": [data]}]}
+
+
+def _named(topic: str) -> dict[str, Any]:
+    """With its id, for versions that want that; nobody's where there is no such topic."""
+
+    def ident(side: Side, version: int) -> bytes:
+        name = topic.replace("{v}", str(version))
+        return next((key for key, each in side.topic_ids.items() if each == name), NO_ID)
+
+    return {"name": topic, "topic_id": FromSide(ident)}
+
+
+def _marker(topic: str, *partitions: int, **more: Any) -> dict[str, Any]:
+    """Of a producer with a number of its own for each version."""
+    fields = {"producer_epoch": 1, "transaction_result": False, "coordinator_epoch": 0, **more}
+    topics = [{"name": topic, "partition_indexes": list(partitions or ([0] * (topic != "two")))}]
+    return {"markers": [{"producer_id": 700, "topics": topics, **fields}]}
+
+
+def _txn_offsets(topic: str, partition: int = 0, group: str = "g") -> dict[str, Any]:
+    wanted = {"partition_index": partition, "committed_offset": 5, "committed_metadata": ""}
+    return {
+        "transactional_id": "t",
+        "group_id": group,
+        "producer_id": 5,
+        "producer_epoch": 0,
+        "topics": [{"name": topic, "partitions": [wanted]}],
+    }
 
 
 def _records(records: bytes | bytearray) -> FromSide:
@@ -262,8 +290,36 @@ PRODUCE = [
     Case("produce to an empty name", "Produce", _produce("", _records(_batch()))),
     Case("produce to two topics, one unknown", "Produce",
          FromSide(lambda *_: {"acks": -1, "timeout_ms": 5000, "topic_data": [
-             {"name": "target-{v}", "partition_data": [{"index": 0, "records": _batch()}]},
-             {"name": "nowhere", "partition_data": [{"index": 0, "records": _batch()}]}]})),
+             _named("target-{v}") | {"partition_data": [{"index": 0, "records": _batch()}]},
+             _named("nowhere") | {"partition_data": [{"index": 0, "records": _batch()}]}]})),
+    Case("produce in a transaction without an id", "Produce",
+         _produce("target-{v}", FromSide(lambda *_: _batch(producer_id=901, producer_epoch=0,
+                                                      base_sequence=0, transactional=True)))),
+    Case("produce, an id and no transaction", "Produce",
+         _produce("target-{v}", _records(_batch()), transactional_id="t")),
+    Case("produce in a transaction without a producer id", "Produce",
+         _produce("short-segments", FromSide(lambda *_: _batch(transactional=True)),
+                  transactional_id="t")),
+]  # fmt: skip
+
+MARKERS = [
+    Case("no markers", "WriteTxnMarkers"),
+    Case("marker for an unknown topic", "WriteTxnMarkers", _marker("nowhere")),
+    Case("marker for an unknown partition", "WriteTxnMarkers", _marker("two", 9)),
+    Case("marker without partitions", "WriteTxnMarkers", _marker("two")),
+    Case("marker without a transaction", "WriteTxnMarkers", _marker("two", 0)),
+    Case("marker of an older coordinator", "WriteTxnMarkers",
+         _marker("two", 0, coordinator_epoch=-1)),
+    Case("marker of an older epoch", "WriteTxnMarkers", _marker("two", 0, producer_epoch=0)),
+    Case("marker, the same again", "WriteTxnMarkers", _marker("two", 0)),
+]  # fmt: skip
+
+TXN_OFFSETS = [
+    Case("offsets in a transaction, unknown topic", "TxnOffsetCommit", _txn_offsets("nowhere")),
+    Case("offsets in a transaction, unknown partition", "TxnOffsetCommit", _txn_offsets("two", 9)),
+    Case("offsets in a transaction, nothing to commit", "TxnOffsetCommit",
+         {"transactional_id": "t", "group_id": "g", "producer_id": 5, "producer_epoch": 0}),
+    Case("offsets in a transaction, no group", "TxnOffsetCommit", _txn_offsets("two", group="")),
 ]  # fmt: skip
 
 
@@ -273,4 +329,4 @@ def _zstd() -> bytearray:
     return _batch(codec=Codec.ZSTD)
 
 
-CASES = FETCH + LIST_OFFSETS + EPOCHS + PRODUCE
+CASES = FETCH + LIST_OFFSETS + EPOCHS + PRODUCE + MARKERS + TXN_OFFSETS

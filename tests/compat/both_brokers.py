@@ -205,6 +205,11 @@ def outcome(side: Side, asked: Case, version: int) -> Outcome:
         return CLOSED
     for name, path in asked.keep:
         side.known[name.replace("{v}", str(version))] = _at(answer, path)
+    return comparable(side, answer)
+
+
+def comparable(side: Side, answer: ApiMessage) -> Mapping[str, object]:
+    """The answer as a map from path to value, without what two brokers cannot have in common."""
     return dict(_flat("", answer, side))
 
 
@@ -224,6 +229,7 @@ _BY_CHANCE = {
     "cluster_id": None,
     "finalized_features_epoch": -1,
     "last_timestamp": -1,
+    "transaction_start_time_ms": -1,
     "log_dir": None,
     "total_bytes": None,
     "usable_bytes": None,

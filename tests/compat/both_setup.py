@@ -13,9 +13,9 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     LOG: (1, {}),
     "two": (2, {}),
     # One for each version of Produce: where a batch lands must not depend on which were asked.
-    **{f"target-{version}": (1, {}) for version in range(3, 12)},
+    **{f"target-{version}": (1, {}) for version in range(3, 14)},
     **{f"stamped-{version}": (1, {"message.timestamp.type": "LogAppendTime"})
-       for version in range(3, 12)},
+       for version in range(3, 14)},
     "small": (1, {"max.message.bytes": "300"}),
     "short-segments": (1, {"segment.bytes": str(1 << 20), "max.message.bytes": str(1 << 23)}),
     "compacted": (1, {"cleanup.policy": "compact"}),

@@ -25,6 +25,8 @@ KERNEL_TESTS = (
     *("hash", "descriptors", "inspect", "walk", "rewrite", "numbering", "rolling"),
     *("cleaning", "folding"),
 )
+# An emulated processor takes some twenty times as long.
+EMULATED_S = 1800
 PROGRAM = """
 import platform, sys
 from ledgerstone.records.kernels import load
@@ -58,14 +60,14 @@ def test_arm_python_loads_the_kernels_its_wheel_carries() -> None:
     assert Path(path).name == "kernels-aarch64.so"
 
 
-def test_kernels_of_the_arm_wheel_agree_with_their_twins() -> None:
-    files = [f"tests/unit/records/test_kernels_{name}.py" for name in KERNEL_TESTS]
-
+@pytest.mark.timeout(EMULATED_S)
+@pytest.mark.parametrize("kernels", KERNEL_TESTS)
+def test_kernels_of_the_arm_wheel_agree_with_their_twins(kernels: str) -> None:
     # Without our settings for pytest: they name plugins that are not there. The test left out
     # starts a Python itself, which this machine cannot run without the emulator's name before it.
     said = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull,
                "--rootdir", str(ROOT), "-k", "not test_produce_path_imports",
-               *files)  # fmt: skip
+               f"tests/unit/records/test_kernels_{kernels}.py")  # fmt: skip
 
     assert " passed" in said
     assert "failed" not in said

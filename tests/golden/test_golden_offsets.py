@@ -99,7 +99,7 @@ def test_decided_transactions_load_as_kafka_tells_them(
 
 def test_open_transaction_is_pending(shard: GroupShard, expected: Any) -> None:
     for group, offset in expected["pending"].items():
-        assert offset_of(shard, group, require_stable=False) == (-1, 0)
+        assert offset_of(shard, group, require_stable=False) == (-1, ErrorCode.NONE)
         unstable = offset_of(shard, group, require_stable=True)
         assert unstable == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         ((_, _, committed),) = [

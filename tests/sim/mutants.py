@@ -34,6 +34,7 @@ from ledgerstone.storage.log import AppendResult, PartitionLog
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.storage.producer_state import ProducerStateTable
 from ledgerstone.storage.segment import Segment
+from tests.sim.txn_mutants import TXN_MUTANTS
 
 README = Path(__file__).parents[2] / "src/ledgerstone/sim/README.md"
 BEGIN, END = "<!-- mutants: made by `make sim MUTANTS=1` -->", "<!-- end of mutants -->"
@@ -48,6 +49,7 @@ class Mutant(NamedTuple):
     name: str
     apply: Callable[[Patch], None]
     script: str | None = None
+    profile: str = "mixed"
 
 
 class Kill(NamedTuple):
@@ -59,7 +61,7 @@ class Kill(NamedTuple):
 
 def hunt(mutant: Mutant, max_seeds: int = MAX_SEEDS) -> Kill | None:
     """None where it survives. A seed that fails without the mutant, too, proves nothing."""
-    scenarios = [(str(seed + 1), draw(seed)) for seed in range(max_seeds)]
+    scenarios = [(str(seed + 1), draw(seed, mutant.profile)) for seed in range(max_seeds)]
     if mutant.script is not None:
         text = (Path(__file__).parent / f"scripts/{mutant.script}.script").read_text()
         scenarios = [(f"script `{mutant.script}`", parse(text))]
@@ -341,6 +343,7 @@ MUTANTS = [
         swap_waits_for_its_own,
         "value_superseded_by_unsynced",
     ),
+    *(Mutant(name, apply, profile="transactions") for name, apply in TXN_MUTANTS),
 ]
 
 

@@ -18,6 +18,7 @@ PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+) \\$", re.MULTILINE)
 NOT_HELD = {
     "ledgerstone.fs": "the protocol that no other pure module may import",
 }
+LOCKS = ("base", "build", "dev", "docs", "pyspark-build", "spark")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -62,7 +63,7 @@ def make_targets() -> list[str]:
     return re.findall(r"^([a-z-]+):.*## ", text_of("Makefile"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("lock", ["base", "dev", "docs"])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_every_locked_package_has_hashes(lock: str) -> None:
     text = text_of(f"requirements/{lock}.txt")
 
@@ -72,7 +73,7 @@ def test_every_locked_package_has_hashes(lock: str) -> None:
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
 
 
-@pytest.mark.parametrize("lock", ["base", "dev", "docs"])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_lock_names_no_package_index(lock: str) -> None:
     text = text_of(f"requirements/{lock}.txt")
 
@@ -84,6 +85,16 @@ def test_base_lock_holds_every_dependency_at_the_version_the_tests_ran_with() ->
 
     assert sorted(set(names_of(pyproject()["project"]["dependencies"])) - set(base)) == []
     assert base == {name: dev[name] for name in base}
+
+
+def test_lock_of_the_demo_holds_base_and_spark_at_the_versions_the_tests_ran_with() -> None:
+    spark, build, dev = pins("spark"), pins("pyspark-build"), pins("dev")
+
+    asked = names_of(pyproject()["project"]["optional-dependencies"]["spark"])
+
+    assert sorted({*asked, *pins("base")} - set(spark)) == []
+    assert spark == {name: dev[name] for name in spark}
+    assert build == {"setuptools": dev["setuptools"]}
 
 
 def test_docs_lock_holds_what_the_site_needs_and_moves_nothing_else() -> None:

@@ -297,14 +297,11 @@ def test_class_names_of_one_module_and_names_of_one_thing_pass() -> None:
     assert private == nested == same == []
 
 
-def test_narrow_views_of_agents_may_share_a_name() -> None:
-    trees = {
-        f"src/lib/{agent}/needs.py": ast.parse("class HostedLogs: ...") for agent in ("a", "b")
-    }
-    assert tidy.check_class_names(trees, {}) == []
+def test_narrow_views_of_one_thing_may_share_a_name() -> None:
+    views = {"a": "class HostedLogs(Protocol): ...", "b": "class HostedLogs(Protocol[T]): ..."}
 
-    trees["src/lib/logs.py"] = ast.parse("class HostedLogs: ...")
-    assert len(tidy.check_class_names(trees, {})) == 2
+    assert class_names({}, **views) == []
+    assert len(class_names({}, **views, c="class HostedLogs: ...")) == 2
 
 
 def test_noun_that_is_no_longer_shared_leaves_the_list() -> None:

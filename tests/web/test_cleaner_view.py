@@ -46,7 +46,7 @@ def test_what_was_asked_for_is_first_in_the_queue(
     (row, *_) = facts_of(machine)["queue"]
 
     assert row.topic_partition == TopicPartition(COMPACTED, 1)
-    assert "somebody asked for it" in Parsed(visitor.shown("/cleaner")).text
+    assert "a pass was requested" in Parsed(visitor.shown("/cleaner")).text
 
 
 def test_what_comes_later_has_its_time_and_reason(machine: ErasingMachine) -> None:

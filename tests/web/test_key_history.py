@@ -207,7 +207,7 @@ def run(first_dirty: int, end: int, **stats: Any) -> Run:
         started_ms=0,
         ended_ms=1,
         duration_ms=1,
-        reason="somebody asked for it",
+        reason="a pass was requested",
         outcome="cleaned",
         detail="",
         first_dirty_offset=first_dirty,

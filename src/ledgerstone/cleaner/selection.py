@@ -60,7 +60,7 @@ class LogFacts:
 class CleaningReason(enum.Enum):
     """Why a log is cleaned now, strongest first. Values are shown, and kept in histories."""
 
-    ASKED = "somebody asked for it"
+    ASKED = "a pass was requested"
     HORIZON = "a delete horizon has passed"
     LAG = "max.compaction.lag.ms has passed"
     TOMBSTONE = "a tombstone has waited for its first pass long enough"

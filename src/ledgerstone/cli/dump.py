@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ledgerstone.cli.dump_transactions import TransactionFacts, with_transactions
 from ledgerstone.cli.output import OutputClosed, printable, show_bytes, show_time
 from ledgerstone.storage.dump import Fact, PartitionTotals, dump_path
 from ledgerstone.storage.dump_facts import FileFacts, Problem
@@ -40,7 +41,10 @@ class StyledText(NamedTuple):
 # -- facts as lines ---------------------------------------------------------------------------
 
 
-def to_json(fact: Fact) -> str:
+Shown = Fact | TransactionFacts
+
+
+def to_json(fact: Shown) -> str:
     fields = {f.name: _plain(getattr(fact, f.name)) for f in dataclasses.fields(fact)}
     return json.dumps({"type": fact.type, **fields})
 
@@ -53,7 +57,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def to_parts(fact: Fact, *, full: bool) -> Iterator[StyledText]:
+def to_parts(fact: Shown, *, full: bool) -> Iterator[StyledText]:
     match fact:
         case Problem():
             yield StyledText("PROBLEM ", "bold red")
@@ -65,6 +69,8 @@ def to_parts(fact: Fact, *, full: bool) -> Iterator[StyledText]:
             yield from _batch_parts(fact)
         case RecordFacts():
             yield from _record_parts(fact, full=full)
+        case TransactionFacts():
+            yield from _transaction_parts(fact)
         case PartitionTotals():
             yield StyledText(printable(fact.path), "bold")
             yield StyledText(f" {_show_fields(fact, ('path', 'topic', 'partition'))}")
@@ -136,6 +142,26 @@ def _record_parts(record: RecordFacts, *, full: bool) -> Iterator[StyledText]:
         yield StyledText(f" headers={{{', '.join(shown)}}}")
 
 
+def _transaction_parts(said: TransactionFacts) -> Iterator[StyledText]:
+    named = show_bytes(said.transactional_id.encode(), full=True)
+    yield StyledText(f"      transactional_id={named}")
+    if said.state is None:
+        yield StyledText(" EXPIRED", "bold yellow")
+        return
+    yield StyledText(f" {said.state}", "magenta")
+    yield StyledText(f" producer={said.producer_id}/{said.producer_epoch}")
+    if said.previous_producer_id != NO_PRODUCER_ID:
+        yield StyledText(f" previous_producer={said.previous_producer_id}")
+    if said.next_producer_id != NO_PRODUCER_ID:
+        yield StyledText(f" next_producer={said.next_producer_id}")
+    yield StyledText(f" timeout={said.timeout_ms}ms client_version={said.client_version}")
+    if said.start_ms >= 0:
+        yield StyledText(f" started={show_time(said.start_ms)}")
+    yield StyledText(f" updated={show_time(said.last_update_ms)}")
+    if said.partitions:
+        yield StyledText(f" partitions={printable(','.join(said.partitions))}")
+
+
 # -- the command ------------------------------------------------------------------------------
 
 
@@ -161,7 +187,7 @@ def parse_offsets(text: str) -> range:
     return offsets
 
 
-def _printer(*, as_json: bool, full: bool) -> Callable[[Fact], object]:
+def _printer(*, as_json: bool, full: bool) -> Callable[[Shown], object]:
     if as_json:
         return lambda fact: sys.stdout.write(to_json(fact) + "\n")
     console = Console(markup=False, highlight=False, emoji=False)
@@ -171,13 +197,13 @@ def _printer(*, as_json: bool, full: bool) -> Callable[[Fact], object]:
     return lambda fact: sys.stdout.write("".join(p.text for p in to_parts(fact, full=full)) + "\n")
 
 
-def _print_all(paths: Iterable[str], options: DumpOptions, show: Callable[[Fact], object]) -> int:
+def _print_all(paths: Iterable[str], options: DumpOptions, show: Callable[[Shown], object]) -> int:
     """Prints every fact as it is found; returns the number of problems."""
     fs = ReadOnlyFilesystem()
     problem_count = 0
     try:
         for path in paths:
-            for fact in dump_path(fs, path.rstrip("/") or "/", options):
+            for fact in with_transactions(dump_path(fs, path.rstrip("/") or "/", options)):
                 problem_count += isinstance(fact, Problem)
                 show(fact)
         sys.stdout.flush()

@@ -26,7 +26,7 @@ from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.cli.receipt_keys import keys_path, pinned
 from ledgerstone.cli.supplements import supplements_beside
 from ledgerstone.erasure.outputs import Status
-from ledgerstone.erasure.receipt import Verdict, parse, verify
+from ledgerstone.erasure.receipt import ReceiptVerdict, parse, verify
 from ledgerstone.erasure.receipt_text import render
 from ledgerstone.erasure.sealing import (
     FINGERPRINT,
@@ -128,7 +128,7 @@ def verify_receipt(
 
 
 def _json(
-    data: bytes, added: list[bytes], found: Verdict, signer: bytes | None
+    data: bytes, added: list[bytes], found: ReceiptVerdict, signer: bytes | None
 ) -> dict[str, object]:
     return {
         "ok": found.ok and found.is_trusted,
@@ -145,7 +145,7 @@ def _json(
 
 def check(
     data: bytes, trusted: list[Trusted], *, key: bytes | None = None, salt: bytes | None = None
-) -> tuple[Verdict, bytes | None]:
+) -> tuple[ReceiptVerdict, bytes | None]:
     """The verdict, and who signed it. Without anybody who is trusted, the pinned key counts."""
     found = verify(data, key=key, salt=salt)
     if not found.ok:
@@ -158,7 +158,7 @@ def check(
     others = [each for each in trusted if not each.is_of(signer)]
     if others:
         reason = f"signed by {signer.hex()}, not by {others[0]}"
-        return Verdict(False, (reason,)), signer
+        return ReceiptVerdict(False, (reason,)), signer
     if not trusted:
         return found, signer
     notes = (f"signed with {signer.hex()}, {trusted[0].because}", *found.notes[1:])
@@ -168,7 +168,7 @@ def check(
 _UNPROVEN: Final = "nobody says whose signature it is; anybody can sign a paper like this"
 
 
-def _show(data: bytes, added: list[bytes], found: Verdict, signer: bytes | None) -> None:
+def _show(data: bytes, added: list[bytes], found: ReceiptVerdict, signer: bytes | None) -> None:
     if not found.ok:
         for reason in found.reasons:
             write_line(f"NOT GOOD: {printable(reason)}")
@@ -194,19 +194,19 @@ def _show(data: bytes, added: list[bytes], found: Verdict, signer: bytes | None)
 
 
 def with_supplements(
-    found: Verdict, receipt: bytes, supplements: list[bytes], names: list[str]
-) -> Verdict:
+    found: ReceiptVerdict, receipt: bytes, supplements: list[bytes], names: list[str]
+) -> ReceiptVerdict:
     """One that does not hold spoils all of it: somebody wanted it to be believed."""
     notes: list[str] = []
     for data, name in zip(supplements, names, strict=True):
         one = verify_supplement(data, receipt)
         if not one.ok:
-            return Verdict(False, tuple(f"{name}: {reason}" for reason in one.reasons))
+            return ReceiptVerdict(False, tuple(f"{name}: {reason}" for reason in one.reasons))
         notes += one.notes
     contents = [parse_supplement(each) for each in supplements]
     numbers = [each["number"] for each in contents]
     if len({*numbers}) != len(numbers):
-        return Verdict(False, ("two supplements have the same number",))
+        return ReceiptVerdict(False, ("two supplements have the same number",))
     if missing := missing_numbers(contents):
         listed = ", ".join(map(str, missing[:20]))
         notes.append(f"supplements that are not here: {listed}; the broker has them")

@@ -55,7 +55,13 @@ def run_demo(wishes: Wishes, console: Console) -> None:
         load_kernels(lambda line: console.print(line, markup=False, highlight=False))
         directory = stack.enter_context(_directory(wishes.keep))
         missing = table_side.missing_for_spark()
-        tables = None if missing else stack.enter_context(spark_tables(directory))
+        # A class archive helps the next session. It is written while the viewer looks at the page;
+        # a demo that exits at once would only wait for it.
+        tables = (
+            None
+            if missing
+            else stack.enter_context(spark_tables(directory, keep_classes=wishes.wait))
+        )
         starting = stack.enter_context(starting_broker(directory))
         teller = Teller(console)
         history = _choose(wishes, teller)
@@ -68,7 +74,6 @@ def run_demo(wishes: Wishes, console: Console) -> None:
             teller.line(f"    {_NO_SPARK.format(', '.join(missing))}")
         story.tell(tables)
         if tables is not None and not wishes.wait:
-            # The first session on a machine keeps its classes for the next ones as it ends.
             with teller.step("Spark ends"):
                 tables.close()
         closing = Closing(

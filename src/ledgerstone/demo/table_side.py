@@ -27,15 +27,18 @@ def missing_for_spark() -> list[str]:
 
 
 @contextlib.contextmanager
-def spark_tables(directory: Path) -> Iterator["SparkTables"]:
-    """Starts the process without waiting; it and its children end with the context."""
+def spark_tables(directory: Path, *, keep_classes: bool) -> Iterator["SparkTables"]:
+    """Starts the process without waiting; it and its children end with the context.
+
+    `keep_classes`: its JVM writes a class archive as it ends, if there is none."""
     log = directory / "spark.log"
     # A killed process leaves files here; they are removed with the directory.
     temporary = directory / "spark"
     temporary.mkdir()
+    command = [sys.executable, "-m", "ledgerstone.demo.table_worker", str(directory)]
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ledgerstone.demo.table_worker", str(directory)],
+            [*command, "--keep-classes"] if keep_classes else command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -1,8 +1,8 @@
 """The Spark process: executes requests from standard input, line by line. Shell.
 
-`python -m ledgerstone.demo.table_worker DIRECTORY` starts a session at once, so that it is ready
-when it is needed, and answers each line of JSON with one. It ends at the end of its input. The
-output of Spark and its JVM goes to standard error.
+`python -m ledgerstone.demo.table_worker DIRECTORY [--keep-classes]` starts a session at once, so
+that it is ready when it is needed, and answers each line of JSON with one. It ends at the end of
+its input. The output of Spark and its JVM goes to standard error.
 
     {"do": "run", "definition": {…}}                  a pipeline up to the end of its topic
     {"do": "verify", "definition": {…}}               the table against the topic
@@ -32,7 +32,7 @@ MASTER: Final = "local[2]"
 def main() -> None:
     directory = Path(sys.argv[1])
     answers = _answers()
-    session = _session(directory)
+    session = _session(directory, keep_classes="--keep-classes" in sys.argv[2:])
     _say(answers, {"ready": True})
     for line in sys.stdin:
         try:
@@ -55,7 +55,7 @@ def _say(answers: TextIO, content: dict[str, Any]) -> None:
     answers.flush()
 
 
-def _session(directory: Path) -> "SparkSession":
+def _session(directory: Path, *, keep_classes: bool) -> "SparkSession":
     import ledgerstone.spark
 
     conf = {
@@ -64,7 +64,9 @@ def _session(directory: Path) -> "SparkSession":
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(directory / "spark" / "warehouse"),
     }
-    session = ledgerstone.spark.session("demo", master=MASTER, short_lived=True, conf=conf)
+    session = ledgerstone.spark.session(
+        "demo", master=MASTER, short_lived=True, keep_classes=keep_classes, conf=conf
+    )
     # Spark starts a Python process for each kind of work. Start two kinds in advance.
     finding = threading.Thread(target=_find_source, args=(session,), daemon=True)
     finding.start()

@@ -189,7 +189,8 @@ _HISTORY_NAMES: Final = frozenset({
 # Closed lists: what passes are made for, and how they end.
 _HISTORY_WORDS: Final = frozenset({
     "cleaned", "aborted", "failed",
-    "somebody asked for it", "a delete horizon has passed", "max.compaction.lag.ms has passed",
+    "a pass was requested", "a delete horizon has passed", "max.compaction.lag.ms has passed",
+    "somebody asked for it",  # as older histories say it
     "a tombstone has waited for its first pass long enough",
     "it was cleaned before, and its horizons are not known",
     "the dirty ratio is above min.cleanable.dirty.ratio",

@@ -49,7 +49,7 @@ class ReceiptRefused(ValueError):
     """These bytes are no good receipt; the text says why."""
 
 
-class Verdict(NamedTuple):
+class ReceiptVerdict(NamedTuple):
     ok: bool
     reasons: tuple[str, ...]  # why not; empty where ok
     notes: tuple[str, ...] = ()  # what was, and what was not, checked
@@ -67,7 +67,7 @@ def verify(
     public_key: bytes | None = None,
     key: bytes | None = None,
     salt: bytes | None = None,
-) -> Verdict:
+) -> ReceiptVerdict:
     """Whether these are the very bytes that were signed; with key and salt, whether for that key.
 
     Without `public_key` the one inside is believed: the bytes hold together, but anybody could
@@ -80,10 +80,10 @@ def verify(
         _check_statements(content)
         note = _check_key(content, key, salt)
     except ReceiptRefused as refusal:
-        return Verdict(False, (str(refusal),))
+        return ReceiptVerdict(False, (str(refusal),))
     signer = "the public key given" if public_key is not None else "the public key inside it"
     notes = (f"signed with {signer}, {content['public_key']}", note, *_version_notes(content))
-    return Verdict(True, (), notes, is_trusted=public_key is not None)
+    return ReceiptVerdict(True, (), notes, is_trusted=public_key is not None)
 
 
 def parse(data: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ledgerstone.erasure.erasure import ScanOutcome
 from ledgerstone.erasure.outputs import Status
 from ledgerstone.erasure.receipt import (
     ReceiptRefused,
-    Verdict,
+    ReceiptVerdict,
     check_signature,
     parse,
     parse_canonical,
@@ -51,7 +51,7 @@ def parse_supplement(data: bytes) -> dict[str, Any]:
     return content
 
 
-def verify_supplement(data: bytes, receipt: bytes) -> Verdict:
+def verify_supplement(data: bytes, receipt: bytes) -> ReceiptVerdict:
     """Whether it was signed by the key of this very receipt, and about it. Whether that key is to
     be trusted is the receipt's own matter."""
     try:
@@ -63,8 +63,8 @@ def verify_supplement(data: bytes, receipt: bytes) -> Verdict:
         _check_belongs(content, about, receipt)
         _check_words(content)
     except ReceiptRefused as refusal:
-        return Verdict(False, (str(refusal),))
-    return Verdict(True, (), (f"supplement {content['number']} belongs to the receipt",))
+        return ReceiptVerdict(False, (str(refusal),))
+    return ReceiptVerdict(True, (), (f"supplement {content['number']} belongs to the receipt",))
 
 
 def _check_belongs(content: Mapping[str, Any], about: Mapping[str, Any], receipt: bytes) -> None:

@@ -18,7 +18,7 @@ from ledgerstone.server.effects import Effect
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
-from ledgerstone.server.markers import Markers
+from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metadata_log import METADATA_PARTITION
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
@@ -51,7 +51,7 @@ class Following:
     groups: Groups
     transactions: Transactions
     erasing: Erasing
-    markers: Markers
+    markers: PartitionMarkers
     agents: Agents
 
     def metadata_refused(self, error: Exception) -> None:

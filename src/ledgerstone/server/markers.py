@@ -38,7 +38,7 @@ _TIMEOUT_MS: Final = 30_000
 OnWritten = Callable[[int], None]
 
 
-class HostedLogs(Protocol):
+class FindsPartition(Protocol):
     def find(self, topic_partition: TopicPartition) -> Partition | None: ...
 
 
@@ -83,11 +83,11 @@ class _Awaited(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Markers:
+class PartitionMarkers:
     """An agent (`server.agent`)."""
 
     clock: Clock
-    partitions: HostedLogs
+    partitions: FindsPartition
     groups: CompletesTransactions
     turn: MarkerTurn
     _awaited: dict[TopicPartition, list[_Awaited]] = field(default_factory=dict)

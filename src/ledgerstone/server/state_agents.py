@@ -22,9 +22,12 @@ from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
 from ledgerstone.server.groups.shards import HostedShards
-from ledgerstone.server.markers import Markers, MarkerTurn
+from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.ends import TransactionEnds
 from ledgerstone.server.transactions.needs import DrawsProducerIds
+from ledgerstone.server.transactions.settling import Settling
+from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transactions.topic import TransactionTopic
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
@@ -36,7 +39,7 @@ class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
 
 class StateAgents(NamedTuple):
     groups: Groups
-    markers: Markers
+    markers: PartitionMarkers
     transactions: Transactions
     verification: TxnVerification
     erasing: Erasing
@@ -53,6 +56,7 @@ def build_state_agents(
     controller: ControllerLink,
     producer_ids: DrawsProducerIds,
     shards: HostedShards,
+    txn_shards: TransactionShards,
     scans: Scans,
     cleaning: CleaningWork,
     disk: DiskTrouble,
@@ -73,20 +77,25 @@ def build_state_agents(
         appends=turn,
         topics=turn,
     )
-    markers = Markers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    markers = PartitionMarkers(clock=clock, partitions=partitions, groups=groups, turn=turn)
+    settling = Settling(
+        clock=clock,
+        image=image,
+        shards=txn_shards,
+        cleaning=cleaning,
+        disk=disk,
+        appends=turn,
+        markers=markers,
+    )
     transactions = Transactions(
         config=config,
         clock=clock,
         image=image,
         partitions=partitions,
-        topic=TransactionTopic(
-            config=config, image=image, partitions=partitions, controller=controller
-        ),
+        topic=TransactionTopic(config, image, partitions, controller),
         producer_ids=producer_ids,
-        cleaning=cleaning,
+        settling=settling,
         disk=disk,
-        appends=turn,
-        markers=markers,
     )
     verification = TxnVerification(
         config=config, clock=clock, partitions=partitions, coordinator=transactions
@@ -102,6 +111,7 @@ def build_state_agents(
         cleaning=cleaning,
         offsets=shards,
         appends=turn,
+        transactions=TransactionEnds(transactions, txn_shards),
         scans=scans,
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,

@@ -46,7 +46,7 @@ class AddsPartitions(Protocol):
         ...
 
 
-class HostedLogs(Protocol):
+class GetsPartition(Protocol):
     def get(self, topic_partition: TopicPartition) -> Partition: ...
 
 
@@ -93,7 +93,7 @@ class TxnVerification:
 
     config: BrokerConfig
     clock: Clock
-    partitions: HostedLogs
+    partitions: GetsPartition
     coordinator: AddsPartitions
     # Questions to be asked again: when, a number that tells equal times apart, which.
     _retries: list[tuple[int, int, _Asking]] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
     --seeds 200            seeds 0 to 199
     --seeds 40 --first 7   seeds 7 to 46
+    --profile transactions clients of another kind; `mixed` without it
     --script FILE          one scenario, as a failing seed was shrunk to
     --trace                also print every step of a single run
     --jobs 2               processes; each seed runs in one
@@ -19,8 +20,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from ledgerstone.sim.cluster import Outcome, run
-from ledgerstone.sim.marks import missing
+from ledgerstone.sim.cluster import RunOutcome, run
+from ledgerstone.sim.marks import EXPECTED, missing
 from ledgerstone.sim.scenario import Scenario, draw, parse
 from ledgerstone.sim.shrink import shrink
 
@@ -33,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ledgerstone.sim")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--profile", choices=sorted(EXPECTED), default="mixed")
     parser.add_argument("--script", type=Path)
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--no-shrink", action="store_true")
@@ -43,7 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given.script is not None:
         scenarios = [parse(given.script.read_text())]
     else:
-        scenarios = [draw(seed) for seed in range(given.first, given.first + given.seeds)]
+        seeds = range(given.first, given.first + given.seeds)
+        scenarios = [draw(seed, given.profile) for seed in seeds]
     started_s = time.monotonic()
     outcomes = list(_play(scenarios, given.jobs, keeps_trace=given.trace))
     took_s = time.monotonic() - started_s
@@ -59,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _play(scenarios: list[Scenario], jobs: int, *, keeps_trace: bool) -> Iterator[Outcome]:
+def _play(scenarios: list[Scenario], jobs: int, *, keeps_trace: bool) -> Iterator[RunOutcome]:
     shows = sys.stderr.isatty()
     said_s = time.monotonic()
     failures = 0
@@ -74,7 +77,7 @@ def _play(scenarios: list[Scenario], jobs: int, *, keeps_trace: bool) -> Iterato
         sys.stderr.write("\r\033[K")
 
 
-def _outcomes(scenarios: list[Scenario], jobs: int, keeps_trace: bool) -> Iterator[Outcome]:
+def _outcomes(scenarios: list[Scenario], jobs: int, keeps_trace: bool) -> Iterator[RunOutcome]:
     if jobs <= 1 or len(scenarios) == 1:
         for scenario in scenarios:
             yield run(scenario, keeps_trace=keeps_trace)
@@ -87,7 +90,7 @@ def _be_quiet() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _tell_failures(failed: list[Outcome], *, is_shrunk: bool, script: Path | None) -> None:
+def _tell_failures(failed: list[RunOutcome], *, is_shrunk: bool, script: Path | None) -> None:
     told: dict[str, None] = {}
     for outcome in failed:
         violation = outcome.violation
@@ -95,7 +98,9 @@ def _tell_failures(failed: list[Outcome], *, is_shrunk: bool, script: Path | Non
         _say(f"seed {outcome.scenario.seed}: {violation}")
         if script is not None:
             continue
-        _say(f"  replay: python -m ledgerstone.sim --first {outcome.scenario.seed} --seeds 1")
+        which = outcome.scenario.profile
+        what = "" if which == "mixed" else f" --profile {which}"
+        _say(f"  replay: python -m ledgerstone.sim{what} --first {outcome.scenario.seed} --seeds 1")
         if is_shrunk and violation.checker not in told:
             told[violation.checker] = None
             short = shrink(outcome.scenario, lambda each, c=violation.checker: fails(each, c))  # type: ignore[misc]
@@ -111,17 +116,17 @@ def fails(scenario: Scenario, checker: str) -> bool:
     return violation is not None and violation.checker == checker
 
 
-def _tell_marks(outcomes: list[Outcome]) -> None:
+def _tell_marks(outcomes: list[RunOutcome]) -> None:
     counts: dict[str, int] = {}
     for outcome in outcomes:
         for name, count in outcome.marks.items():
             counts[name] = counts.get(name, 0) + count
     if len(outcomes) >= _SEEDS_FOR_MARKS:
-        for name in missing(counts):
+        for name in missing(counts, outcomes[0].scenario.profile):
             _say(f"never happened: {name}")
 
 
-def _last_line(outcomes: list[Outcome], took_s: float) -> str:
+def _last_line(outcomes: list[RunOutcome], took_s: float) -> str:
     hours = sum(each.virtual_ms for each in outcomes) / 3_600_000
     return (
         f"{len(outcomes)} seeds, {sum(each.violation is not None for each in outcomes)} violations,"

@@ -4,12 +4,17 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from ledgerstone.sim.clients.member import Member
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.platter import PowerLoss
-from ledgerstone.sim.scenario import PLACES, Fault
+from ledgerstone.sim.scenario import BOUNDARIES, PLACES, Fault
 from ledgerstone.sim.world import World
+
+
+class Clients(Protocol):
+    """Whoever is on the cluster; how a client dies is its own affair."""
+
+    def strike(self, fault: Fault) -> None: ...
 
 
 class FaultyCluster(Protocol):
@@ -18,7 +23,10 @@ class FaultyCluster(Protocol):
     world: World
     network: Network
     nodes: list[Node]
-    members: list[Member]
+
+    @property
+    def workload(self) -> Clients: ...
+
     is_healed: bool
     faults_injected: int
 
@@ -129,9 +137,13 @@ def _worker(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
 
 
 def _client(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
-    if cluster.members:
-        member = cluster.members[fault.number("which") % len(cluster.members)]
-        member.die(fault.number("down"))
+    cluster.workload.strike(fault)
+
+
+def _boundary(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
+    """The process dies at its next writes to such a log: among the records of one transaction."""
+    operation, pattern = BOUNDARIES[fault.number("place") % len(BOUNDARIES)]
+    node.crash_at_file(operation, pattern, fault.number("skip"), _mode(fault), fault.number("down"))
 
 
 _FAULTS: dict[str, Callable[[FaultyCluster, Node, Fault], None]] = {
@@ -147,4 +159,6 @@ _FAULTS: dict[str, Callable[[FaultyCluster, Node, Fault], None]] = {
     "slow": _slow,
     "worker": _worker,
     "client": _client,
+    "zombie": _client,
+    "boundary": _boundary,
 }

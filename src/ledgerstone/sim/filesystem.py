@@ -56,6 +56,7 @@ class _Rule:
     path_pattern: str
     times: int | None  # None is for ever
     fault: _Fault
+    skip: int = 0
 
 
 class SimFile:
@@ -176,6 +177,13 @@ class SimFilesystem:
         """Shell patterns for operation and path; `pread` fails too. `times=None` is for ever."""
         fault = _Fault(error=error, torn=torn, lose_dirty=lose_dirty)
         self._rules.append(_Rule(operation, path_pattern, times, fault))
+
+    def crash_matching(
+        self, operation: str, path_pattern: str, *, skip: int = 0, torn: bool = False
+    ) -> None:
+        """Dies at an operation on such a path, after `skip` of them; patterns as above."""
+        fault = _Fault(error=None, torn=torn)
+        self._rules.append(_Rule(operation, path_pattern, 1, fault, skip))
 
     def clear_faults(self) -> None:
         self._faults.clear()
@@ -407,6 +415,9 @@ class SimFilesystem:
                 and fnmatchcase(operation, rule.operation)
                 and fnmatchcase(path, rule.path_pattern)
             ):
+                if rule.skip:
+                    rule.skip -= 1
+                    continue
                 if rule.times is not None:
                     rule.times -= 1
                 return rule.fault

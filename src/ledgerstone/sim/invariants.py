@@ -134,19 +134,25 @@ class CommitsStay(Checker):
 class LogsHoldFacts(Checker):
     """Every fact is at its offset, once, in the order of its producer, as it was written."""
 
+    def __init__(
+        self, plain: tuple[str, ...] = ("plain",), compact: tuple[str, ...] = ("compact",)
+    ) -> None:
+        self._plain = plain
+        self._compact = compact
+
     def look(self, model: NodeModel) -> None:
         broker = model.node.broker
         assert broker is not None
         for partition in broker.partitions:
             tp = partition.topic_partition
-            if tp.topic not in ("plain", "compact"):
+            if tp.topic not in (*self._plain, *self._compact):
                 continue
             try:
                 found = read_records(partition.log)
             except (KafkaError, StorageError) as error:
                 self.fail(f"{tp} cannot be read: {error}")
             self._check_found(model, tp, found)
-            if tp.topic == "plain":
+            if tp.topic in self._plain:
                 self._check_plain(model, tp, found)
             else:
                 self._check_compact(model, tp, found, partition.log.log_end_offset)

@@ -3,7 +3,9 @@
 `World.mark` counts them. A checker that never meets its case proves nothing, and nobody would see.
 """
 
-EXPECTED = (
+from ledgerstone.sim.crash_points import POINTS
+
+_MIXED = (
     "a cleaning worker was killed",
     "a connection was attempted twice",
     "a crash while the broker stops",
@@ -23,7 +25,25 @@ EXPECTED = (
     "a wall clock jumped",
     "power loss took an unsynced record",
 )
+_TRANSACTIONS = (
+    *POINTS,
+    "a cleaning worker was killed",
+    "a committed tombstone was dropped in time",
+    "a disk was full",
+    "a retried batch of a transaction was taken",
+    "a start was interrupted by a crash",
+    "a torn tail was cut",
+    "a transaction timed out",
+    "a transaction went on over a restart",
+    "a transactional id expired",
+    "a worker became a zombie",
+    "a worker stood still",
+    "a worker waited for a transaction before it",
+    "a zombie was fenced",
+    "offsets of an earlier generation were refused",
+)
+EXPECTED = {"mixed": _MIXED, "transactions": _TRANSACTIONS}
 
 
-def missing(counts: dict[str, int]) -> list[str]:
-    return [name for name in EXPECTED if not counts.get(name)]
+def missing(counts: dict[str, int], profile: str) -> list[str]:
+    return [name for name in EXPECTED[profile] if not counts.get(name)]

@@ -7,6 +7,7 @@ every append is synced, none.
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from ledgerstone.records.batch import iter_headers
@@ -20,6 +21,7 @@ from ledgerstone.types import TopicPartition
 
 SERIAL_HEADER = "s"
 _READ_BYTES = 1 << 20
+_REMEMBERED_BATCHES = 4096
 
 
 class WrittenRecord(NamedTuple):
@@ -168,6 +170,17 @@ class NodeModel:
                 commit.is_open = True
 
 
+@lru_cache(_REMEMBERED_BATCHES)
+def records_of(batch: bytes) -> tuple[FoundRecord, ...]:
+    """The records of a data batch. Checkers read the same bytes over and over."""
+    found = []
+    for record in iter_records(batch):
+        serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
+        value = None if record.value is None else bytes(record.value)
+        found.append(FoundRecord(record.offset, serial, bytes(record.key or b""), value))
+    return tuple(found)
+
+
 def read_records(log: PartitionLog) -> list[FoundRecord]:
     """Everything below the high watermark, as a reader from the start would get it."""
     found: list[FoundRecord] = []
@@ -176,13 +189,9 @@ def read_records(log: PartitionLog) -> list[FoundRecord]:
         batches = piece.read()
         for position, header in iter_headers(batches):
             if not header.is_control:
-                for record in iter_records(batches, position):
+                for record in records_of(batches[position : position + header.size]):
                     if record.offset >= log.high_watermark:
                         return found
-                    serial = int(bytes(dict(record.headers).get(SERIAL_HEADER) or b"-1"))
-                    value = None if record.value is None else bytes(record.value)
-                    found.append(
-                        FoundRecord(record.offset, serial, bytes(record.key or b""), value)
-                    )
+                    found.append(record)
             offset = header.next_offset
     return found

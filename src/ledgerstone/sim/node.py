@@ -78,7 +78,8 @@ class Node:
         self.has_lost_pages = False
         self.refusals = 0
         self.ticks = 0
-        # Told after every start and before every death.
+        # Told before every start (the disk is as it was left), after it, and before every death.
+        self.on_start: list[Callable[[Node], None]] = []
         self.on_up: list[Callable[[Node], None]] = []
         self.on_death: list[Callable[[Node, PowerLoss | None], None]] = []
         self._connections: dict[int, _Connection] = {}
@@ -107,6 +108,8 @@ class Node:
         if self.dies_again_in:
             self.fs.crash_at(self.fs.operation_count + self.dies_again_in, torn=True)
             self.dies_again_in, self.death, self.down_ms = 0, self._last_death, RESTART_MS
+        for told in self.on_start:
+            told(self)
         done_before = len(self.fs.trace)
         try:
             self.broker = open_broker(self.config, world, [self._address])
@@ -154,6 +157,15 @@ class Node:
             return
         self.death, self.down_ms = death, down_ms
         self.fs.crash_at(self.fs.operation_count + max(operations, 1), torn=True)
+
+    def crash_at_file(
+        self, operation: str, pattern: str, skip: int, death: PowerLoss | None, down_ms: int
+    ) -> None:
+        """At an operation to come on such a file, after `skip` others."""
+        if self.broker is None:
+            return
+        self.death, self.down_ms = death, down_ms
+        self.fs.crash_matching(operation, pattern, skip=skip, torn=True)
 
     def stop(self, down_ms: int) -> None:
         """As a broker is stopped by its operator: connections first, the clean marker last."""
@@ -235,6 +247,11 @@ class Node:
         connection = self._by_link.get(link.number)
         if connection is not None:
             self._call(lambda broker: self._drop(connection))
+
+    def may_hear(self, link: Link) -> bool:
+        """Whether bytes of a link that its dialer gave up may still come to this process."""
+        is_on_its_way = self.world.now_ms <= link.arrives_ms.get(link.dialer.name, 0)
+        return is_on_its_way or link.listener_is_open or link.number in self._by_link
 
     def send(self, number: int, pieces: list[Piece]) -> None:
         connection = self._connections.get(number)

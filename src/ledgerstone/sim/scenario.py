@@ -48,6 +48,23 @@ class Config:
     twin_percent: int = 0
     fragments: int = 1
     fault_ms: int = 30_000
+    # -- the profile `transactions`
+    workers: int = 2
+    writers: int = 1
+    readers: int = 2
+    # 1: clients of the first protocol; 2: of the second; 3: in turn.
+    protocols: int = 3
+    transactions: int = 12
+    abort_percent: int = 20
+    txn_timeout_ms: int = 4_000
+    # Requests that are given up after moments, and sent again while the first is on its way.
+    impatience_percent: int = 0
+    # Requests of the second protocol that come once more, by another way, when nobody expects it.
+    echo_percent: int = 0
+    # Transactions that are left open for longer than others.
+    dawdle_percent: int = 0
+    state_partitions: int = 2
+    id_lives_ms: int = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +85,15 @@ class Scenario:
     seed: int
     config: Config
     faults: tuple[Fault, ...]
+    # Which clients there are: `workloads` has one module for each.
+    profile: str = "mixed"
 
     def text(self) -> str:
         """A script that `parse` reads back."""
         lines = [f"seed {self.seed}"]
-        drawn = draw_config(self.seed)
+        if self.profile != "mixed":
+            lines.insert(0, f"profile {self.profile}")
+        drawn = draw_config(self.seed, self.profile)
         for each in fields(Config):
             value = getattr(self.config, each.name)
             if value != getattr(drawn, each.name):
@@ -82,7 +103,7 @@ class Scenario:
 
 
 def parse(text: str) -> Scenario:
-    seed, settings, faults = 0, {}, []
+    seed, profile, settings, faults = 0, "mixed", {}, []
     for line in text.splitlines():
         words = line.partition("#")[0].split()
         match words:
@@ -90,6 +111,8 @@ def parse(text: str) -> Scenario:
                 continue
             case ["seed", number]:
                 seed = int(number)
+            case ["profile", name]:
+                profile = name
             case ["set", name, value]:
                 settings[name] = int(value)
             case [at_ms, kind, *pairs]:
@@ -98,15 +121,58 @@ def parse(text: str) -> Scenario:
                     name, _, value = pair.partition("=")
                     args[name] = int(value) if value.lstrip("-").isdecimal() else value
                 faults.append(Fault(int(at_ms), kind, args))
-    return Scenario(seed=seed, config=replace(draw_config(seed), **settings), faults=tuple(faults))
+    config = replace(draw_config(seed, profile), **settings)
+    return Scenario(seed=seed, config=config, faults=tuple(faults), profile=profile)
 
 
-def draw(seed: int) -> Scenario:
-    config = draw_config(seed)
-    return Scenario(seed=seed, config=config, faults=tuple(_draw_faults(seed, config)))
+def draw(seed: int, profile: str = "mixed") -> Scenario:
+    config = draw_config(seed, profile)
+    faults = tuple(_draw_faults(seed, config, profile))
+    return Scenario(seed=seed, config=config, faults=faults, profile=profile)
 
 
-def draw_config(seed: int) -> Config:
+def draw_config(seed: int, profile: str = "mixed") -> Config:
+    return _draw_mixed(seed) if profile == "mixed" else _draw_transactions(seed)
+
+
+def _draw_transactions(seed: int) -> Config:
+    dice = SeededDice(f"{seed}/transactions/config")
+    slow_disk = dice.chance(20)
+    bad_network = dice.chance(40)
+    return Config(
+        durable=dice.below(2),
+        producers=dice.between(0, 1),
+        batches=dice.between(5, 20),
+        pace_ms=dice.pick((100, 300, 800)),
+        in_flight=dice.between(1, 3),
+        keys=dice.between(2, 8),
+        tombstone_percent=dice.pick((0, 20, 50)),
+        segment_bytes=dice.pick((400, 1_500, 6_000)),
+        delete_retention_ms=dice.pick((0, 3_000, 8_000)),
+        dirty_percent=dice.pick((1, 20, 50)),
+        skew_ppm=dice.between(-500, 500),
+        disk_max_ms=100 if slow_disk else dice.pick((0, 1, 10)),
+        delay_ms=dice.pick((1, 5, 30)),
+        loss_percent=dice.between(1, 10) if bad_network else 0,
+        twin_percent=20 if bad_network else 0,
+        fragments=dice.between(1, 3),
+        fault_ms=dice.pick((10_000, 20_000, 30_000)),
+        workers=dice.between(1, 3),
+        writers=dice.between(1, 2),
+        readers=dice.between(1, 2),
+        protocols=dice.pick((1, 2, 2, 3)),
+        transactions=dice.between(3, 15),
+        abort_percent=dice.pick((0, 20, 50)),
+        txn_timeout_ms=dice.pick((1_500, 4_000, 15_000)),
+        impatience_percent=dice.pick((0, 0, 10, 30)),
+        echo_percent=dice.pick((0, 10, 30)),
+        dawdle_percent=dice.pick((0, 10, 25)),
+        state_partitions=dice.pick((1, 3)),
+        id_lives_ms=dice.pick((7 * DAY_MS, 10_000)),
+    )
+
+
+def _draw_mixed(seed: int) -> Config:
     dice = SeededDice(f"{seed}/config")
     slow_disk = dice.chance(30)
     bad_network = dice.chance(40)
@@ -153,9 +219,26 @@ PLACES = (
 )
 
 
-def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
-    dice = SeededDice(f"{seed}/faults")
-    enabled = [kind for kind in _KINDS if dice.chance(45)]
+# Where a process dies in the midst of a transaction: at an operation on such a file.
+BOUNDARIES = (
+    ("pwrite", "*/__transaction_state-*/*.log"),
+    ("pwrite", "*/output-*/*.log"),
+    ("pwrite", "*/__consumer_offsets-*/*.log"),
+    ("pwrite", "*/*.txnindex"),
+    ("fsync", "*/__transaction_state-*/*.log"),
+    ("fsync", "*/output-*/*.log"),
+    ("pwrite", "*/input-*/*.log"),
+)
+
+
+def _draw_faults(seed: int, config: Config, profile: str) -> Iterator[Fault]:
+    if profile == "mixed":
+        dice, kinds = SeededDice(f"{seed}/faults"), list(_KINDS)
+    else:
+        # Two logs agree about a transaction only as far as both are synced.
+        dice = SeededDice(f"{seed}/{profile}/faults")
+        kinds = [each for each in _TXN_KINDS if config.durable or each != "power"]
+    enabled = [kind for kind in kinds if dice.chance(45)]
     if not enabled:
         return
     times = sorted(
@@ -164,7 +247,10 @@ def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
     for at_ms in times:
         kind = dice.pick(enabled)
         node = dice.below(config.nodes)
-        yield Fault(at_ms, kind, {"node": node, **_draw_args(kind, dice)})
+        args = _draw_args(kind, dice)
+        if profile != "mixed" and not config.durable:
+            args = {name: value for name, value in args.items() if name not in ("mode", "lose")}
+        yield Fault(at_ms, kind, {"node": node, **args})
 
 
 def _draw_args(kind: str, dice: SeededDice) -> dict[str, int | str]:
@@ -197,6 +283,12 @@ def _draw_args(kind: str, dice: SeededDice) -> dict[str, int | str]:
             args["ahead"] = dice.pick((-10 * DAY_MS, -3_600_000, -5_000, 5_000, 10 * DAY_MS, 0))
         case "slow":
             args["ms"] = dice.between(1_000, 10_000)
+        case "zombie":
+            args |= {"which": dice.below(8), "ms": dice.between(1_000, 25_000)}
+            args["replaced"] = dice.below(2)
+        case "boundary":
+            args |= {"place": dice.below(len(BOUNDARIES)), "skip": dice.below(6)}
+            args |= {"down": dice.between(10, 1_000), "mode": dice.pick(MODES)}
         case "client":
             args |= {"which": dice.below(8), "down": dice.between(100, 15_000)}
     return args
@@ -205,4 +297,8 @@ def _draw_args(kind: str, dice: SeededDice) -> dict[str, int | str]:
 _KINDS = (
     "crash", "power", "restart", "pause", "cut", "reset", "full", "eio", "jump", "slow", "worker",
     "client",
+)  # fmt: skip
+_TXN_KINDS = (
+    "crash", "power", "restart", "pause", "cut", "reset", "full", "eio", "jump", "slow", "worker",
+    "client", "zombie", "zombie", "boundary", "boundary",
 )  # fmt: skip

@@ -34,8 +34,11 @@ class ClassArchive:
     options: tuple[str, ...]
 
 
-def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassArchive | None:
-    """How to start the JVM; None if there is no trusted directory."""
+def archive_for(
+    java: JavaHome, spark_version: str, spark_home: Path, *, keep: bool = True
+) -> ClassArchive | None:
+    """How to start the JVM; None if there is no trusted directory, or if there is no archive and
+    the caller does not want to `keep` one."""
     directory = cache_directory()
     try:
         prepare_directory(directory)
@@ -44,6 +47,8 @@ def archive_for(java: JavaHome, spark_version: str, spark_home: Path) -> ClassAr
     facts = f"{java.identity}\0{java.path}\0{spark_version}\0{spark_home}"
     digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
     path = directory / f"spark-{spark_version}-{digest}.jsa"
+    if not keep and not path.exists():
+        return None
     # Our archive builds on that of the JDK's own classes; a JDK includes it, the wheel does not.
     base = _base_archive(java, directory / f"java-{digest}.jsa") if java.is_bundled else None
     below = "" if base is None else f"{base}:"

@@ -39,7 +39,9 @@ class SessionPlan:
     master: str = "local[*]"
     memory: str = "1g"  # of the driver's JVM, which is all there is with a local master
     ui: bool = False
-    fast_start: bool = True
+    fast_start: bool = True  # with the class archive of earlier sessions
+    # Writes the archive if there is none; its end then takes some seconds of CPU longer.
+    keep_classes: bool = True
     # C1 only and the serial collector: a quicker start and slower queries. For tests.
     short_lived: bool = False
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +99,7 @@ def start(plan: SessionPlan) -> SparkSession:
         if plan.is_local:
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
         if plan.fast_start:
-            archive = archive_for(java, pyspark.__version__, home)
+            archive = archive_for(java, pyspark.__version__, home, keep=plan.keep_classes)
     builder = SparkSession.builder
     chosen = settings(plan, archive)
     for key, value in chosen.items():

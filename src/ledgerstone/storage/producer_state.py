@@ -84,11 +84,24 @@ class ProducerStateTable:
         """The entries of a snapshot, by producer id."""
         return [entry.to_snapshot() for _, entry in sorted(self._producers.items())]
 
+    def open_transactions(self) -> dict[int, int]:
+        """Producer ids by the first offset of their open transactions, lowest first."""
+        return {first: self._ongoing[first] for first in sorted(self._ongoing)}
+
     def active_producers(self) -> dict[int, LastRecord]:
         return {
             producer_id: LastRecord(entry.last_data_offset if entry.batches else None, entry.epoch)
             for producer_id, entry in sorted(self._producers.items())
         }
+
+    def is_transaction_late(self, now_ms: int, longest_ms: int) -> bool:
+        """Whether the oldest open transaction has been silent for longer than any may last: its
+        coordinator does not know of it, or cannot end it. By the producer's last timestamp, as in
+        Kafka, which says nothing about one from before 1970."""
+        if not self._ongoing:
+            return False
+        last_ms = self._producers[self._ongoing[min(self._ongoing)]].last_timestamp
+        return last_ms > 0 and now_ms - last_ms > longest_ms
 
     # -- before the write ---------------------------------------------------------------------
 

@@ -2,19 +2,17 @@
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.testing.findings import difference, lines_of, places, show
 from ledgerstone.testing.local_api import topic_path
 from ledgerstone.testing.passes import closed_gates
+from ledgerstone.testing.under_test import BrokerUnderTest
 from ledgerstone.testing.waiting import wait_until
 
-if TYPE_CHECKING:
-    from ledgerstone.testing.broker import LedgerstoneBroker
 
-
-def assert_gone(cluster: "LedgerstoneBroker", topic: str, key: bytes) -> None:
+def assert_gone(cluster: BrokerUnderTest, topic: str, key: bytes) -> None:
     __tracebackhide__ = True
     answer = cluster.where(topic, key)
     if answer["records"]:
@@ -26,7 +24,7 @@ def assert_gone(cluster: "LedgerstoneBroker", topic: str, key: bytes) -> None:
         )
 
 
-def assert_deleted(cluster: "LedgerstoneBroker", topic: str, key: bytes) -> None:
+def assert_deleted(cluster: BrokerUnderTest, topic: str, key: bytes) -> None:
     __tracebackhide__ = True
     latest = {each.partition: each for each in cluster.records(topic) if each.key == key}
     live = [each for each in latest.values() if not each.is_tombstone]
@@ -42,7 +40,7 @@ def assert_deleted(cluster: "LedgerstoneBroker", topic: str, key: bytes) -> None
         raise AssertionError(f"{show(key)} is not deleted:\n{lines_of(found)}{hint}")
 
 
-def assert_state(cluster: "LedgerstoneBroker", topic: str, expected: Mapping[bytes, bytes]) -> None:
+def assert_state(cluster: BrokerUnderTest, topic: str, expected: Mapping[bytes, bytes]) -> None:
     __tracebackhide__ = True
     found = cluster.state(topic)
     wrong = difference(found, expected)
@@ -53,11 +51,19 @@ def assert_state(cluster: "LedgerstoneBroker", topic: str, expected: Mapping[byt
 
 
 def erase(
-    cluster: "LedgerstoneBroker", topic: str, key: str, reason: str, timeout_s: float
+    cluster: BrokerUnderTest,
+    topic: str,
+    key: str,
+    reason: str,
+    timeout_s: float,
+    *,
+    abort_open: bool,
 ) -> dict[str, Any]:
     """`key` is base64. Returns the receipt; AssertionError if there is none."""
     path = topic_path(topic, "erasures")
-    asked = cluster.api.post(path, key=key, reason=reason, requested_by="test")
+    asked = cluster.api.post(
+        path, key=key, reason=reason, requested_by="test", abort_open=abort_open
+    )
     (made,) = asked["erasures"]
 
     def over() -> dict[str, Any] | None:

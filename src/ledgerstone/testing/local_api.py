@@ -5,16 +5,14 @@ The same paths, bodies and refusals as in `server.http.api`.
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.server.http.api import PREFIX, handle
 from ledgerstone.server.http.server import HttpRequest
-
-if TYPE_CHECKING:
-    from ledgerstone.testing.broker import LedgerstoneBroker
+from ledgerstone.testing.on_the_loop import OnTheLoop
 
 
 class CallRefused(LedgerstoneError):
@@ -22,7 +20,7 @@ class CallRefused(LedgerstoneError):
 
 
 class LocalApi:
-    def __init__(self, broker: "LedgerstoneBroker") -> None:
+    def __init__(self, broker: OnTheLoop) -> None:
         self._broker = broker
 
     def get(self, path: str) -> dict[str, Any]:

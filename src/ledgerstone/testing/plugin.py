@@ -4,8 +4,10 @@ Loaded in every run of pytest where the package is installed, so nothing but pyt
 until a fixture is used. The fixtures are documented in docs/testing.md.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,16 +22,17 @@ if TYPE_CHECKING:
 
 
 class PlainImports:
-    """Finds the broker's modules before pytest does.
+    """Finds our modules before pytest does.
 
-    pytest rewrites the asserts of every module in a distribution that has a plugin. For the broker
-    that means parsing 400 files, which takes longer than starting it."""
+    pytest rewrites the asserts of every module in a distribution that has a plugin. That means
+    parsing 400 files, which takes longer than starting a broker. Asserts in `testing` that a user
+    may meet have a message."""
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name.startswith("ledgerstone.") and not name.startswith("ledgerstone.testing."):
+        if name.startswith("ledgerstone."):
             return PathFinder.find_spec(name, path, target)
         return None
 
@@ -106,11 +109,10 @@ def _lend(
     *,
     unique: bool = False,
 ) -> "Iterator[LedgerstoneBroker]":
-    if PlainImports not in sys.meta_path:
-        sys.meta_path.insert(0, PlainImports)
-    from ledgerstone.records.kernels import load
-    from ledgerstone.testing.broker import LedgerstoneBroker
-    from ledgerstone.testing.settings import as_configs, parse_lines
+    with _quick_imports():
+        from ledgerstone.records.kernels import load
+        from ledgerstone.testing.broker import LedgerstoneBroker
+        from ledgerstone.testing.settings import as_configs, parse_lines
 
     load(lambda line: _say(request.config, line))
     try:
@@ -124,6 +126,20 @@ def _lend(
             yield broker
     finally:
         _put_away(request, directory)
+
+
+@contextmanager
+def _quick_imports() -> Iterator[None]:
+    """Imports make no garbage, so looking for it is a waste."""
+    if PlainImports not in sys.meta_path:
+        sys.meta_path.insert(0, PlainImports)
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _put_away(request: pytest.FixtureRequest, directory: "Path") -> None:

@@ -5,18 +5,15 @@ sessions and timeouts of clients do not. Otherwise it runs as the real clock doe
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.system import SystemClock
-
-if TYPE_CHECKING:
-    from ledgerstone.testing.broker import LedgerstoneBroker
+from ledgerstone.testing.on_the_loop import OnTheLoop
 
 
 class VirtualClock:
-    def __init__(self, broker: "LedgerstoneBroker") -> None:
+    def __init__(self, broker: OnTheLoop) -> None:
         self._broker = broker
         # Outlives the broker: after a restart it is still ahead.
         self.source = MovableClock(SystemClock())

@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import queue
 import threading
+from collections.abc import Callable
 
-from ledgerstone.cleaner.worker import work_on
-from ledgerstone.erasure.worker import work as scan_work
+from ledgerstone.fs import Filesystem
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import WorkerName
 from ledgerstone.server.runtime import Runtime
@@ -50,18 +50,19 @@ class _QueueLine(Line):
 
 
 class ThreadWorker:
-    """The owner's end."""
+    """The owner's end. The thread imports what it works with: many tests never clean, and a start
+    must not wait for it."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, find_work: Callable[[], Work]) -> None:
         self._loop = asyncio.get_running_loop()
         self._line = _QueueLine(self._loop)
-        self._work = work
+        self._find_work = find_work
         self._ended = self._loop.create_future()
         threading.Thread(target=self._live, daemon=True).start()
 
     def _live(self) -> None:
         with contextlib.suppress(OwnerGone):
-            serve(self._line, self._work)
+            serve(self._line, self._find_work())
         self._loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
@@ -87,6 +88,18 @@ class ThreadWorker:
         return 0
 
 
+def _cleaning(fs: Filesystem) -> Work:
+    from ledgerstone.cleaner.worker import work_on
+
+    return work_on(fs)
+
+
+def _scanning() -> Work:
+    from ledgerstone.erasure.worker import work
+
+    return work
+
+
 class ThreadedRuntime(Runtime):
     """The real runtime, except for where passes and scans run."""
 
@@ -94,10 +107,10 @@ class ThreadedRuntime(Runtime):
         super().__init__(broker, loop)
 
         async def cleaner() -> Worker:
-            return ThreadWorker(work_on(broker.log_dir.fs))
+            return ThreadWorker(lambda: _cleaning(broker.log_dir.fs))
 
         async def scanner() -> Worker:
-            return ThreadWorker(scan_work)
+            return ThreadWorker(_scanning)
 
         starts = {WorkerName.CLEANING: cleaner, WorkerName.SCANNING: scanner}
         self._workers = WorkerRoom(self._report, starts)

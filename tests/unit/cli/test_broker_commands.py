@@ -13,6 +13,7 @@ from ledgerstone.cli import lazy, options
 from ledgerstone.cli.main import main
 from ledgerstone.client.cluster import Endpoint
 from ledgerstone.client.session import SessionConfig
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -274,7 +275,7 @@ def test_compacted_topic_is_created(run: Run, cluster: FakeCluster) -> None:
 def test_topic_that_is_there_is_an_error_unless_it_may_be(
     run: Run, cluster: FakeCluster, option: tuple[str, ...], exit_code: int
 ) -> None:
-    topic = CreateTopicsResponseTopic(name="t", error_code=36)
+    topic = CreateTopicsResponseTopic(name="t", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
     cluster.once(CreateTopicsRequest, CreateTopicsResponse(topics=[topic]))
 
     assert run("topics", "create", "t", *option).exit_code == exit_code
@@ -284,7 +285,7 @@ def test_topic_that_is_there_is_an_error_unless_it_may_be(
 def test_topic_that_is_not_there_is_an_error_unless_it_need_not_be(
     run: Run, cluster: FakeCluster, option: tuple[str, ...], exit_code: int
 ) -> None:
-    refused = DeleteTopicsResult(name="n", error_code=3)
+    refused = DeleteTopicsResult(name="n", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     cluster.once(DeleteTopicsRequest, DeleteTopicsResponse(responses=[refused]))
 
     assert run("topics", "delete", "n", *option).exit_code == exit_code
@@ -301,7 +302,9 @@ def test_records_are_deleted_below_an_offset(run: Run, cluster: FakeCluster) -> 
 
 
 def test_refused_topic_is_exit_code_1_with_the_reason(run: Run, cluster: FakeCluster) -> None:
-    topic = CreateTopicsResponseTopic(name="n", error_code=37, error_message="-3 \x1b[31m")
+    topic = CreateTopicsResponseTopic(
+        name="n", error_code=ErrorCode.INVALID_PARTITIONS, error_message="-3 \x1b[31m"
+    )
     cluster.once(CreateTopicsRequest, CreateTopicsResponse(topics=[topic]))
 
     result = run("topics", "create", "n", "-p", "-3")
@@ -377,7 +380,9 @@ def test_line_without_the_separator_is_wrong_usage(run: Run) -> None:
 
 
 def test_refused_record_is_exit_code_1(run: Run, cluster: FakeCluster) -> None:
-    answer = ProducePartitionResponse(index=0, error_code=87, error_message="no key")
+    answer = ProducePartitionResponse(
+        index=0, error_code=ErrorCode.INVALID_RECORD, error_message="no key"
+    )
     topic = ProduceTopicResponse("t", partition_responses=[answer])
     cluster.once(ProduceRequest, ProduceResponse(responses=[topic]))
 

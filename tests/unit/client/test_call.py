@@ -181,7 +181,9 @@ def test_error_of_one_topic_is_the_callers_business() -> None:
     sent(call, 0)
     call.answered(METADATA, 0)
     sent(call, 0)
-    response = CreateTopicsResponse(topics=[CreateTopicsResponseTopic(name="t", error_code=36)])
+    response = CreateTopicsResponse(
+        topics=[CreateTopicsResponseTopic(name="t", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)]
+    )
 
     call.answered(response, 0)
 

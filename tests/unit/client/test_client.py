@@ -230,7 +230,7 @@ def test_one_broker_can_be_asked_by_its_id() -> None:
 
 def test_real_sockets_carry_the_same_bytes() -> None:
     cluster = FakeCluster()
-    cluster.once(ListGroupsRequest, ListGroupsResponse(error_code=0))
+    cluster.once(ListGroupsRequest, ListGroupsResponse(error_code=ErrorCode.NONE))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = threading.Thread(target=_serve_one, args=(listener, cluster))
         server.start()
@@ -247,7 +247,7 @@ def test_real_sockets_carry_the_same_bytes() -> None:
 def test_large_response_is_received_in_place_and_whole() -> None:
     cluster = FakeCluster()
     groups = [ListGroupsGroup(group_id=f"{number:0200d}") for number in range(1000)]
-    cluster.once(ListGroupsRequest, ListGroupsResponse(error_code=0, groups=groups))
+    cluster.once(ListGroupsRequest, ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
     in_place: list[int] = []
 
     class Watching(FakeWire):

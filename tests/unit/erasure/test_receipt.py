@@ -26,7 +26,7 @@ from ledgerstone.erasure.erasure import (
 from ledgerstone.erasure.receipt import (
     MAX_BYTES,
     ReceiptRefused,
-    Verdict,
+    ReceiptVerdict,
     canonical,
     parse,
     verify,
@@ -196,7 +196,7 @@ def test_receipt_signed_by_somebody_else_is_refused() -> None:
 
     found = verify(forged, public_key=PUBLIC_KEY)
 
-    assert found == Verdict(
+    assert found == ReceiptVerdict(
         False, (f"signed by {public_key_of(other).hex()}, not by {PUBLIC_KEY.hex()}",)
     )
 

@@ -105,9 +105,9 @@ def test_one_refused_topic_does_not_stop_the_others() -> None:
     results = cluster.create(a_topic("a"), a_topic("b", partitions=0), a_topic("c"))
 
     assert [(result.name, result.error_code) for result in results] == [
-        ("a", 0),
-        ("b", 37),
-        ("c", 0),
+        ("a", ErrorCode.NONE),
+        ("b", ErrorCode.INVALID_PARTITIONS),
+        ("c", ErrorCode.NONE),
     ]
     assert sorted(cluster.image.topics) == ["a", "c"]
 
@@ -120,7 +120,10 @@ def test_a_name_asked_for_twice_is_refused_once() -> None:
 
     results = cluster.create(a_topic("a"), a_topic("b"), a_topic("a"))
 
-    assert [(result.name, result.error_code) for result in results] == [("a", 42), ("b", 0)]
+    assert [(result.name, result.error_code) for result in results] == [
+        ("a", ErrorCode.INVALID_REQUEST),
+        ("b", ErrorCode.NONE),
+    ]
     assert sorted(cluster.image.topics) == ["b"]
 
 
@@ -278,7 +281,10 @@ def test_a_topic_that_is_used_gets_the_defaults() -> None:
         cluster.controller.create_topics(auto_creation(["a", "a", "b/"], cluster.config))
     )
 
-    assert [(each.name, each.error_code) for each in response.topics] == [("a", 0), ("b/", 17)]
+    assert [(each.name, each.error_code) for each in response.topics] == [
+        ("a", ErrorCode.NONE),
+        ("b/", ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ]
     assert len(cluster.image.topics["a"].partitions) == 4
 
 

@@ -14,7 +14,7 @@ from ledgerstone.pipeline.sources.shadow import Shadow
 from ledgerstone.pipeline.sources.shape import TableShape
 from ledgerstone.pipeline.sources.sqlite_table import sqlite_snapshot
 from ledgerstone.pipeline.sources.table_diff import changes, changes_of
-from ledgerstone.pipeline.sources.topic_feed import Change
+from ledgerstone.pipeline.sources.topic_feed import FeedChange
 
 SHAPE = TableShape(table="users", key_columns=("id",), key_format=KeyFormat.STRING)
 VERSIONED = TableShape(
@@ -58,7 +58,7 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "users.db")
 
 
-def compare(database: Database, shadow: Shadow, shape: TableShape = SHAPE) -> list[Change]:
+def compare(database: Database, shadow: Shadow, shape: TableShape = SHAPE) -> list[FeedChange]:
     """The changes, noted down as if the topic had taken them."""
     with sqlite_snapshot(database.path, shape) as snapshot:
         found = list(changes(shape, snapshot, shadow))

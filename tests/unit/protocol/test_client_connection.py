@@ -13,6 +13,7 @@ from ledgerstone.protocol.client_connection import (
     UnexpectedResponse,
 )
 from ledgerstone.protocol.codec import encode_response
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -81,7 +82,7 @@ def test_broker_that_refuses_our_version_is_asked_again_in_an_older_one(
 ) -> None:
     client = new_client()
     sent(client)
-    refusal = ApiVersionsResponse(error_code=35, api_keys=listed)
+    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=listed)
 
     client.receive_data(answer(0, versions_body(refusal, 0)))
     again = sent(client)
@@ -95,7 +96,7 @@ def test_broker_that_refuses_our_version_is_asked_again_in_an_older_one(
 
 def test_broker_that_refuses_the_oldest_version_fails_the_negotiation() -> None:
     client = new_client()
-    refusal = versions_body(ApiVersionsResponse(error_code=35), 0)
+    refusal = versions_body(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION), 0)
 
     client.receive_data(answer(0, refusal))
 
@@ -111,13 +112,13 @@ def test_responses_are_matched_with_the_requests_in_their_order() -> None:
     second = client.send(MetadataRequest())
     server.receive_data(sent(client))
     server.next_request()
-    server.respond(HeartbeatResponse(error_code=25))
+    server.respond(HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     server.next_request()
     server.respond(MetadataResponse(cluster_id="c"))
     responses = client.receive_data(sent(server))
 
     assert [each.correlation_id for each in responses] == [first, second]
-    assert responses[0].message == HeartbeatResponse(error_code=25)
+    assert responses[0].message == HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     assert isinstance(responses[1].message, MetadataResponse)
     assert client.in_flight == 0
 

@@ -6,6 +6,7 @@ import pytest
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.codec import decode_response, encode_request
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.framing import BadFrame, TlsHandshake
 from ledgerstone.protocol.headers import RequestHeader, encode_request_header
 from ledgerstone.protocol.message import ApiMessage
@@ -60,7 +61,7 @@ def test_request_comes_out_decoded_and_its_answer_carries_its_correlation_id() -
     server.receive_data(request(HeartbeatRequest(group_id="g"), 4, correlation_id=42))
 
     taken = server.next_request()
-    server.respond(HeartbeatResponse(error_code=27))
+    server.respond(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
 
     assert taken is not None
     assert taken.header == RequestHeader(12, 4, 42, "me")
@@ -157,7 +158,8 @@ def test_api_versions_of_a_newer_client_is_answered_in_the_oldest_layout() -> No
     assert taken.header.api_version == 4
     assert answer[:8] == struct.pack(">ii", len(answer) - 4, 9)
     assert decode_response(18, 0, answer, 8) == ApiVersionsResponse(
-        error_code=35, api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)]
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)],
     )
 
 

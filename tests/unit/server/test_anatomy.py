@@ -241,7 +241,7 @@ def test_running_pass_is_told_with_how_far_it_goes(machine: InProcess, compacted
 
     assert found.next_pass.is_running
     assert found.next_pass.up_to_offset == 2
-    assert found.next_pass.reason == "somebody asked for it"
+    assert found.next_pass.reason == "a pass was requested"
 
 
 def test_worker_forgets_the_oldest_where_keys_are_too_many(machine: InProcess) -> None:

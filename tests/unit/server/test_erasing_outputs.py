@@ -12,6 +12,7 @@ from ledgerstone.erasure.standing import GROUPS_WAIT_MS
 from ledgerstone.erasure.supplement import verify_supplement
 from ledgerstone.erasure.supplement_issue import MAX_PER_OUTPUT, MAX_UNNAMED
 from ledgerstone.erasure.verifiers import Word, question_about
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -36,7 +37,7 @@ def commit(machine: ErasingMachine, group: str, offset: int, *, pipeline: bool =
     topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])]
     request = OffsetCommitRequest(group_id=group, topics=topics)
     answer = machine.connect().ask(request, OffsetCommitResponse, 8)
-    assert answer.topics[0].partitions[0].error_code == 0
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
 def machine_with_key() -> ErasingMachine:
@@ -130,7 +131,7 @@ def test_group_that_is_deleted_meanwhile_is_not_forgotten() -> None:
     machine.settle()
     request = DeleteGroupsRequest(groups_names=["slow"])
     answer = machine.connect().ask(request, DeleteGroupsResponse)
-    assert [each.error_code for each in answer.results] == [0]
+    assert [each.error_code for each in answer.results] == [ErrorCode.NONE]
 
     machine.run(erasure_id)
 

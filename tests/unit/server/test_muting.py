@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.framing import frame_prefix
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.server.request import Answer, Request
@@ -267,5 +268,5 @@ def test_answer_of_a_muted_connection_is_whole(machine: InProcess) -> None:
 
     answer = client.ask(HELLO, ApiVersionsResponse)
 
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
     assert answer.api_keys

@@ -94,7 +94,9 @@ def test_there_are_no_quotas_and_no_credentials(client: Client) -> None:
     assert [(each.user, each.error_code) for each in somebody.results] == [
         ("ann", RESOURCE_NOT_FOUND)
     ]
-    assert [(each.user, each.error_code) for each in twice.results] == [("ann", 92)]
+    assert [(each.user, each.error_code) for each in twice.results] == [
+        ("ann", ErrorCode.DUPLICATE_RESOURCE)
+    ]
 
 
 @pytest.mark.parametrize("api_key", [49, 51, 57, 64, 69, 71, 72, 77, 78])

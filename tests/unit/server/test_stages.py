@@ -82,7 +82,7 @@ def test_stages_are_met_in_their_order_and_the_handler_last() -> None:
     answer = client.ask(HELLO, ApiVersionsResponse)
 
     assert met == ["authenticated", "authorised", "quota"]
-    assert answer.error_code == 0
+    assert answer.error_code == ErrorCode.NONE
 
 
 def test_stage_answers_instead_of_the_handler_and_the_connection_goes_on() -> None:

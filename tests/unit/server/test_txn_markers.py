@@ -22,6 +22,7 @@ from ledgerstone.protocol.messages.write_txn_markers import (
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.control import ControlType, read_control_record
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.http.monitor import samples
 from ledgerstone.storage.log_reader import collect_aborted, read
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
@@ -385,3 +386,25 @@ def test_producers_are_described_with_their_open_transactions(client: Client) ->
     (found,) = response.topics[0].partitions[0].active_producers
     assert (found.producer_id, found.producer_epoch, found.last_sequence) == (PRODUCER, 0, 1)
     assert (found.coordinator_epoch, found.current_txn_start_offset) == (3, 2)
+
+
+def test_transaction_that_nobody_ends_is_counted_until_somebody_does(
+    machine: InProcess, client: Client
+) -> None:
+    """As `kafka-transactions abort` ends one that its coordinator does not know."""
+    records = txn_batch(timestamp=machine.clock.now_ms())
+    assert produce_in_txn(client, records) == {0: 0}
+
+    def late() -> float:
+        name = "kafka_server_replicamanager_partitionswithlatetransactionscount"
+        (found,) = [each.value for each in samples(machine.broker) if each.name == name]
+        return found
+
+    machine.advance(20 * 60_000)
+    before = late()
+    machine.advance(1)
+    hanging = late()
+    assert end_txn(machine.connect(), commit=False, version=0) == 0
+
+    assert (before, hanging, late()) == (0, 1, 0)
+    assert latest(machine.connect(), READ_COMMITTED) == 2

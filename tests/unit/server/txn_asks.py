@@ -31,7 +31,7 @@ from ledgerstone.protocol.messages.write_txn_markers import (
 )
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client
-from tests.kit.logs import batch
+from tests.kit.logs import T0, batch
 from tests.unit.server.asks import TOPIC
 
 TXN_ID = "pay"
@@ -107,9 +107,12 @@ class ScriptedCoordinator:
         ]
 
 
-def txn_batch(sequence: int = 0, *, producer_id: int = PRODUCER, epoch: int = 0) -> bytearray:
+def txn_batch(
+    sequence: int = 0, *, producer_id: int = PRODUCER, epoch: int = 0, timestamp: int = T0
+) -> bytearray:
     return batch(
         ("key", "value"),
+        timestamp=timestamp,
         producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=sequence,

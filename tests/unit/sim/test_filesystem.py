@@ -781,3 +781,16 @@ def test_survivors_do_not_depend_on_the_hash_seed_of_the_process() -> None:
 
     assert outputs[0] == outputs[1]
     assert len(outputs[0]) > 1_000
+
+
+def test_a_crash_waits_for_the_operation_on_a_file() -> None:
+    fs = SimFilesystem(dice=SeededDice(0))
+    fs.make_dir("/d")
+    log, other = fs.open("/d/a.log", create=True), fs.open("/d/b", create=True)
+    fs.crash_matching("pwrite", "*.log", skip=1)
+    other.pwrite(b"x", 0)
+    log.pwrite(b"x", 0)
+    with pytest.raises(SimulatedCrash):
+        log.pwrite(b"y", 1)
+    fs.kill()
+    assert fs.files()["/d/a.log"] == b"x"

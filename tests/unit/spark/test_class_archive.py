@@ -36,6 +36,17 @@ def test_first_jvm_writes_a_draft_and_later_ones_map_what_became_of_it() -> None
     assert any(str(first.path) in option for option in later.options)
 
 
+def test_session_that_keeps_no_classes_writes_nothing_and_maps_what_others_kept() -> None:
+    assert archive_for(JAVA, "4.1.0", Path("spark"), keep=False) is None
+    kept = _archive().path
+    kept.touch()
+
+    found = archive_for(JAVA, "4.1.0", Path("spark"), keep=False)
+
+    assert found is not None
+    assert (found.path, found.draft) == (kept, None)
+
+
 def test_another_spark_has_another_archive() -> None:
     assert _archive("4.1.0").path != _archive("4.2.0").path
 

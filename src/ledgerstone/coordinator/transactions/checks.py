@@ -2,7 +2,6 @@
 
 from ledgerstone.coordinator.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
-    LAST_EPOCH,
     PREPARED,
     TransactionMetadata,
 )
@@ -15,7 +14,7 @@ from ledgerstone.errors import (
     InvalidTransactionTimeout,
     ProducerFenced,
 )
-from ledgerstone.types import INT32_MAX, NO_PRODUCER_EPOCH
+from ledgerstone.types import INT32_MAX
 
 
 def raises_epoch(version: int) -> bool:
@@ -60,15 +59,6 @@ def fenced(metadata: TransactionMetadata, producer: ProducerRef) -> ProducerFenc
         f"{producer.transactional_id!r} is at epoch {metadata.producer_epoch}, "
         f"not {producer.producer_epoch}"
     )
-
-
-def check_expected(metadata: TransactionMetadata, producer_id: int, epoch: int) -> None:
-    """The producer that InitProducerId comes from: the present one, or the one before it whose
-    epochs were used up, which has not heard of its new id. An id that was just made fits any."""
-    is_present = producer_id == metadata.producer_id
-    was_last = producer_id == metadata.previous_producer_id and epoch >= LAST_EPOCH
-    if metadata.producer_epoch != NO_PRODUCER_EPOCH and not is_present and not was_last:
-        raise ProducerFenced(f"producer {metadata.producer_id} has the id, not {producer_id}")
 
 
 def is_timed_out(metadata: TransactionMetadata, now_ms: int) -> bool:

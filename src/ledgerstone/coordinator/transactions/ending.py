@@ -10,14 +10,14 @@ from ledgerstone.coordinator.transactions.checks import check_epoch, check_produ
 from ledgerstone.coordinator.transactions.metadata import (
     LAST_EPOCH,
     PREPARED,
-    State,
     Transaction,
+    TxnState,
 )
 from ledgerstone.coordinator.transactions.turn import ProducerRef
 from ledgerstone.errors import ConcurrentTransactions, InvalidTxnState
 
-_RESULTS: Final = {State.COMPLETE_COMMIT: True, State.COMPLETE_ABORT: False}
-_DECISIONS: Final = {State.PREPARE_COMMIT: True, State.PREPARE_ABORT: False}
+_RESULTS: Final = {TxnState.COMPLETE_COMMIT: True, TxnState.COMPLETE_ABORT: False}
+_DECISIONS: Final = {TxnState.PREPARE_COMMIT: True, TxnState.PREPARE_ABORT: False}
 
 
 def ends_classic(transaction: Transaction, producer: ProducerRef, *, commit: bool) -> bool:
@@ -27,7 +27,7 @@ def ends_classic(transaction: Transaction, producer: ProducerRef, *, commit: boo
     check_epoch(metadata, producer)
     if transaction.pending is not None:
         raise ConcurrentTransactions(f"{producer.transactional_id!r} is changing")
-    if metadata.state is State.ONGOING:
+    if metadata.state is TxnState.ONGOING:
         return True
     return _was_ended(metadata.state, commit=commit)
 
@@ -48,7 +48,7 @@ def ends(transaction: Transaction, producer: ProducerRef, *, commit: bool) -> bo
         raise ConcurrentTransactions(f"{producer.transactional_id!r} is changing")
     if not is_of_last_id:
         check_producer_id(metadata, producer)
-    if metadata.state in (State.ONGOING, State.EMPTY):
+    if metadata.state in (TxnState.ONGOING, TxnState.EMPTY):
         is_known = asked_epoch == epoch
     elif metadata.state in PREPARED:
         is_known = is_repeated
@@ -56,7 +56,7 @@ def ends(transaction: Transaction, producer: ProducerRef, *, commit: bool) -> bo
         is_known = is_repeated or is_of_last_id or asked_epoch == epoch
     if not is_known:
         raise fenced(metadata, producer)
-    if metadata.state is State.ONGOING:
+    if metadata.state is TxnState.ONGOING:
         return True
     if is_repeated or is_of_last_id:
         return _was_ended(metadata.state, commit=commit)
@@ -66,7 +66,7 @@ def ends(transaction: Transaction, producer: ProducerRef, *, commit: bool) -> bo
     return True
 
 
-def _was_ended(state: State, *, commit: bool) -> bool:
+def _was_ended(state: TxnState, *, commit: bool) -> bool:
     """False, if the request repeats what has been done."""
     if _RESULTS.get(state) is commit:
         return False

@@ -25,7 +25,7 @@ FLEXIBLE_RECORDS: Final = 1
 EPOCH_PER_TRANSACTION: Final = 2
 
 
-class State(enum.IntEnum):
+class TxnState(enum.IntEnum):
     EMPTY = 0
     ONGOING = 1
     PREPARE_COMMIT = 2
@@ -41,24 +41,28 @@ class State(enum.IntEnum):
         return _SHOWN[self]
 
 
-_SHOWN: Final = {state: state.name.title().replace("_", "") for state in State}
-BY_NAME: Final[Mapping[str, State]] = {name: state for state, name in _SHOWN.items()}
+_SHOWN: Final = {state: state.name.title().replace("_", "") for state in TxnState}
+BY_NAME: Final[Mapping[str, TxnState]] = {name: state for state, name in _SHOWN.items()}
 
 # Nothing is open: the next transaction may begin, and the id may expire.
-AT_REST: Final = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+AT_REST: Final = (
+    TxnState.EMPTY,
+    TxnState.COMPLETE_COMMIT,
+    TxnState.COMPLETE_ABORT,
+)
 # The result is decided, and final.
-PREPARED: Final = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+PREPARED: Final = (TxnState.PREPARE_COMMIT, TxnState.PREPARE_ABORT)
 
 # From which states each one is entered.
-PREDECESSORS: Final[Mapping[State, tuple[State, ...]]] = {
-    State.EMPTY: AT_REST,
-    State.ONGOING: (State.ONGOING, *AT_REST),
-    State.PREPARE_COMMIT: (State.ONGOING,),
+PREDECESSORS: Final[Mapping[TxnState, tuple[TxnState, ...]]] = {
+    TxnState.EMPTY: AT_REST,
+    TxnState.ONGOING: (TxnState.ONGOING, *AT_REST),
+    TxnState.PREPARE_COMMIT: (TxnState.ONGOING,),
     # At rest: version 2 aborts a transaction that the coordinator never heard of.
-    State.PREPARE_ABORT: (State.ONGOING, *AT_REST),
-    State.COMPLETE_COMMIT: (State.PREPARE_COMMIT,),
-    State.COMPLETE_ABORT: (State.PREPARE_ABORT,),
-    State.DEAD: AT_REST,
+    TxnState.PREPARE_ABORT: (TxnState.ONGOING, *AT_REST),
+    TxnState.COMPLETE_COMMIT: (TxnState.PREPARE_COMMIT,),
+    TxnState.COMPLETE_ABORT: (TxnState.PREPARE_ABORT,),
+    TxnState.DEAD: AT_REST,
 }
 
 Partitions = Mapping[TopicPartition, None]
@@ -76,7 +80,7 @@ class TransactionMetadata:
     next_producer_id: int = NO_PRODUCER_ID
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     timeout_ms: int = 0
-    state: State = State.EMPTY
+    state: TxnState = TxnState.EMPTY
     partitions: Partitions = field(default_factory=dict)
     start_ms: int = NO_TIMESTAMP
     last_update_ms: int = NO_TIMESTAMP
@@ -97,9 +101,11 @@ class Transaction:
 
     transactional_id: str
     metadata: TransactionMetadata
-    pending: State | None = None
+    pending: TxnState | None = None
     # Partitions whose marker has not been acknowledged; only while prepared.
     unmarked: dict[TopicPartition, None] = field(default_factory=dict)
+    # Every marker is acknowledged, and the record of Complete* is in flight.
+    is_completing: bool = False
     # A fence of the classic protocol raised the epoch, and its record was refused.
     has_failed_epoch_fence: bool = False
     # What its memory was last counted as.

@@ -1,7 +1,7 @@
 """All transactional ids of one partition of __transaction_state. Pure. The contract: README.md.
 
-Requests, time and replayed records come in; an `Outcome` of changes, answers and ids whose markers
-are due comes out. What the shell does with an outcome, and in which order, is said in `turn`.
+Requests, time and replayed records come in; a `TxnOutcome` of changes, answers and ids whose
+markers are due comes out. What the shell does with an outcome, and in which order: `turn`.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +10,6 @@ from typing import Final
 from ledgerstone.coordinator.failures import coordinator_error
 from ledgerstone.coordinator.transactions import transitions
 from ledgerstone.coordinator.transactions.checks import (
-    check_expected,
     check_id,
     check_producer,
     check_timeout,
@@ -24,10 +23,11 @@ from ledgerstone.coordinator.transactions.metadata import (
     AT_REST,
     CLASSIC,
     PREPARED,
-    State,
     Transaction,
     TransactionMetadata,
+    TxnState,
 )
+from ledgerstone.coordinator.transactions.starting import check_may_start, started
 from ledgerstone.coordinator.transactions.table import TransactionTable
 from ledgerstone.coordinator.transactions.transaction_records import (
     read_record,
@@ -35,14 +35,15 @@ from ledgerstone.coordinator.transactions.transaction_records import (
     transaction_value,
 )
 from ledgerstone.coordinator.transactions.turn import (
-    Answer,
-    Change,
     Decided,
-    Markers,
-    Outcome,
+    DecidedAnswer,
     ProducerRef,
     Token,
     TransactionConfig,
+    TxnChange,
+    TxnOutcome,
+    UnwrittenMarkers,
+    refused,
 )
 from ledgerstone.errors import (
     ConcurrentTransactions,
@@ -84,14 +85,14 @@ class TransactionShard:
         else:
             self.table.put(Transaction(entry.transactional_id, entry.metadata))
 
-    def loaded(self) -> Outcome:
+    def loaded(self) -> TxnOutcome:
         """Every record has been replayed: what was decided is carried out."""
         prepared = [each for each in self.table if each.metadata.state in PREPARED]
         for each in prepared:
             self._begin_end(each)
-        return Outcome(to_mark=[each.transactional_id for each in prepared])
+        return TxnOutcome(to_mark=[each.transactional_id for each in prepared])
 
-    def records(self, outcome: Outcome) -> Iterator[tuple[bytes, bytes | None]]:
+    def records(self, outcome: TxnOutcome) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of the outcome's changes."""
         for transactional_id, metadata, _ in outcome.changes:
             value = None
@@ -99,7 +100,7 @@ class TransactionShard:
                 value = transaction_value(metadata, self.server_version)
             yield transaction_key(transactional_id), value
 
-    def committed(self, outcome: Outcome) -> Outcome:
+    def committed(self, outcome: TxnOutcome) -> TxnOutcome:
         """The outcome's records are committed, and now true."""
         to_mark = []
         for transactional_id, metadata, _ in outcome.changes:
@@ -112,15 +113,16 @@ class TransactionShard:
                 self._begin_end(transaction)
                 to_mark.append(transactional_id)
             self.table.changed(transaction)
-        return Outcome(to_mark=to_mark)
+        return TxnOutcome(to_mark=to_mark)
 
-    def append_failed(self, outcome: Outcome, error_code: int) -> Outcome:
+    def append_failed(self, outcome: TxnOutcome, error_code: int) -> TxnOutcome:
         """The records of the outcome are not in the log; what to answer, and do, instead."""
         to_mark = []
         for transactional_id, metadata, is_fence in outcome.changes:
             transaction = self.table.existing(transactional_id)
             if transaction.metadata.state in PREPARED:
                 # The decision stands: its end is written when the log takes records again.
+                transaction.is_completing = False
                 to_mark.append(transactional_id)
                 continue
             transaction.pending = None
@@ -132,7 +134,7 @@ class TransactionShard:
             else:
                 self.table.changed(transaction)
         code = coordinator_error(error_code)
-        return Outcome(answers=refused(outcome.answers, code), to_mark=to_mark)
+        return TxnOutcome(answers=refused(outcome.answers, code), to_mark=to_mark)
 
     def release(self) -> None:
         """Leadership is lost: nothing of the shard is counted any more, nor of any use."""
@@ -157,28 +159,22 @@ class TransactionShard:
         *,
         now_ms: int,
         fresh_producer_id: int | None = None,
-    ) -> Outcome:
+    ) -> TxnOutcome:
         """`expected` is the producer id and epoch that the producer had."""
         try:
             check_id(transactional_id)
             check_timeout(timeout_ms, self._config)
             transaction = self._for_init(transactional_id, timeout_ms, fresh_producer_id, now_ms)
-            metadata = transaction.metadata
-            if transaction.pending is not None:
-                raise ConcurrentTransactions(f"{transactional_id!r} is changing")
-            if expected is not None:
-                check_expected(metadata, *expected)
-            if metadata.state in PREPARED:
-                raise ConcurrentTransactions(f"{metadata.state.shown}: markers are being written")
-            if metadata.state is State.ONGOING:
+            check_may_start(transaction, expected)
+            if transaction.metadata.state is TxnState.ONGOING:
                 # The new epoch is never given to the producer: it asks again, and gets the next.
-                retry = Answer(token, Decided(ErrorCode.CONCURRENT_TRANSACTIONS))
+                retry = DecidedAnswer(token, Decided(ErrorCode.CONCURRENT_TRANSACTIONS))
                 return self._fence(transaction, fresh_producer_id, [retry], now_ms)
-            after = self._initialised(metadata, timeout_ms, expected, fresh_producer_id, now_ms)
+            after = started(transaction.metadata, timeout_ms, expected, fresh_producer_id, now_ms)
         except KafkaError as error:
             return _refusal(token, error)
         decided = Decided(ErrorCode.NONE, after.producer_id, after.producer_epoch)
-        return self._change(transaction, after, [Answer(token, decided)])
+        return self._change(transaction, after, [DecidedAnswer(token, decided)])
 
     def add_partitions(
         self,
@@ -188,7 +184,7 @@ class TransactionShard:
         token: Token,
         *,
         now_ms: int,
-    ) -> Outcome:
+    ) -> TxnOutcome:
         try:
             transaction = self._known(producer.transactional_id)
             if transaction.pending is not None:
@@ -197,13 +193,13 @@ class TransactionShard:
             metadata = transaction.metadata
             check_producer(metadata, producer)
             added = [each for each in partitions if each not in metadata.partitions]
-            if metadata.state is State.ONGOING and not added:
-                return Outcome(answers=[Answer(token, _DONE)])
+            if metadata.state is TxnState.ONGOING and not added:
+                return TxnOutcome(answers=[DecidedAnswer(token, _DONE)])
             self.table.check_room(transaction, partitions_bytes(added))
         except KafkaError as error:
             return _refusal(token, error)
         after = transitions.with_partitions(metadata, added, client_version, now_ms)
-        return self._change(transaction, after, [Answer(token, _DONE)])
+        return self._change(transaction, after, [DecidedAnswer(token, _DONE)])
 
     def verify_partitions(
         self, producer: ProducerRef, partitions: Collection[TopicPartition]
@@ -229,54 +225,59 @@ class TransactionShard:
         commit: bool,
         now_ms: int,
         fresh_producer_id: int | None = None,
-    ) -> Outcome:
+    ) -> TxnOutcome:
         decide = ends if raises_epoch(client_version) else ends_classic
         try:
             transaction = self._known(producer.transactional_id)
-            is_wanted = decide(transaction, producer, commit=commit)
+            metadata = transaction.metadata
+            if not decide(transaction, producer, commit=commit):
+                return TxnOutcome(answers=[DecidedAnswer(token, _ended(metadata, client_version))])
+            after = self._prepared(
+                metadata, client_version, fresh_producer_id, commit=commit, now_ms=now_ms
+            )
         except KafkaError as error:
             return _refusal(token, error)
-        metadata = transaction.metadata
-        if not is_wanted:
-            return Outcome(answers=[Answer(token, _ended(metadata, client_version))])
-        after = self._prepared(
-            metadata, client_version, fresh_producer_id, commit=commit, now_ms=now_ms
-        )
         next_one = transitions.completed(after, now_ms)
-        return self._change(transaction, after, [Answer(token, _ended(next_one, client_version))])
+        return self._change(
+            transaction, after, [DecidedAnswer(token, _ended(next_one, client_version))]
+        )
 
     # -- markers ------------------------------------------------------------------------------
 
-    def markers(self, transactional_id: str) -> Markers | None:
-        """What is still to be written to end the transaction; None: it is not ending."""
+    def markers(self, transactional_id: str) -> UnwrittenMarkers | None:
+        """What is still to be written to end the transaction, perhaps only its last record; None:
+        nothing, or that record is in flight."""
         transaction = self.table.find(transactional_id)
         if transaction is None or transaction.metadata.state not in PREPARED:
             return None
+        if transaction.is_completing:
+            return None
         metadata = transaction.metadata
-        return Markers(
+        return UnwrittenMarkers(
             transactional_id,
             metadata.producer_id,
             metadata.producer_epoch,
-            metadata.state is State.PREPARE_COMMIT,
+            metadata.state is TxnState.PREPARE_COMMIT,
             tuple(transaction.unmarked),
             metadata.client_version,
         )
 
     def marked(
-        self, markers: Markers, partitions: Collection[TopicPartition], now_ms: int
-    ) -> Outcome:
+        self, markers: UnwrittenMarkers, partitions: Collection[TopicPartition], now_ms: int
+    ) -> TxnOutcome:
         """These partitions need no marker any more. With the last one the transaction is over."""
         current = self.markers(markers.transactional_id)
         if current is None or current[1:4] != markers[1:4]:
-            return Outcome()
+            return TxnOutcome()
         transaction = self.table.existing(markers.transactional_id)
         for each in partitions:
             transaction.unmarked.pop(each, None)
         if transaction.unmarked:
-            return Outcome()
+            return TxnOutcome()
         after = transitions.completed(transaction.metadata, now_ms)
         transaction.has_failed_epoch_fence = False
-        return Outcome(changes=[Change(transaction.transactional_id, after)])
+        transaction.is_completing = True
+        return TxnOutcome(changes=[TxnChange(transaction.transactional_id, after)])
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -290,15 +291,23 @@ class TransactionShard:
 
     def abort_timed_out(
         self, transactional_id: str, now_ms: int, fresh_producer_id: int | None = None
-    ) -> Outcome:
+    ) -> TxnOutcome:
+        transaction = self.table.find(transactional_id)
+        if transaction is None or not is_timed_out(transaction.metadata, now_ms):
+            return TxnOutcome()
+        return self.abort_open(transactional_id, now_ms, fresh_producer_id)
+
+    def abort_open(
+        self, transactional_id: str, now_ms: int, fresh_producer_id: int | None = None
+    ) -> TxnOutcome:
+        """Aborts what the id has open, and fences its producer."""
         transaction = self.table.find(transactional_id)
         if (
             transaction is None
             or transaction.pending is not None
-            or transaction.metadata.state is not State.ONGOING
-            or not is_timed_out(transaction.metadata, now_ms)
+            or transaction.metadata.state is not TxnState.ONGOING
         ):
-            return Outcome()
+            return TxnOutcome()
         return self._fence(transaction, fresh_producer_id, [], now_ms)
 
     def expired(self, now_ms: int) -> list[str]:
@@ -312,11 +321,11 @@ class TransactionShard:
             and each.metadata.last_update_ms <= limit_ms
         ]
 
-    def expire(self, transactional_ids: Sequence[str]) -> Outcome:
+    def expire(self, transactional_ids: Sequence[str]) -> TxnOutcome:
         """Tombstones for ids that `expired` has named in the same turn."""
         for each in transactional_ids:
-            self.table.existing(each).pending = State.DEAD
-        return Outcome(changes=[Change(each, None) for each in transactional_ids])
+            self.table.existing(each).pending = TxnState.DEAD
+        return TxnOutcome(changes=[TxnChange(each, None) for each in transactional_ids])
 
     def check_invariants(self) -> None:
         self.table.check_invariants()
@@ -340,25 +349,6 @@ class TransactionShard:
             producer_id=fresh(fresh_producer_id), timeout_ms=timeout_ms, last_update_ms=now_ms
         )
         return self.table.new(Transaction(transactional_id, metadata))
-
-    def _initialised(
-        self,
-        metadata: TransactionMetadata,
-        timeout_ms: int,
-        expected: tuple[int, int] | None,
-        fresh_producer_id: int | None,
-        now_ms: int,
-    ) -> TransactionMetadata:
-        expected_epoch = None if expected is None else expected[1]
-        if metadata.is_exhausted and expected_epoch in (None, metadata.producer_epoch):
-            return transitions.new_producer_id(
-                metadata,
-                fresh(fresh_producer_id),
-                timeout_ms,
-                now_ms,
-                keeps_last_epoch=expected_epoch is not None,
-            )
-        return transitions.new_epoch(metadata, timeout_ms, expected_epoch, now_ms)
 
     def _prepared(
         self,
@@ -384,9 +374,9 @@ class TransactionShard:
         self,
         transaction: Transaction,
         fresh_producer_id: int | None,
-        answers: Sequence[Answer],
+        answers: Sequence[DecidedAnswer],
         now_ms: int,
-    ) -> Outcome:
+    ) -> TxnOutcome:
         """Aborts an open transaction and shuts out its producer, by an epoch nobody was given.
 
         By the server's version, since no client asks. Version 2 raises the epoch with the abort;
@@ -405,34 +395,25 @@ class TransactionShard:
         self,
         transaction: Transaction,
         after: TransactionMetadata,
-        answers: Sequence[Answer],
+        answers: Sequence[DecidedAnswer],
         *,
         is_fence: bool = False,
-    ) -> Outcome:
+    ) -> TxnOutcome:
         transaction.pending = after.state
-        change = Change(transaction.transactional_id, after, is_fence)
+        change = TxnChange(transaction.transactional_id, after, is_fence)
         self.table.change_begun(transaction, after)
-        return Outcome(changes=[change], answers=answers)
+        return TxnOutcome(changes=[change], answers=answers)
 
     def _begin_end(self, transaction: Transaction) -> None:
         metadata = transaction.metadata
-        is_commit = metadata.state is State.PREPARE_COMMIT
-        transaction.pending = State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT
+        is_commit = metadata.state is TxnState.PREPARE_COMMIT
+        transaction.pending = TxnState.COMPLETE_COMMIT if is_commit else TxnState.COMPLETE_ABORT
         transaction.unmarked = dict(metadata.partitions)
+        transaction.is_completing = False
 
 
-def refused(answers: Sequence[Answer], code: int) -> list[Answer]:
-    """The same answers without their success; what is a refusal already stays as it is."""
-    return [
-        each
-        if each.decided.error_code not in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
-        else Answer(each.token, Decided(code))
-        for each in answers
-    ]
-
-
-def _refusal(token: Token, error: KafkaError) -> Outcome:
-    return Outcome(answers=[Answer(token, Decided(error.code))])
+def _refusal(token: Token, error: KafkaError) -> TxnOutcome:
+    return TxnOutcome(answers=[DecidedAnswer(token, Decided(error.code))])
 
 
 def _ended(metadata: TransactionMetadata, client_version: int) -> Decided:

@@ -10,9 +10,9 @@ from ledgerstone.coordinator.transactions.memory import (
 from ledgerstone.coordinator.transactions.metadata import (
     AT_REST,
     PREPARED,
-    State,
     Transaction,
     TransactionMetadata,
+    TxnState,
 )
 from ledgerstone.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -38,6 +38,10 @@ class TransactionTable:
 
     def find(self, transactional_id: str) -> Transaction | None:
         return self._all.get(transactional_id)
+
+    def known(self) -> Iterator[Transaction]:
+        """Without those whose first record is not committed yet."""
+        return (each for each in self if each.metadata.producer_epoch != NO_PRODUCER_EPOCH)
 
     def existing(self, transactional_id: str) -> Transaction:
         return self._all[transactional_id]
@@ -73,7 +77,7 @@ class TransactionTable:
 
     def changed(self, transaction: Transaction) -> None:
         self._count(transaction, transaction.metadata)
-        if transaction.metadata.state is State.ONGOING:
+        if transaction.metadata.state is TxnState.ONGOING:
             self._ongoing[transaction.transactional_id] = transaction
         else:
             self._ongoing.pop(transaction.transactional_id, None)
@@ -88,14 +92,19 @@ class TransactionTable:
             metadata = each.metadata
             assert each.transactional_id == transactional_id
             assert metadata.producer_id != NO_PRODUCER_ID, transactional_id
-            assert metadata.state is not State.DEAD, transactional_id
+            assert metadata.state is not TxnState.DEAD, transactional_id
             if metadata.state in AT_REST:
                 assert not metadata.partitions, transactional_id
             if metadata.state in PREPARED:
-                assert each.pending in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+                assert each.pending in (
+                    TxnState.COMPLETE_COMMIT,
+                    TxnState.COMPLETE_ABORT,
+                )
             else:
                 assert not each.unmarked, transactional_id
             if metadata.producer_epoch == NO_PRODUCER_EPOCH:
-                assert each.pending is State.EMPTY, transactional_id
-        ongoing = [key for key, each in self._all.items() if each.metadata.state is State.ONGOING]
+                assert each.pending is TxnState.EMPTY, transactional_id
+        ongoing = [
+            key for key, each in self._all.items() if each.metadata.state is TxnState.ONGOING
+        ]
         assert sorted(ongoing) == sorted(self._ongoing)

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from ledgerstone.coordinator.transactions.metadata import (
     FLEXIBLE_RECORDS,
-    State,
     TransactionMetadata,
+    TxnState,
 )
 from ledgerstone.coordinator.versioned import body_of, version_of, versioned
 from ledgerstone.errors import CorruptRecord
@@ -34,7 +34,7 @@ def transaction_key(transactional_id: str) -> bytes:
 
 def transaction_value(metadata: TransactionMetadata, server_version: int) -> bytes:
     """Version 1, which has the other producer ids, from the feature's level 1 on."""
-    topics = None if metadata.state is State.EMPTY else by_topic(metadata.partitions)
+    topics = None if metadata.state is TxnState.EMPTY else by_topic(metadata.partitions)
     value = TransactionLogValue(
         producer_id=metadata.producer_id,
         previous_producer_id=metadata.previous_producer_id,
@@ -76,7 +76,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 def _metadata(value: TransactionLogValue) -> TransactionMetadata:
     try:
-        state = State(value.transaction_status)
+        state = TxnState(value.transaction_status)
     except ValueError as error:
         raise CorruptRecord(f"no transaction has state {value.transaction_status}") from error
     return TransactionMetadata(

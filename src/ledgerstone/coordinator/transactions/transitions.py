@@ -11,8 +11,8 @@ from ledgerstone.coordinator.transactions.metadata import (
     EPOCH_PER_TRANSACTION,
     FENCING_EPOCH,
     PREDECESSORS,
-    State,
     TransactionMetadata,
+    TxnState,
 )
 from ledgerstone.errors import InvariantViolation, ProducerFenced
 from ledgerstone.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, TopicPartition
@@ -60,7 +60,7 @@ def new_producer_id(
 
 def _initialised(before: TransactionMetadata, timeout_ms: int, now_ms: int) -> TransactionMetadata:
     return replace(
-        _next(before, State.EMPTY, now_ms),
+        _next(before, TxnState.EMPTY, now_ms),
         timeout_ms=timeout_ms,
         partitions={},
         start_ms=NO_TIMESTAMP,
@@ -74,7 +74,7 @@ def with_partitions(
     now_ms: int,
 ) -> TransactionMetadata:
     return replace(
-        _next(before, State.ONGOING, now_ms),
+        _next(before, TxnState.ONGOING, now_ms),
         partitions={**before.partitions, **dict.fromkeys(partitions)},
         start_ms=now_ms if before.state in AT_REST else before.start_ms,
         client_version=client_version,
@@ -91,7 +91,7 @@ def prepared(
 ) -> TransactionMetadata:
     """The decision to commit or abort. Version 2 raises the epoch, so that what the producer sent
     for this transaction and comes late does not land in the next one."""
-    state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+    state = TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT
     epoch, last_epoch = before.producer_epoch, before.last_producer_epoch
     if client_version >= EPOCH_PER_TRANSACTION:
         last_epoch = epoch
@@ -120,12 +120,16 @@ def fenced(before: TransactionMetadata, *, has_failed_before: bool) -> Transacti
 
 def completed(before: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     """Every marker is written."""
-    is_commit = before.state is State.PREPARE_COMMIT
+    is_commit = before.state is TxnState.PREPARE_COMMIT
     producer_id, epoch = before.producer_id, before.producer_epoch
     if before.client_version >= EPOCH_PER_TRANSACTION and before.next_producer_id != NO_PRODUCER_ID:
         producer_id, epoch = before.next_producer_id, 0
     return replace(
-        _next(before, State.COMPLETE_COMMIT if is_commit else State.COMPLETE_ABORT, now_ms),
+        _next(
+            before,
+            TxnState.COMPLETE_COMMIT if is_commit else TxnState.COMPLETE_ABORT,
+            now_ms,
+        ),
         producer_id=producer_id,
         producer_epoch=epoch,
         next_producer_id=NO_PRODUCER_ID,
@@ -133,7 +137,7 @@ def completed(before: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     )
 
 
-def _next(before: TransactionMetadata, state: State, now_ms: int) -> TransactionMetadata:
+def _next(before: TransactionMetadata, state: TxnState, now_ms: int) -> TransactionMetadata:
     if before.state not in PREDECESSORS[state]:
         raise InvariantViolation(f"{state.shown} does not follow {before.state.shown}")
     return replace(

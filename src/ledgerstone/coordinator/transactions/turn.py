@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS as _DEFAULT
 from ledgerstone.coordinator.transactions.metadata import TransactionMetadata
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 # Names what waits for an answer. The shell's own object; never looked into.
@@ -42,12 +43,12 @@ class Decided(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-class Answer(NamedTuple):
+class DecidedAnswer(NamedTuple):
     token: Token
     decided: Decided
 
 
-class Change(NamedTuple):
+class TxnChange(NamedTuple):
     """The next value of a transactional id; without one, its tombstone."""
 
     transactional_id: str
@@ -56,7 +57,7 @@ class Change(NamedTuple):
     is_fence: bool = False
 
 
-class Markers(NamedTuple):
+class UnwrittenMarkers(NamedTuple):
     """What is still to be written to end a transaction, as Kafka's WriteTxnMarkers says it."""
 
     transactional_id: str
@@ -68,9 +69,19 @@ class Markers(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TxnOutcome:
     """`to_mark` are ids whose markers are to be written, or whose end is to be tried again."""
 
-    changes: Sequence[Change] = ()
-    answers: Sequence[Answer] = ()
+    changes: Sequence[TxnChange] = ()
+    answers: Sequence[DecidedAnswer] = ()
     to_mark: Sequence[str] = ()
+
+
+def refused(answers: Sequence[DecidedAnswer], code: int) -> list[DecidedAnswer]:
+    """The same answers without their success; what is a refusal already stays as it is."""
+    return [
+        each
+        if each.decided.error_code not in (ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS)
+        else DecidedAnswer(each.token, Decided(code))
+        for each in answers
+    ]

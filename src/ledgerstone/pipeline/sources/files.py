@@ -14,7 +14,7 @@ from typing import Final
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.sources.row_bytes import digest
 from ledgerstone.pipeline.sources.shape import FileMode
-from ledgerstone.pipeline.sources.topic_feed import Change, TopicFeed
+from ledgerstone.pipeline.sources.topic_feed import FeedChange, TopicFeed
 
 MAX_FILE_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 1 << 20
@@ -22,7 +22,7 @@ _BLOCK_BYTES: Final = 1 << 20
 
 def file_changes(
     feed: TopicFeed, directory: str, *, pattern: str, mode: FileMode
-) -> Iterator[Change]:
+) -> Iterator[FeedChange]:
     root = Path(directory)
     if not root.is_dir():
         raise PipelineError(f"{directory} is not a directory")
@@ -45,7 +45,7 @@ def found_files(root: Path, pattern: str) -> list[tuple[bytes, Path]]:
     return found
 
 
-def _whole_files(feed: TopicFeed, root: Path, pattern: str) -> Iterator[Change]:
+def _whole_files(feed: TopicFeed, root: Path, pattern: str) -> Iterator[FeedChange]:
     shadow = feed.shadow
     shadow.begin_comparison()
     for key, path in found_files(root, pattern):
@@ -59,14 +59,14 @@ def _whole_files(feed: TopicFeed, root: Path, pattern: str) -> Iterator[Change]:
             raise PipelineError(f"{path}: {size} bytes, a record takes up to {MAX_FILE_BYTES}")
         content = path.read_bytes()
         if held is None or held.digest != digest(content):
-            yield Change(key, content, version)
+            yield FeedChange(key, content, version)
         else:
             shadow.put(key, held.digest, version)
     for key in shadow.unseen():
-        yield Change(key, None)
+        yield FeedChange(key, None)
 
 
-def _new_lines(feed: TopicFeed, root: Path, pattern: str) -> Iterator[Change]:
+def _new_lines(feed: TopicFeed, root: Path, pattern: str) -> Iterator[FeedChange]:
     positions = feed.input_positions()
     for name, path in found_files(root, pattern):
         # Any bytes may be in a name, and a header is read back as text.
@@ -78,7 +78,7 @@ def _new_lines(feed: TopicFeed, root: Path, pattern: str) -> Iterator[Change]:
                 "lines may only grow"
             )
         for line, end in _lines_from(path, start):
-            yield Change(None, line, position=(source, str(end)))
+            yield FeedChange(None, line, position=(source, str(end)))
 
 
 def _lines_from(path: Path, start: int) -> Iterator[tuple[bytes, int]]:

@@ -13,7 +13,7 @@ from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.sources.row_bytes import digest, value_bytes, version_text
 from ledgerstone.pipeline.sources.shadow import Shadow
 from ledgerstone.pipeline.sources.shape import TableShape
-from ledgerstone.pipeline.sources.topic_feed import Change
+from ledgerstone.pipeline.sources.topic_feed import FeedChange
 
 _ROWS_AT_ONCE: Final = 1_000
 
@@ -33,7 +33,7 @@ class TableSnapshot(Protocol):
         ...
 
 
-def changes(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> Iterator[Change]:
+def changes(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> Iterator[FeedChange]:
     """Everything that makes the topic equal to the snapshot; writes first, then tombstones."""
     shadow.begin_comparison()
     if shape.version_column is None:
@@ -48,29 +48,29 @@ def changes(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> Itera
             "deletes are intended"
         )
     for key in gone:
-        yield Change(key, None)
+        yield FeedChange(key, None)
 
 
 def changes_of(
     shape: TableShape, keys: Sequence[KeyValues], snapshot: TableSnapshot, shadow: Shadow
-) -> Iterator[Change]:
+) -> Iterator[FeedChange]:
     """As `changes`, for keys that are known to have changed."""
     for values, row in snapshot.rows_of(keys):
         key = shape.key_of(values)
         if row is not None:
             yield from _changed(shape, key, row, shadow)
         elif shadow.get(key) is not None:
-            yield Change(key, None)
+            yield FeedChange(key, None)
 
 
-def _by_bytes(shape: TableShape, rows: Iterable[Row], shadow: Shadow) -> Iterator[Change]:
+def _by_bytes(shape: TableShape, rows: Iterable[Row], shadow: Shadow) -> Iterator[FeedChange]:
     for row in rows:
         key = shape.key_of([row[name] for name in shape.key_columns])
         shadow.see([key])
         yield from _changed(shape, key, row, shadow)
 
 
-def _by_version(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> Iterator[Change]:
+def _by_version(shape: TableShape, snapshot: TableSnapshot, shadow: Shadow) -> Iterator[FeedChange]:
     pairs = snapshot.keys_and_versions()
     while some := list(islice(pairs, _ROWS_AT_ONCE)):
         keys = [shape.key_of(values) for values, _ in some]
@@ -89,11 +89,11 @@ def _has_version(shadow: Shadow, key: bytes, version: str | None) -> bool:
     return held is not None and version is not None and held.version == version
 
 
-def _changed(shape: TableShape, key: bytes, row: Row, shadow: Shadow) -> Iterator[Change]:
+def _changed(shape: TableShape, key: bytes, row: Row, shadow: Shadow) -> Iterator[FeedChange]:
     value = value_bytes({name: row[name] for name in shape.columns} if shape.columns else row)
     version = None if shape.version_column is None else version_text(row[shape.version_column])
     held = shadow.get(key)
     if held is None or held.digest != digest(value):
-        yield Change(key, value, version)
+        yield FeedChange(key, value, version)
     elif held.version != version:
         shadow.put(key, held.digest, version)

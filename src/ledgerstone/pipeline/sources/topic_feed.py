@@ -28,7 +28,7 @@ _RECORDS_AT_ONCE: Final = 5_000
 _POSITION_MARK: Final = "position:"
 
 
-class Change(NamedTuple):
+class FeedChange(NamedTuple):
     """A record to write. `position` is the source's place in its input after it."""
 
     key: bytes | None
@@ -110,7 +110,7 @@ class TopicFeed:
     def input_positions(self) -> dict[str, str]:
         return self.shadow.marks(_POSITION_MARK)
 
-    def publish(self, changes: Iterable[Change]) -> Published:
+    def publish(self, changes: Iterable[FeedChange]) -> Published:
         """Raises PipelineError at the first record that was refused; those before are kept."""
         total = Published()
         remaining = iter(changes)
@@ -128,13 +128,13 @@ class TopicFeed:
                     raise PipelineError(f"topic {self.topic}: {outcome}") from outcome
         return total
 
-    def _record(self, change: Change) -> NewRecord:
+    def _record(self, change: FeedChange) -> NewRecord:
         headers: tuple[tuple[str, bytes], ...] = ()
         if change.position is not None:
             headers = ((POSITION_HEADER, ":".join(change.position).encode()),)
         return NewRecord(self.topic, change.key, change.value, headers)
 
-    def _acknowledged(self, change: Change) -> None:
+    def _acknowledged(self, change: FeedChange) -> None:
         if change.position is not None:
             self.shadow.set_mark(_POSITION_MARK + change.position[0], change.position[1])
         if change.key is None:

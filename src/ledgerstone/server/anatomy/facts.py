@@ -7,6 +7,7 @@ what makes an analysis begin (`book`). The page and the API show the same facts.
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from ledgerstone.cleaner.selection import CleaningReason
 from ledgerstone.cleaner.tombstone_ranges import MAX_RANGES, released_ms
 from ledgerstone.cleaner.why import FOR_TOMBSTONES, Situation, first_shut, gates
 from ledgerstone.replication.partition import Partition
@@ -127,9 +128,9 @@ def _next_pass(cleaning: CleaningWork, partition: Partition, about: Situation) -
     if not about.is_enabled:
         return NextPass(None, "the cleaner is switched off")
     if tp in cleaning.asked:
-        return NextPass(about.now_ms, "somebody asked for it")
+        return NextPass(about.now_ms, CleaningReason.ASKED.value)
     if about.log.is_eligible:
-        return NextPass(about.now_ms, "the dirty ratio is above min.cleanable.dirty.ratio")
+        return NextPass(about.now_ms, CleaningReason.RATIO.value)
     due = min(about.dues, key=lambda each: each.at_ms, default=None)
     if due is None:
         return NextPass(None, "nothing makes one due")

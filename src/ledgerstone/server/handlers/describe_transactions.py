@@ -18,6 +18,7 @@ from ledgerstone.protocol.messages.describe_transactions import (
 )
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
+from ledgerstone.types import NO_PRODUCER_EPOCH
 
 
 def handle(broker: Broker, request: Request, message: DescribeTransactionsRequest) -> Answer:
@@ -33,11 +34,11 @@ def _describe(broker: Broker, transactional_id: str) -> DescribeTransactionsTran
     transactions = broker.transactions
     try:
         number = transactions.topic.number_for(transactional_id)
-        found = transactions.loaded_shard(number).shard.table.find(transactional_id)
+        found = transactions.shards.loaded(number).shard.table.find(transactional_id)
     except KafkaError as error:
         answer.error_code = error.code
         return answer
-    if found is None:
+    if found is None or found.metadata.producer_epoch == NO_PRODUCER_EPOCH:
         answer.error_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         return answer
     _fill(answer, found)

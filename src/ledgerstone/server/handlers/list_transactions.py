@@ -1,13 +1,13 @@
 """ListTransactions (66). Grade D.
 
 Behaviour: the transactional ids of every shard here that pass the filters. State names that Kafka
-does not have are named in the answer, and match nothing; a pattern that is none is
-INVALID_REGULAR_EXPRESSION. COORDINATOR_LOAD_IN_PROGRESS while a shard loads.
+does not have are named in the answer, and match nothing; a pattern that is none, or takes
+too much work, is INVALID_REGULAR_EXPRESSION. COORDINATOR_LOAD_IN_PROGRESS while a shard loads.
 Versions: 0-2.
 """
 
-import re
-
+from ledgerstone.coordinator.pattern_syntax import PatternError
+from ledgerstone.coordinator.safe_pattern import SafePattern
 from ledgerstone.coordinator.transactions.metadata import BY_NAME, Transaction
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.list_transactions import (
@@ -21,23 +21,29 @@ from ledgerstone.server.request import Answer, Request
 
 def handle(broker: Broker, request: Request, message: ListTransactionsRequest) -> Answer:
     shards = broker.transactions.shards
-    if not all(each.is_loaded for each in shards.values()):
+    if not shards.are_loaded:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    try:
-        pattern = re.compile(message.transactional_id_pattern or "(?s:.*)")
-    except (re.error, RecursionError, OverflowError):
-        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = [name for name in dict.fromkeys(message.state_filters) if name not in BY_NAME]
     now_ms = broker.clock.now_ms()
+    wanted = [
+        each
+        for table in shards.tables()
+        for each in table.known()
+        if _is_wanted(each, message, now_ms)
+    ]
+    if message.transactional_id_pattern:
+        try:
+            pattern = SafePattern(message.transactional_id_pattern)
+            wanted = [each for each in wanted if pattern.matches(each.transactional_id)]
+        except PatternError:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     found = [
         ListTransactionsTransactionState(
             transactional_id=each.transactional_id,
             producer_id=each.metadata.producer_id,
             transaction_state=each.metadata.state.shown,
         )
-        for _, hosted in sorted(shards.items())
-        for each in hosted.shard.table
-        if _is_wanted(each, message, now_ms) and pattern.fullmatch(each.transactional_id)
+        for each in wanted
     ]
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)
 

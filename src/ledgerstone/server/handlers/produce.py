@@ -139,7 +139,12 @@ def _handle_transactional(broker: Broker, request: Request, message: ProduceRequ
     if not producers:
         return _append_all(broker, request, message)
     if len(producers) > 1:
-        return refused_whole(broker, message, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return refused_whole(
+            broker,
+            message,
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "the request holds batches of more than one transactional producer",
+        )
     ((producer_id, producer_epoch),) = producers
     support = _support(request.api_version)
     question = TxnQuestion(

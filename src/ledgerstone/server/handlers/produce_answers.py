@@ -141,7 +141,9 @@ def unknown_topic_id(broker: Broker, topic_id: bytes, index: int) -> ProducePart
     return _error(broker, index, ErrorCode.UNKNOWN_TOPIC_ID, f"topic id {topic_id.hex()}")
 
 
-def refused_whole(broker: Broker, message: ProduceRequest, code: ErrorCode) -> Answer:
+def refused_whole(
+    broker: Broker, message: ProduceRequest, code: ErrorCode, words: str | None = None
+) -> Answer:
     """Nothing of the request is appended; every partition has the same error."""
     response = ProduceResponse(
         responses=[
@@ -149,7 +151,7 @@ def refused_whole(broker: Broker, message: ProduceRequest, code: ErrorCode) -> A
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    _error(broker, data.index, code) for data in topic.partition_data
+                    _error(broker, data.index, code, words) for data in topic.partition_data
                 ],
             )
             for topic in message.topic_data

@@ -18,8 +18,11 @@ from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.tombstones import view as tombstone_view
+from ledgerstone.server.transactions import view as transactions_view
 
 # The number Kafka gives a broker that has started and does not stop.
+# As in Kafka: markers may take a while after the time-out.
+_LATE_TRANSACTION_MS: Final = 300_000
 _RUNNING: Final = 3
 # Looked at before others have their turn; each takes some hundredths of a millisecond.
 PARTITIONS_AT_ONCE: Final = 32
@@ -82,6 +85,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
+        *transactions_view.samples(broker.transactions, broker.clock.now_ms()),
         *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),
@@ -131,6 +135,12 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
             sum(len(each.isr) == each.effective_min_isr for each in led),
             "Partitions led here with just min.insync.replicas in sync.",
         ),
+        (
+            "partitionswithlatetransactionscount",
+            _late_transactions(broker),
+            "Partitions whose oldest transaction is open for longer than "
+            "transaction.max.timeout.ms and five minutes: read_committed readers wait behind it.",
+        ),
     ):
         yield f"kafka_server_replicamanager_{name}", value, text
     yield from _controller_gauges(broker)
@@ -159,6 +169,13 @@ def _controller_gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
 def _offline(partitions: HostedPartitions) -> int:
     failed = sum(each.log.failure is not None for each in partitions)
     return len(partitions.offline) + failed
+
+
+def _late_transactions(broker: Broker) -> int:
+    now_ms = broker.clock.now_ms()
+    longest_ms = broker.config.transaction_max_timeout_ms + _LATE_TRANSACTION_MS
+    logs = (each.log for each in broker.partitions)
+    return sum(log.producers.is_transaction_late(now_ms, longest_ms) for log in logs)
 
 
 def _replicas(image: MetadataImage, partition: Partition) -> int:

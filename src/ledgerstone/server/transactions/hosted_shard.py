@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ledgerstone.coordinator.transactions.shard import TransactionShard, refused
-from ledgerstone.coordinator.transactions.turn import Answer, Outcome
+from ledgerstone.coordinator.transactions.shard import TransactionShard
+from ledgerstone.coordinator.transactions.turn import DecidedAnswer, TxnOutcome, refused
 from ledgerstone.coordinator.turn import Now
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.records.validation import Origin
@@ -19,15 +19,15 @@ from ledgerstone.replication.state_log import Appended, StateLog
 
 
 @dataclass(slots=True)
-class InFlight:
+class _InFlight:
     """An outcome that is not committed yet."""
 
-    outcome: Outcome
+    outcome: TxnOutcome
     deadline_ms: int
     is_refused: bool = False  # Its answers have left: they waited for too long.
 
 
-class HostedShard:
+class HostedTransactions:
     def __init__(self, shard: TransactionShard, partition: Partition) -> None:
         self.shard = shard
         self.partition = partition
@@ -35,7 +35,7 @@ class HostedShard:
         self.coordinator_epoch = partition.leader_epoch
         self.is_loaded = False
         append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
-        self._log = StateLog[InFlight](append)
+        self._log = StateLog[_InFlight](append)
 
     @property
     def can_load(self) -> bool:
@@ -56,25 +56,25 @@ class HostedShard:
                     self.shard.replay(record.key, record.value)
         self.is_loaded = True
 
-    def take(self, outcome: Outcome, now: Now) -> Appended:
+    def take(self, outcome: TxnOutcome, now: Now) -> Appended:
         """Appends the outcome's changes; what the log refuses raises."""
         records = [(now.wall_ms, key, value, ()) for key, value in self.shard.records(outcome)]
         # As in Kafka, a transaction's own time-out; a tombstone has nobody waiting.
         timeouts_ms = [each.metadata.timeout_ms for each in outcome.changes if each.metadata]
         deadline_ms = now.monotonic_ms + min(timeouts_ms, default=0)
-        return self._log.append(records, InFlight(outcome, deadline_ms))
+        return self._log.append(records, _InFlight(outcome, deadline_ms))
 
-    def committed(self) -> list[Outcome]:
+    def committed(self) -> list[TxnOutcome]:
         """What is committed by now, in order; without the answers that have left."""
         return [
-            Outcome(each.outcome.changes) if each.is_refused else each.outcome
+            TxnOutcome(each.outcome.changes) if each.is_refused else each.outcome
             for each in self._log.committed(self.partition.log.high_watermark)
         ]
 
-    def overdue(self, now: Now) -> list[Answer]:
+    def overdue(self, now: Now) -> list[DecidedAnswer]:
         """Refusals of answers whose records took too long. The change stays pending: its records
         are in the log, and may be committed yet."""
-        answers: list[Answer] = []
+        answers: list[DecidedAnswer] = []
         for each in self._log.tokens():
             if not each.is_refused and each.deadline_ms <= now.monotonic_ms:
                 each.is_refused = True
@@ -92,7 +92,7 @@ class HostedShard:
         )
         return min(waiting, default=None)
 
-    def resign(self) -> list[Answer]:
+    def resign(self) -> list[DecidedAnswer]:
         """Leadership is lost: everybody is sent to the next coordinator, also those whose records
         it may still commit."""
         lost = [each.outcome.answers for each in self._log.lost() if not each.is_refused]

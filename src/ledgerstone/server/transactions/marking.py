@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.coordinator.transactions.transaction_records import by_topic
-from ledgerstone.coordinator.transactions.turn import Markers
+from ledgerstone.coordinator.transactions.turn import UnwrittenMarkers
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
@@ -20,23 +20,23 @@ _FIRST_RETRY_MS: Final = 50
 _LONGEST_RETRY_MS: Final = 1000
 
 
-class Verdict(enum.Enum):
+class MarkerVerdict(enum.Enum):
     DONE = "the partition needs no marker any more"
     RETRY = "not now, or not here"
     FENCED = "a newer coordinator works on the transaction"
 
 
-_VERDICTS: Final[Mapping[int, Verdict]] = {
-    ErrorCode.NONE: Verdict.DONE,
-    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: Verdict.DONE,
-    ErrorCode.UNSUPPORTED_VERSION: Verdict.DONE,
-    ErrorCode.INVALID_PRODUCER_EPOCH: Verdict.FENCED,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED: Verdict.FENCED,
+_VERDICTS: Final[Mapping[int, MarkerVerdict]] = {
+    ErrorCode.NONE: MarkerVerdict.DONE,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: MarkerVerdict.DONE,
+    ErrorCode.UNSUPPORTED_VERSION: MarkerVerdict.DONE,
+    ErrorCode.INVALID_PRODUCER_EPOCH: MarkerVerdict.FENCED,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: MarkerVerdict.FENCED,
 }
 
 
 def markers_request(
-    markers: Markers, partitions: list[TopicPartition], coordinator_epoch: int
+    markers: UnwrittenMarkers, partitions: list[TopicPartition], coordinator_epoch: int
 ) -> WriteTxnMarkersRequest:
     return WriteTxnMarkersRequest(
         markers=[
@@ -57,14 +57,14 @@ def markers_request(
 
 def verdicts(
     response: WriteTxnMarkersResponse,
-) -> dict[Verdict, dict[TopicPartition, int]]:
+) -> dict[MarkerVerdict, dict[TopicPartition, int]]:
     """The partitions of each verdict, with their error codes. An unknown code is tried again: a
     decided transaction must not hang for a word that we do not know."""
-    found: dict[Verdict, dict[TopicPartition, int]] = {each: {} for each in Verdict}
+    found: dict[MarkerVerdict, dict[TopicPartition, int]] = {each: {} for each in MarkerVerdict}
     for marker in response.markers:
         for topic in marker.topics:
             for each in topic.partitions:
-                verdict = _VERDICTS.get(each.error_code, Verdict.RETRY)
+                verdict = _VERDICTS.get(each.error_code, MarkerVerdict.RETRY)
                 found[verdict][TopicPartition(topic.name, each.partition_index)] = each.error_code
     return found
 
@@ -92,6 +92,11 @@ class Retries:
         known = self._all.get((number, transactional_id))
         wait_ms = _FIRST_RETRY_MS if known is None else min(known.wait_ms * 2, _LONGEST_RETRY_MS)
         self._all[number, transactional_id] = Retry(now_ms + wait_ms, wait_ms)
+        self._look()
+
+    def soon(self, number: int, transactional_id: str, now_ms: int) -> None:
+        """With the next tick, as if it had not been tried."""
+        self._all[number, transactional_id] = Retry(now_ms, _FIRST_RETRY_MS // 2)
         self._look()
 
     def due(self, now_ms: int) -> list[tuple[int, str]]:

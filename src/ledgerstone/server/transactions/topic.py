@@ -13,7 +13,7 @@ from ledgerstone.protocol.messages.create_topics import CreateTopicsResponse
 from ledgerstone.server.groups.needs import AsksController, HostedLogs
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class TransactionTopic:
     config: BrokerConfig
     image: Callable[[], MetadataImage]  # the newest

@@ -13,6 +13,7 @@ from ledgerstone.protocol.headers import (
     response_body_position,
 )
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.sim.clients.gate import ClientProcess
 from ledgerstone.sim.network import Link, Network
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.world import Event, Violation, World
@@ -34,13 +35,23 @@ class _Asked:
 class Wire:
     """One link at a time. Every request is answered once, with a message or with None."""
 
-    def __init__(self, world: World, network: Network, name: str, node: Node) -> None:
+    def __init__(
+        self,
+        world: World,
+        network: Network,
+        name: str,
+        node: Node,
+        gate: ClientProcess | None = None,
+    ) -> None:
         self.world = world
+        self.gate = gate or ClientProcess(world, name)
         self.network = network
         self.name = name
         self.node = node
         self.is_reachable = False
         self._link: Link | None = None
+        # Given up, and perhaps still on their way to the node.
+        self._former: list[Link] = []
         self._reader = FrameReader(INT32_MAX)
         self._asked: deque[_Asked] = deque()
         self._next_id = 0
@@ -51,7 +62,7 @@ class Wire:
             self._reader = FrameReader(INT32_MAX)
             self._link = self.network.dial(self, self.node)
         self._next_id += 1
-        timeout = self.world.after(timeout_ms, f"{self.name} gives up", self.hang_up)
+        timeout = self.gate.after(timeout_ms, f"{self.name} gives up", self.hang_up)
         self._asked.append(_Asked(self._next_id, message.api_key, version, then, timeout))
         header = RequestHeader(message.api_key, version, self._next_id, self.name)
         content = encode_request_header(header) + b"".join(
@@ -67,9 +78,17 @@ class Wire:
     def hang_up(self) -> None:
         """Ends the link, if there is one; whatever was asked has no answer."""
         link, self._link = self._link, None
-        if link is not None and link.is_open_for(self):
-            self.network.close(link, self)
+        if link is not None:
+            self._former.append(link)
+            if link.is_open_for(self):
+                self.network.close(link, self)
         self._give_up()
+
+    @property
+    def has_former_links(self) -> bool:
+        """Whether a request that was given up may still reach the node."""
+        self._former = [link for link in self._former if self.node.may_hear(link)]
+        return bool(self._former)
 
     def _give_up(self) -> None:
         asked, self._asked = self._asked, deque()
@@ -84,6 +103,12 @@ class Wire:
         raise AssertionError("nobody dials a client")
 
     def link_received(self, link: Link, data: bytes) -> None:
+        self.gate.run(lambda: self._received(link, data))
+
+    def link_closed(self, link: Link) -> None:
+        self.gate.run(lambda: self._closed(link))
+
+    def _received(self, link: Link, data: bytes) -> None:
         if link is not self._link:
             return
         for frame in self._reader.feed(data):
@@ -99,7 +124,8 @@ class Wire:
             if link is not self._link:
                 return
 
-    def link_closed(self, link: Link) -> None:
+    def _closed(self, link: Link) -> None:
         if link is self._link:
+            self._former.append(link)
             self._link = None
             self._give_up()

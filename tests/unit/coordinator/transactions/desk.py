@@ -3,14 +3,18 @@
 from dataclasses import dataclass, field
 
 from ledgerstone.coordinator.transactions.memory import TransactionMemory
-from ledgerstone.coordinator.transactions.metadata import State, Transaction, TransactionMetadata
+from ledgerstone.coordinator.transactions.metadata import (
+    Transaction,
+    TransactionMetadata,
+    TxnState,
+)
 from ledgerstone.coordinator.transactions.shard import TransactionShard
 from ledgerstone.coordinator.transactions.turn import (
     Decided,
-    Markers,
-    Outcome,
     ProducerRef,
     TransactionConfig,
+    TxnOutcome,
+    UnwrittenMarkers,
 )
 from ledgerstone.types import TopicPartition
 
@@ -37,8 +41,8 @@ class Desk:
     holds: bool = False
     refuses: int | None = None
     writes_markers: bool = True
-    held: list[Outcome] = field(default_factory=list)
-    markers: list[Markers] = field(default_factory=list)
+    held: list[TxnOutcome] = field(default_factory=list)
+    markers: list[UnwrittenMarkers] = field(default_factory=list)
     next_producer_id: int = 4000
     shard: TransactionShard = field(init=False)
     _answers: list[Decided] = field(default_factory=list)
@@ -54,7 +58,7 @@ class Desk:
             self.shard.replay(key, value)
         self.settle(self.shard.loaded())
 
-    def settle(self, outcome: Outcome) -> None:
+    def settle(self, outcome: TxnOutcome) -> None:
         if outcome.changes and self.refuses is not None:
             instead = self.shard.append_failed(outcome, self.refuses)
             self._answers += [each.decided for each in instead.answers]
@@ -66,7 +70,7 @@ class Desk:
                 return
         self.commit(outcome)
 
-    def commit(self, outcome: Outcome) -> None:
+    def commit(self, outcome: TxnOutcome) -> None:
         to_mark = [*outcome.to_mark, *self.shard.committed(outcome).to_mark]
         self._answers += [each.decided for each in outcome.answers]
         for each in to_mark:
@@ -191,7 +195,7 @@ class Desk:
         return self.shard.table.existing(transactional_id)
 
     @property
-    def state(self) -> State:
+    def state(self) -> TxnState:
         return self.of().metadata.state
 
     def place(self, metadata: TransactionMetadata) -> None:

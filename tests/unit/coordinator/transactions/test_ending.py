@@ -3,7 +3,11 @@
 import pytest
 
 from ledgerstone.coordinator.transactions.ending import ends, ends_classic
-from ledgerstone.coordinator.transactions.metadata import State, Transaction, TransactionMetadata
+from ledgerstone.coordinator.transactions.metadata import (
+    Transaction,
+    TransactionMetadata,
+    TxnState,
+)
 from ledgerstone.coordinator.transactions.turn import Decided, ProducerRef
 from ledgerstone.errors import KafkaError
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -19,12 +23,12 @@ from tests.unit.coordinator.transactions.desk import (
 
 # "write": the transaction is ended; "done": it has been; else an error code.
 STATES = (
-    State.ONGOING,
-    State.PREPARE_COMMIT,
-    State.PREPARE_ABORT,
-    State.COMPLETE_COMMIT,
-    State.COMPLETE_ABORT,
-    State.EMPTY,
+    TxnState.ONGOING,
+    TxnState.PREPARE_COMMIT,
+    TxnState.PREPARE_ABORT,
+    TxnState.COMPLETE_COMMIT,
+    TxnState.COMPLETE_ABORT,
+    TxnState.EMPTY,
 )
 CLASSIC_CELLS = {
     True: ("write", 51, 48, "done", 48, 48),
@@ -48,13 +52,13 @@ def outcome_of(decide: object, transaction: Transaction, epoch: int, *, commit: 
     return "write" if is_wanted else "done"
 
 
-def in_state(state: State) -> Transaction:
+def in_state(state: TxnState) -> Transaction:
     return Transaction(ID, TransactionMetadata(producer_id=1, producer_epoch=5, state=state))
 
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("state", STATES)
-def test_every_cell_of_the_classic_protocol(state: State, *, commit: bool) -> None:
+def test_every_cell_of_the_classic_protocol(state: TxnState, *, commit: bool) -> None:
     expected = CLASSIC_CELLS[commit][STATES.index(state)]
 
     assert outcome_of(ends_classic, in_state(state), 5, commit=commit) == expected
@@ -65,7 +69,7 @@ def test_every_cell_of_the_classic_protocol(state: State, *, commit: bool) -> No
 @pytest.mark.parametrize("is_repeated", [True, False])
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("state", STATES)
-def test_every_cell_of_version_2(state: State, *, commit: bool, is_repeated: bool) -> None:
+def test_every_cell_of_version_2(state: TxnState, *, commit: bool, is_repeated: bool) -> None:
     expected = EPOCH_CELLS[commit, is_repeated][STATES.index(state)]
     epoch = 4 if is_repeated else 5
 
@@ -76,16 +80,16 @@ def test_every_cell_of_version_2(state: State, *, commit: bool, is_repeated: boo
 
 @pytest.mark.parametrize("decide", [ends, ends_classic])
 @pytest.mark.parametrize("state", STATES)
-def test_a_change_under_way_makes_everyone_wait(decide: object, state: State) -> None:
+def test_a_change_under_way_makes_everyone_wait(decide: object, state: TxnState) -> None:
     transaction = in_state(state)
-    transaction.pending = State.ONGOING
+    transaction.pending = TxnState.ONGOING
 
     assert outcome_of(decide, transaction, 5, commit=True) == 51
 
 
 def test_the_classic_protocol_looks_at_the_producer_before_a_change_under_way(desk: Desk) -> None:
-    transaction = in_state(State.ONGOING)
-    transaction.pending = State.ONGOING
+    transaction = in_state(TxnState.ONGOING)
+    transaction.pending = TxnState.ONGOING
 
     assert outcome_of(ends_classic, transaction, 4, commit=True) == 90
 
@@ -99,7 +103,7 @@ def test_the_classic_protocol_keeps_its_epoch(desk: Desk, *, commit: bool) -> No
 
     (marker,) = desk.markers
     assert marker[1:] == (4000, 0, commit, (FOO_0, FOO_1), CLASSIC)
-    assert desk.state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT)
+    assert desk.state is (TxnState.COMPLETE_COMMIT if commit else TxnState.COMPLETE_ABORT)
     assert desk.producer() == ProducerRef(ID, 4000, 0)
     assert desk.end(commit=commit) == Decided(0)
 
@@ -130,7 +134,7 @@ def test_a_late_end_of_the_last_transaction_does_not_touch_the_next(desk: Desk) 
     late = desk.end(commit=True, producer=first, version=EPOCHS)
 
     assert late == Decided(ErrorCode.PRODUCER_FENCED)
-    assert desk.state is State.ONGOING
+    assert desk.state is TxnState.ONGOING
 
 
 def test_a_late_end_of_the_classic_protocol_ends_the_next_transaction(desk: Desk) -> None:
@@ -141,7 +145,7 @@ def test_a_late_end_of_the_classic_protocol_ends_the_next_transaction(desk: Desk
     desk.add(FOO_0)
 
     assert desk.end(commit=True) == Decided(0)
-    assert desk.state is State.COMPLETE_COMMIT
+    assert desk.state is TxnState.COMPLETE_COMMIT
 
 
 def test_an_abort_of_what_never_arrived_uses_up_the_epoch(desk: Desk) -> None:
@@ -150,7 +154,7 @@ def test_an_abort_of_what_never_arrived_uses_up_the_epoch(desk: Desk) -> None:
 
     assert desk.end(commit=False, version=EPOCHS) == Decided(0, 4000, 1)
 
-    assert desk.state is State.COMPLETE_ABORT
+    assert desk.state is TxnState.COMPLETE_ABORT
     assert desk.of().metadata.start_ms == T0 + 9
     assert [each.partitions for each in desk.markers] == [()]
 
@@ -196,7 +200,7 @@ def test_the_answer_waits_for_the_decision_only(desk: Desk) -> None:
 
     assert desk.take() == Decided(0)
     assert len(desk.markers) == 1
-    assert desk.state is State.PREPARE_COMMIT
+    assert desk.state is TxnState.PREPARE_COMMIT
 
 
 def test_markers_arrive_one_by_one(desk: Desk) -> None:
@@ -208,13 +212,12 @@ def test_markers_arrive_one_by_one(desk: Desk) -> None:
 
     desk.settle(desk.shard.marked(markers, [FOO_1], desk.now_ms))
 
-    before = desk.state
+    assert desk.of().pending is TxnState.COMPLETE_COMMIT
     rest = desk.shard.markers(ID)
-    desk.settle(desk.shard.marked(markers, [FOO_0], desk.now_ms))
-
     assert rest is not None
     assert rest.partitions == (FOO_0,)
-    assert (before, desk.state) == (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+    desk.settle(desk.shard.marked(markers, [FOO_0], desk.now_ms))
+    assert desk.of().metadata.state == TxnState.COMPLETE_COMMIT
     assert desk.shard.markers(ID) is None
 
 
@@ -228,4 +231,20 @@ def test_an_answer_about_another_transactions_markers_means_nothing(desk: Desk) 
     desk.end(commit=False, version=EPOCHS)
 
     assert not desk.shard.marked(old, [FOO_0], desk.now_ms).changes
-    assert desk.state is State.PREPARE_ABORT
+    assert desk.state is TxnState.PREPARE_ABORT
+
+
+def test_a_repeated_answer_of_a_leader_does_not_end_the_next_transaction(desk: Desk) -> None:
+    desk.init()
+    desk.add(FOO_0)
+    desk.writes_markers = False
+    desk.end(commit=True)
+    (markers,) = desk.markers
+    desk.holds = True
+    desk.settle(desk.shard.marked(markers, [FOO_0], desk.now_ms))
+
+    assert desk.shard.markers(ID) is None
+    assert not desk.shard.marked(markers, [FOO_0], desk.now_ms).changes
+
+    desk.release()
+    assert desk.add(FOO_1) == 0

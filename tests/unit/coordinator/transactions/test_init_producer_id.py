@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.coordinator.transactions.metadata import State, TransactionMetadata
+from ledgerstone.coordinator.transactions.metadata import TransactionMetadata, TxnState
 from ledgerstone.coordinator.transactions.turn import Decided, ProducerRef
 from ledgerstone.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.transactions.desk import (
@@ -86,7 +86,10 @@ def test_another_producer_id_is_fenced(desk: Desk) -> None:
 def test_used_up_epochs_bring_a_new_producer_id(desk: Desk) -> None:
     desk.place(
         TransactionMetadata(
-            producer_id=1, producer_epoch=32_766, state=State.COMPLETE_COMMIT, start_ms=T0
+            producer_id=1,
+            producer_epoch=32_766,
+            state=TxnState.COMPLETE_COMMIT,
+            start_ms=T0,
         )
     )
 
@@ -120,7 +123,7 @@ def test_an_open_transaction_is_aborted_and_its_producer_shut_out(
     (marker,) = desk.markers
     assert (marker.producer_epoch, marker.commit, marker.partitions) == (1, False, (FOO_0,))
     assert marker.transaction_version == server_version
-    assert desk.state is State.COMPLETE_ABORT
+    assert desk.state is TxnState.COMPLETE_ABORT
     assert desk.end(commit=True, producer=old).error_code == ErrorCode.PRODUCER_FENCED
     assert desk.add(FOO_0, producer=old) == ErrorCode.PRODUCER_FENCED
     assert desk.init() == Decided(0, 4000, 2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgerstone.coordinator.transactions.metadata import State, TransactionMetadata
+from ledgerstone.coordinator.transactions.metadata import TransactionMetadata, TxnState
 from ledgerstone.coordinator.transactions.turn import ProducerRef
 from ledgerstone.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.transactions.desk import (
@@ -25,7 +25,7 @@ def test_the_first_partition_begins_the_transaction(desk: Desk, version: int) ->
     assert desk.add(FOO_0, FOO_1, version=version) == 0
 
     metadata = desk.of().metadata
-    assert metadata.state is State.ONGOING
+    assert metadata.state is TxnState.ONGOING
     assert list(metadata.partitions) == [FOO_0, FOO_1]
     assert metadata.start_ms == T0 + 5
     assert metadata.client_version == version

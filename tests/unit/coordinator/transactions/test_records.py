@@ -3,7 +3,7 @@
 import pytest
 
 from ledgerstone.coordinator.partitioning import partition_for
-from ledgerstone.coordinator.transactions.metadata import State, TransactionMetadata
+from ledgerstone.coordinator.transactions.metadata import TransactionMetadata, TxnState
 from ledgerstone.coordinator.transactions.transaction_records import (
     TransactionEntry,
     read_record,
@@ -19,7 +19,7 @@ ONGOING = TransactionMetadata(
     producer_id=4000,
     producer_epoch=7,
     timeout_ms=60_000,
-    state=State.ONGOING,
+    state=TxnState.ONGOING,
     partitions={FOO_0: None, FOO_1: None},
     start_ms=START,
     last_update_ms=UPDATE,
@@ -29,7 +29,7 @@ PREPARED = TransactionMetadata(
     producer_epoch=8,
     previous_producer_id=4000,
     timeout_ms=60_000,
-    state=State.PREPARE_COMMIT,
+    state=TxnState.PREPARE_COMMIT,
     partitions={FOO_0: None, FOO_1: None},
     start_ms=START,
     last_update_ms=UPDATE,
@@ -82,7 +82,7 @@ def test_ids_of_an_overflow_are_in_the_record() -> None:
         producer_epoch=32_767,
         previous_producer_id=4000,
         next_producer_id=5000,
-        state=State.PREPARE_ABORT,
+        state=TxnState.PREPARE_ABORT,
         client_version=2,
     )
 

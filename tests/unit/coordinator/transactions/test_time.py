@@ -3,7 +3,7 @@
 import pytest
 
 from ledgerstone.coordinator.transactions.memory import TransactionMemory
-from ledgerstone.coordinator.transactions.metadata import State, TransactionMetadata
+from ledgerstone.coordinator.transactions.metadata import TransactionMetadata, TxnState
 from ledgerstone.coordinator.transactions.turn import Decided, ProducerRef, TransactionConfig
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.types import INT32_MAX, TopicPartition
@@ -33,7 +33,7 @@ def test_a_transaction_times_out_after_its_own_time(desk: Desk) -> None:
 
     assert desk.abort_timed_out() == [ID]
 
-    assert desk.state is State.COMPLETE_ABORT
+    assert desk.state is TxnState.COMPLETE_ABORT
     assert desk.markers[0][1:4] == (4000, 1, False)
     assert desk.end(commit=True, producer=old, version=EPOCHS).error_code == 48
     assert desk.add(FOO_0, producer=old) == ErrorCode.PRODUCER_FENCED
@@ -61,7 +61,7 @@ def test_a_change_under_way_is_not_timed_out(desk: Desk) -> None:
 
     assert not desk.abort_timed_out()
     desk.release()
-    assert desk.state is State.COMPLETE_COMMIT
+    assert desk.state is TxnState.COMPLETE_COMMIT
 
 
 def test_two_phase_commits_never_time_out(desk: Desk) -> None:
@@ -190,7 +190,7 @@ def test_the_end_of_a_decided_transaction_is_never_given_up(desk: Desk) -> None:
     assert rest is not None
     assert rest.partitions == ()
     desk.settle(desk.shard.marked(rest, [], desk.now_ms))
-    assert desk.state is State.COMPLETE_COMMIT
+    assert desk.state is TxnState.COMPLETE_COMMIT
 
 
 def test_what_was_prepared_is_marked_again_by_the_next_coordinator(desk: Desk) -> None:

@@ -1,0 +1,149 @@
+"""What is decided is written, marked in every partition, and answered; in this order. Grade D."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from ledgerstone.clock import Clock
+from ledgerstone.coordinator.transactions.turn import (
+    DecidedAnswer,
+    TxnOutcome,
+    UnwrittenMarkers,
+)
+from ledgerstone.coordinator.turn import Now
+from ledgerstone.errors import KafkaError, LogStorageError, StorageError
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
+from ledgerstone.server.groups.needs import Appends, CountsTombstones, DiskTrouble
+from ledgerstone.server.throttle import shown
+from ledgerstone.server.transactions.hosted_shard import HostedTransactions
+from ledgerstone.server.transactions.marking import (
+    MarkerVerdict,
+    Retries,
+    markers_request,
+    verdicts,
+)
+from ledgerstone.server.transactions.needs import WritesMarkers
+from ledgerstone.server.transactions.shards import TransactionShards
+from ledgerstone.types import TopicPartition
+
+_LOG: Final = logging.getLogger(__name__)
+
+TROUBLE: Final = (KafkaError, StorageError, OSError)
+
+
+@dataclass(slots=True, kw_only=True)
+class Settling:
+    clock: Clock
+    image: Callable[[], MetadataImage]  # the newest
+    shards: TransactionShards
+    cleaning: CountsTombstones
+    disk: DiskTrouble
+    appends: Appends
+    markers: WritesMarkers
+    retries: Retries = field(default_factory=Retries)
+
+    def settle(self, number: int, hosted: HostedTransactions, outcome: TxnOutcome) -> None:
+        """Records first, then answers: nothing is said that could still be lost."""
+        if not outcome.changes:
+            deliver(outcome.answers)
+            return
+        now = Now(self.clock.now_ms(), self.clock.monotonic_ms())
+        topic_partition = hosted.partition.topic_partition
+        try:
+            appended = hosted.take(outcome, now)
+        except TROUBLE as error:
+            self.disk.log_failed(topic_partition, error, now.monotonic_ms)
+            code = error.code if isinstance(error, KafkaError) else LogStorageError.code
+            instead = hosted.shard.append_failed(outcome, code)
+            for transactional_id in instead.to_mark:
+                self.retries.later(number, transactional_id, now.monotonic_ms)
+            deliver(instead.answers)
+            return
+        self.appends.appended(topic_partition, appended.size)
+        if appended.tombstone_count:
+            self.cleaning.appended(hosted.partition.log, appended.tombstone_count)
+        self.advance(number, hosted)
+
+    def advance(self, number: int, hosted: HostedTransactions) -> None:
+        """What is committed is true: markers are sent, and then the answers. In this order, so that
+        a commit that is answered can be read, wherever the markers are written at once."""
+        answers: list[DecidedAnswer] = []
+        for outcome in hosted.committed():
+            for transactional_id in hosted.shard.committed(outcome).to_mark:
+                self._mark(number, hosted, transactional_id)
+            answers += outcome.answers
+        deliver(answers)
+
+    # -- markers ------------------------------------------------------------------------------
+
+    def mark_loaded(self, number: int, transactional_ids: Iterable[str]) -> None:
+        """What another coordinator, or this one before a crash, has left unmarked. With the next
+        tick, since the leaders of other partitions may still be loading."""
+        now_ms = self.clock.monotonic_ms()
+        for transactional_id in transactional_ids:
+            self.retries.soon(number, transactional_id, now_ms)
+
+    def mark_due(self) -> None:
+        for number, transactional_id in self.retries.due(self.clock.monotonic_ms()):
+            self._mark(number, self.shards.by_number[number], transactional_id)
+
+    def _mark(self, number: int, hosted: HostedTransactions, transactional_id: str) -> None:
+        """Writes the markers that are missing; without any, the transaction is over."""
+        markers = hosted.shard.markers(transactional_id)
+        if markers is None:
+            self.retries.forget(number, transactional_id)
+            return
+        image = self.image()
+        there = [each for each in markers.partitions if image.partition(*each) is not None]
+        if len(there) < len(markers.partitions) or not there:
+            gone = [each for each in markers.partitions if image.partition(*each) is None]
+            self._marked(number, hosted, markers, gone)
+        if not there:
+            return
+        request = markers_request(markers, there, hosted.coordinator_epoch)
+        self.markers.write_markers(request, partial(self._answered, number, hosted, markers))
+
+    def _answered(
+        self,
+        number: int,
+        hosted: HostedTransactions,
+        markers: UnwrittenMarkers,
+        response: WriteTxnMarkersResponse,
+    ) -> None:
+        if self.shards.by_number.get(number) is not hosted:
+            # Another coordinator has taken over, and writes them all again.
+            return
+        found = verdicts(response)
+        fenced = found[MarkerVerdict.FENCED]
+        if fenced:
+            _LOG.warning(
+                "markers refused transactional_id=%s producer_id=%d epoch=%d codes=%s",
+                shown(markers.transactional_id), markers.producer_id, markers.producer_epoch,
+                {str(each): code for each, code in fenced.items()},
+            )  # fmt: skip
+            self.retries.forget(number, markers.transactional_id)
+            return
+        if found[MarkerVerdict.RETRY]:
+            self.retries.later(number, markers.transactional_id, self.clock.monotonic_ms())
+        self._marked(number, hosted, markers, list(found[MarkerVerdict.DONE]))
+
+    def _marked(
+        self,
+        number: int,
+        hosted: HostedTransactions,
+        markers: UnwrittenMarkers,
+        partitions: Sequence[TopicPartition],
+    ) -> None:
+        outcome = hosted.shard.marked(markers, partitions, self.clock.now_ms())
+        if outcome.changes:
+            self.retries.forget(number, markers.transactional_id)
+            self.settle(number, hosted, outcome)
+
+
+def deliver(answers: Iterable[DecidedAnswer]) -> None:
+    for token, decided in answers:
+        assert callable(token)
+        token(decided)

@@ -1,0 +1,224 @@
+"""A quorum from a scenario: faults while it works, then it must recover. Part of sim."""
+
+from dataclasses import dataclass, field
+
+from ledgerstone.raft.control_batches import bootstrap_snapshot
+from ledgerstone.raft.replica import NO_SNAPSHOT, Listener, Peer, ReplicaKey
+from ledgerstone.raft.settings import Identity, Settings
+from ledgerstone.raft.voters import Voter, VoterSet
+from ledgerstone.sim.quorum.checkers import Checkers
+from ledgerstone.sim.quorum.faults import Faults
+from ledgerstone.sim.quorum.machine import Machine
+from ledgerstone.sim.quorum.network import Network
+from ledgerstone.sim.quorum.scenario import Scenario
+from ledgerstone.sim.quorum.sightings import Sightings
+from ledgerstone.sim.quorum.workload import Workload, is_leading
+from ledgerstone.sim.world import Violation, World
+
+_CLUSTER_ID = "sim-quorum"
+_LISTENER = "CONTROLLER"
+_LOOK_MS = 500
+# A healed quorum has a leader, everything committed and every replica equal within this time.
+RECOVERY_MS = 40_000
+_SETTLE_MS = 4_000
+# And keeps its epoch from then on.
+_CALM_MS = 2_500
+# More steps than this in a virtual second mean that somebody asks without waiting.
+_MAX_STEPS_A_SECOND = 6_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    scenario: Scenario
+    violation: Violation | None
+    digest: str
+    steps: int
+    virtual_ms: int
+    elections: int
+    committed: int
+    acknowledged: int
+    recovery_ms: int
+    marks: dict[str, int] = field(default_factory=dict)
+    trace: list[str] | None = None
+
+
+def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
+    cluster = Cluster(scenario, keeps_trace=keeps_trace)
+    violation = None
+    try:
+        cluster.run()
+    except Violation as found:
+        violation = found
+    world = cluster.world
+    return Outcome(
+        scenario=scenario,
+        violation=violation,
+        digest=world.trace.digest(),
+        steps=world.trace.count,
+        virtual_ms=world.now_ms,
+        elections=cluster.checkers.leaders.elections,
+        committed=cluster.checkers.logs.committed_end,
+        acknowledged=cluster.checkers.logs.acknowledged_count,
+        recovery_ms=cluster.recovery_ms,
+        marks=world.marks,
+        trace=world.trace.lines,
+    )
+
+
+class Cluster:
+    def __init__(self, scenario: Scenario, *, keeps_trace: bool = False) -> None:
+        config = scenario.config
+        self.scenario = scenario
+        self.world = World(scenario.seed, keeps_trace=keeps_trace)
+        self.network = Network(self.world, config)
+        self.checkers = Checkers(self.world)
+        sightings = Sightings(self.world)
+        ids = self.world.dice("ids")
+        keys = [ReplicaKey(n, ids.random_bytes(16)) for n in range(config.nodes)]
+        voters = VoterSet(_voter(key, _listeners(key.id)) for key in keys[: config.voters])
+        static = VoterSet(
+            Voter(key=ReplicaKey(key.id), listeners=_listeners(key.id))
+            for key in keys[: config.voters]
+        )
+        servers = tuple(Peer(-2 - n, f"n{n}", 9093) for n in range(config.controllers))
+        settings = Settings(
+            retention_bytes=config.snapshot_bytes,
+            cleaning_interval_ms=3_000,
+            fetch_max_bytes=4_000,
+            fetch_snapshot_max_bytes=150,
+            auto_join=bool(config.auto_join),
+        )
+        self.fleet: list[Machine] = []
+        for number, key in enumerate(keys):
+            machine = Machine(
+                self.world,
+                self.network,
+                self.checkers,
+                sightings,
+                config,
+                number=number,
+                identity=Identity(
+                    key=key,
+                    cluster_id=_CLUSTER_ID,
+                    listeners=_listeners(key.id),
+                    is_controller=number < config.controllers,
+                ),
+                settings=settings,
+                static_voters=VoterSet() if config.dynamic else static,
+                bootstrap=servers,
+            )
+            if config.dynamic and number < config.voters:
+                machine.host.snapshots.finish(NO_SNAPSHOT, bootstrap_snapshot(voters, wall_ms=0))
+            self.fleet.append(machine)
+        hosts = [machine.host for machine in self.fleet]
+        self.checkers.meet(hosts)
+        sightings.fleet = hosts
+        for machine in self.fleet:
+            machine.meet(self.fleet)
+        self.faults = Faults(self.world, self.network, self.fleet)
+        self.workload = Workload(self.world, config, self.fleet, self.faults.wiped)
+        self.recovery_ms = -1
+        self._steps_before = 0
+
+    # -- the safety phase ---------------------------------------------------------------------
+
+    def run(self) -> None:
+        config = self.scenario.config
+        starts = self.world.dice("starts")
+        for machine in self.fleet:
+            self.world.after(starts.below(1_500), f"n{machine.number} on", machine.start)
+        for fault in self.scenario.faults:
+            self.world.at(fault.at_ms, f"fault {fault}", lambda f=fault: self.faults.strike(f))  # type: ignore[misc]
+        self.workload.begin()
+        self._run(config.fault_ms)
+        self.recover()
+
+    def _run(self, until_ms: int) -> None:
+        while self.world.now_ms < until_ms:
+            self.world.run(min(self.world.now_ms + 1_000, until_ms))
+            steps = self.world.trace.count
+            if steps - self._steps_before > _MAX_STEPS_A_SECOND:
+                raise Violation("NoBusyLoop", f"{steps - self._steps_before} steps in a second")
+            self._steps_before = steps
+
+    # -- the liveness phase -------------------------------------------------------------------
+
+    def recover(self) -> None:
+        self.world.note("heal")
+        self.faults.heal(self._choose_left_out())
+        began_ms = self.world.now_ms
+        # A leader that lost its majority just before must be given the time to notice.
+        self._run(began_ms + _SETTLE_MS)
+        acknowledged = self.checkers.logs.acknowledged_count
+        while not self._is_recovered() or acknowledged == self.checkers.logs.acknowledged_count:
+            if self.world.now_ms - began_ms > RECOVERY_MS:
+                raise Violation("Liveness", self._complaint())
+            for number in self.faults.wiped:
+                self.workload.replace_lost(number)
+            self._run(self.world.now_ms + _LOOK_MS)
+        self.recovery_ms = self.world.now_ms - began_ms
+        self.workload.is_over = True
+        self._check_calm()
+
+    def _check_calm(self) -> None:
+        """No proposals: logs stand still, replicas become equal, and the epoch stays."""
+        self._run(self.world.now_ms + _CALM_MS)
+        epochs = [each.node.epoch for each in self.fleet if each.node is not None]
+        acknowledged = self.checkers.logs.acknowledged_count
+        if not self.workload.propose_once():
+            raise Violation("Liveness", f"calm, and no leader: {self._complaint()}")
+        self._run(self.world.now_ms + _CALM_MS)
+        if self.checkers.logs.acknowledged_count == acknowledged:
+            raise Violation("Liveness", f"calm, and nothing is committed: {self._complaint()}")
+        if not self._is_recovered():
+            raise Violation("Liveness", f"calm, and replicas differ: {self._complaint()}")
+        if epochs != [each.node.epoch for each in self.fleet if each.node is not None]:
+            raise Violation("Liveness", f"epochs go on rising: {epochs}, {self._complaint()}")
+
+    def _is_recovered(self) -> bool:
+        leaders = [each for each in self.fleet if is_leading(each)]
+        if len(leaders) != 1:
+            return False
+        leader = leaders[0].node
+        assert leader is not None
+        for machine in self.fleet:
+            if machine.is_left_out:
+                continue
+            if machine.node is None or machine.node.epoch != leader.epoch:
+                return False
+            # While proposals go on, replicas may be a few records behind.
+            behind = leader.high_watermark - machine.node.high_watermark
+            if behind > (0 if self.workload.is_over else 20):
+                return False
+        return True
+
+    def _choose_left_out(self) -> list[Machine]:
+        """Some stay down, as long as every voter set anyone may go by keeps its majority."""
+        dice = self.world.dice("left out")
+        count = min(self.scenario.config.left_out, len(self.fleet) - 1)
+        down: list[Machine] = []
+        sets = [each.host.known_voters() for each in self.fleet]
+        for _ in range(count):
+            machine = dice.pick(self.fleet)
+            if machine in down or machine.number in self.faults.wiped:
+                continue
+            alive = [each for each in self.fleet if each not in down and each is not machine]
+            if all(_has_majority(voters, alive) for voters in sets if len(voters)):
+                down.append(machine)
+        return down
+
+    def _complaint(self) -> str:
+        return "; ".join(each.host.describe() for each in self.fleet)
+
+
+def _has_majority(voters: VoterSet, alive: list[Machine]) -> bool:
+    count = sum(voters.match(each.host.identity.key) is not None for each in alive)
+    return count >= voters.majority
+
+
+def _listeners(node_id: int) -> tuple[Listener, ...]:
+    return (Listener(_LISTENER, f"n{node_id}", 9093),)
+
+
+def _voter(key: ReplicaKey, listeners: tuple[Listener, ...]) -> Voter:
+    return Voter(key=key, listeners=listeners)

@@ -1,0 +1,188 @@
+"""What a run of the quorum is made of: a seed, a configuration, faults. As text, and back.
+
+The seed draws the whole configuration: most runs lack most faults, so rare combinations get room.
+A script is the same as text; it says what differs from what its seed draws, and writes every fault
+out.
+
+    seed 17
+    set voters 5
+    4100 crash node=0 down=1200
+    9000 split nodes=24 ms=6000
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.scenario import Fault
+
+_MAX_FAULTS = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Every number may be set in a script."""
+
+    voters: int = 3
+    # Controllers that are no voters at first, and brokers, which never are.
+    spares: int = 0
+    brokers: int = 0
+    dynamic: int = 1
+    auto_join: int = 0
+    pace_ms: int = 150
+    changes: int = 0
+    upgrade: int = 0
+    snapshot_every: int = 0
+    snapshot_bytes: int = 300
+    skew_ppm: int = 0
+    delay_ms: int = 5
+    jitter_ms: int = 10
+    loss_percent: int = 0
+    twin_percent: int = 0
+    disk_ms: int = 3
+    # A bit for each node that knows no pre-vote.
+    old_nodes: int = 0
+    # Nodes that stay broken in the last phase, at most.
+    left_out: int = 0
+    fault_ms: int = 15_000
+
+    @property
+    def controllers(self) -> int:
+        return self.voters + self.spares
+
+    @property
+    def nodes(self) -> int:
+        return self.controllers + self.brokers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    seed: int
+    config: Config
+    faults: tuple[Fault, ...]
+
+    def text(self) -> str:
+        lines = [f"seed {self.seed}"]
+        drawn = draw_config(self.seed)
+        for each in fields(Config):
+            value = getattr(self.config, each.name)
+            if value != getattr(drawn, each.name):
+                lines.append(f"set {each.name} {value}")
+        lines += [str(fault) for fault in self.faults]
+        return "\n".join(lines) + "\n"
+
+
+def parse(text: str) -> Scenario:
+    seed, settings, faults = 0, {}, []
+    for line in text.splitlines():
+        match line.partition("#")[0].split():
+            case []:
+                continue
+            case ["seed", number]:
+                seed = int(number)
+            case ["set", name, value]:
+                settings[name] = int(value)
+            case [at_ms, kind, *pairs]:
+                args: dict[str, int | str] = {}
+                for pair in pairs:
+                    name, _, value = pair.partition("=")
+                    args[name] = int(value)
+                faults.append(Fault(int(at_ms), kind, args))
+    return Scenario(seed=seed, config=replace(draw_config(seed), **settings), faults=tuple(faults))
+
+
+def draw(seed: int) -> Scenario:
+    config = draw_config(seed)
+    return Scenario(seed=seed, config=config, faults=tuple(_draw_faults(seed, config)))
+
+
+def draw_config(seed: int) -> Config:
+    dice = SeededDice(f"{seed}/config")
+    voters = dice.pick((1, 2, 3, 3, 3, 3, 4, 5, 5))
+    spares = dice.below(3) if voters > 2 else dice.between(1, 3)
+    dynamic = int(dice.chance(70))
+    is_bad_network = dice.chance(50)
+    return Config(
+        voters=voters,
+        spares=spares,
+        brokers=dice.pick((0, 0, 1, 2)) if voters + spares < 6 else 0,
+        dynamic=dynamic,
+        auto_join=int(dice.chance(30)),
+        pace_ms=dice.pick((40, 150, 500)),
+        changes=dice.pick((0, 2, 6)),
+        upgrade=int(not dynamic and dice.chance(60)),
+        snapshot_every=dice.pick((0, 4, 12)),
+        snapshot_bytes=dice.pick((200, 700, 3_000)),
+        skew_ppm=dice.pick((0, 500, 20_000)),
+        delay_ms=dice.pick((1, 5, 40)),
+        jitter_ms=dice.pick((0, 10, 80, 400)),
+        loss_percent=dice.between(1, 15) if is_bad_network else 0,
+        twin_percent=20 if is_bad_network else 0,
+        disk_ms=dice.pick((0, 3, 20, 120)),
+        old_nodes=dice.below(8) if dice.chance(10) else 0,
+        left_out=dice.below(3),
+        fault_ms=dice.pick((6_000, 10_000, 15_000)),
+    )
+
+
+# -- faults ---------------------------------------------------------------------------------------
+
+KINDS = (
+    "crash",
+    "power",
+    "torn",
+    "stop",
+    "pause",
+    "cut",
+    "link",
+    "split",
+    "slow",
+    "eio",
+    "resign",
+    "blackout",
+    "wipe",
+)
+
+
+def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
+    dice = SeededDice(f"{seed}/faults")
+    enabled = [kind for kind in KINDS if dice.chance(40)]
+    if not config.dynamic or config.voters < 3:
+        enabled = [kind for kind in enabled if kind != "wipe"]
+    if not enabled:
+        return
+    count = dice.between(1, _MAX_FAULTS)
+    for at_ms in sorted(dice.between(300, config.fault_ms - 500) for _ in range(count)):
+        kind = dice.pick(enabled)
+        yield Fault(at_ms, kind, _draw_args(kind, dice, config))
+
+
+def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:
+    # Half of the time the leader of that moment is hit: node -1.
+    node: dict[str, int | str] = {"node": -1 if dice.chance(50) else dice.below(config.nodes)}
+    ms = dice.pick((50, 400, 1_500, 4_000, 9_000))
+    match kind:
+        case "crash" | "stop" | "wipe":
+            return {**node, "down": ms}
+        case "power":
+            return {**node, "down": ms, "mode": dice.below(3)}
+        case "torn":
+            return {
+                **node,
+                "down": ms,
+                "ops": dice.pick((1, 2, 3, 4, 5, 6, 6, 6)),
+                "power": dice.below(2),
+                "later": dice.pick((1, 5, 100, 800)),
+            }
+        case "eio" | "resign":
+            return node
+        case "pause" | "slow":
+            return {**node, "ms": ms}
+        case "cut":
+            return {**node, "ms": ms, "way": dice.below(3)}
+        case "link":
+            return {**node, "to": dice.below(config.nodes), "ms": ms}
+        case "split":
+            return {"nodes": dice.below(1 << config.nodes), "ms": ms}
+        case _:
+            return {"down": ms, "mode": dice.below(3)}

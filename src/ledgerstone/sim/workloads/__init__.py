@@ -1,0 +1,1 @@
+"""What clients do on a simulated cluster, by profile."""

@@ -1,0 +1,19 @@
+"""The broker that passes are requested of and assertions are made about. Shell."""
+
+from typing import Any, Protocol
+
+from ledgerstone.testing.local_api import LocalApi
+from ledgerstone.testing.on_the_loop import OnTheLoop
+from ledgerstone.testing.reading import TopicRecord
+from ledgerstone.testing.virtual_clock import VirtualClock
+
+
+class BrokerUnderTest(OnTheLoop, Protocol):
+    clock: VirtualClock
+    api: LocalApi
+
+    def where(self, topic: str, key: bytes | str) -> dict[str, Any]: ...
+
+    def records(self, topic: str) -> list[TopicRecord]: ...
+
+    def state(self, topic: str) -> dict[bytes, bytes]: ...
