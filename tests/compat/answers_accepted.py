@@ -25,7 +25,7 @@ _OUR_WORDS: Final = "we say what is wrong where Kafka says nothing"
 _OWN_KEYS: Final = "settings of ours"
 _BROKER_VALUE: Final = "a bad value is INVALID_CONFIG, whosever it is"
 _OPERATION: Final = "Kafka fails on it as on a fault of its own"
-_NO_TRANSACTIONS: Final = "transactions are not built"
+_NO_TOPIC_YET: Final = "Kafka has no coordinator before `__transaction_state` is made"
 _NO_CLIENT_METRICS: Final = "client metrics are not built"
 _CODEC: Final = "Kafka fails on it as on a fault of its own, from version 7 on it says the same"
 _DUPLICATE: Final = "a topic that keeps the producer's time has no append time, also on a repeat"
@@ -52,7 +52,7 @@ ACCEPTED: Final = [
     Accepted("describe, client metrics", "*", ANY, ANY, _NO_CLIENT_METRICS),
     Accepted("find coordinator, share by partition", "*.error_code", 15, 42,
              "share groups are not built"),
-    Accepted("describe transaction, unknown", "*.error_code", 16, 105, _NO_TRANSACTIONS),
+    Accepted("describe transaction, unknown", "*.error_code", 16, 105, _NO_TOPIC_YET),
     Accepted("new groups, no id", "error_code", 42, 35, "groups of type consumer are not built"),
 ]  # fmt: skip
 

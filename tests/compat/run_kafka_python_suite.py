@@ -52,7 +52,7 @@ SETTINGS = {
 }
 
 # Features that are not there yet, by the words in the names of their tests.
-NOT_THERE = ("acls", "transactional")
+NOT_THERE = ("acls",)
 
 
 def unpack() -> None:

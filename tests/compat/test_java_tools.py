@@ -214,12 +214,6 @@ def test_performance_tools_and_the_streams_resetter(done: Done) -> None:
             "does not support ALTER_CLIENT_QUOTAS",
         ),
         (
-            f"{TOOLS}.ProducerPerformance",
-            ("--topic", "java-txn", "--num-records", "1", "--record-size", "1", "--throughput",
-             "-1", "--transactional-id", "x"),
-            "transactions are not served here",
-        ),
-        (
             CONSUMER,
             ("--topic", "__consumer_offsets", "--command-property", "group.protocol=consumer"),
             "Set group.protocol=classic",

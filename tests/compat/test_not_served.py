@@ -15,13 +15,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
     IllegalSaslStateError,
     KafkaConnectionError,
-    TransactionalIdAuthorizationFailed,
 )
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer
-from kafka.errors import KafkaError as PythonKafkaError
 
 from tests.compat.conftest import CreateTopic, NewName
-from tests.kit import kafka_python
 from tests.kit.broker import BrokerProcess, wait_until
 
 # Clients wait for 30 s and more before they give up; a busy machine answers much sooner.
@@ -41,52 +38,6 @@ def silent() -> logging.Logger:
     logger.propagate = False
     logger.addHandler(logging.NullHandler())
     return logger
-
-
-def test_librdkafka_is_told_that_there_are_no_transactions(
-    broker: BrokerProcess, new_name: NewName
-) -> None:
-    producer = Producer(
-        {"bootstrap.servers": broker.bootstrap, "transactional.id": new_name("txn")},
-        logger=silent(),
-    )
-
-    with pytest.raises(KafkaException) as refusal:
-        producer.init_transactions(60)
-
-    error: KafkaError = refusal.value.args[0]
-    assert error.fatal()
-    assert error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-def test_kafka_python_is_told_that_there_are_no_transactions(
-    broker: BrokerProcess, new_name: NewName
-) -> None:
-    producer = kafka_python.producer(
-        broker.bootstrap, transactional_id=new_name("txn"), max_block_ms=60_000
-    )
-
-    try:
-        with pytest.raises(PythonKafkaError, match="UnsupportedVersionError"):
-            producer.init_transactions()
-    finally:
-        producer.close(timeout=0)
-
-
-def test_aiokafka_is_told_that_there_are_no_transactions(
-    broker: BrokerProcess, new_name: NewName
-) -> None:
-    async def start() -> None:
-        producer = AIOKafkaProducer(
-            bootstrap_servers=broker.bootstrap, transactional_id=new_name("txn")
-        )
-        try:
-            await producer.start()
-        finally:
-            await producer.stop()
-
-    with pytest.raises(TransactionalIdAuthorizationFailed):
-        asyncio.run(start())
 
 
 def test_consumer_of_the_new_group_protocol_is_told_to_use_the_classic_one(

@@ -1,5 +1,7 @@
 """The quorum's messages survive Kafka's: to bytes of every version, and back."""
 
+from typing import Any
+
 import pytest
 
 from ledgerstone.errors import InvalidRequest
@@ -16,11 +18,11 @@ from ledgerstone.raft.wire.describe import refusal
 from tests.kit.quorum import CLUSTER, batch, key_of, listeners_of, voter_of
 
 LEADER = Peer(1, "host1", 9093)
-KNOWN = {"epoch": 7, "leader_id": 1, "leader": LEADER}
+KNOWN: dict[str, Any] = {"epoch": 7, "leader_id": 1, "leader": LEADER}
 END = OffsetAndEpoch(42, 6)
 
 # Each with the newest version of its API.
-REQUESTS = [
+REQUESTS: list[tuple[int, messages.Request]] = [
     (2, messages.Vote(
         cluster_id=CLUSTER, voter=key_of(0), candidate=key_of(2), epoch=7, log_end=END,
         is_pre_vote=True,
@@ -47,7 +49,7 @@ REQUESTS = [
     (0, messages.RemoveVoter(cluster_id=CLUSTER, key=key_of(2))),
     (0, messages.UpdateVoter(
         cluster_id=CLUSTER, epoch=7,
-        voter=Voter(key=key_of(2), listeners=(Listener("X", "h", 1),), min_version=0, max_version=1),
+        voter=Voter(key=key_of(2), listeners=(Listener("X", "h", 1),)),
     )),
 ]  # fmt: skip
 VOTE, BEGIN, EPOCH_END, FETCH, SNAPSHOT, DESCRIBE, ADD, REMOVE, UPDATE = (
@@ -56,7 +58,7 @@ VOTE, BEGIN, EPOCH_END, FETCH, SNAPSHOT, DESCRIBE, ADD, REMOVE, UPDATE = (
 PROGRESS = messages.ReplicaProgress(
     key=key_of(0), end_offset=42, last_fetch_ms=1, last_caught_up_ms=2
 )
-ANSWERS = [
+ANSWERS: list[tuple[int, messages.Request, messages.Answer]] = [
     (2, VOTE, messages.VoteAnswer(**KNOWN, is_granted=True)),
     (2, VOTE, messages.VoteAnswer(**KNOWN, error=ErrorCode.INVALID_VOTER_KEY)),
     (2, VOTE, messages.VoteAnswer(error=ErrorCode.INCONSISTENT_CLUSTER_ID)),

@@ -369,7 +369,7 @@ def test_metrics_count_ids_open_transactions_and_what_waits(
     assert value("ledgerstone_transactional_ids", state="PrepareAbort") == 0
     assert value("ledgerstone_transactions_open") == 1
     assert value("ledgerstone_transactions_open_oldest_seconds") == 3
-    assert value("ledgerstone_transaction_memory_bytes") > 2000
+    assert value("ledgerstone_transaction_memory_bytes") > 1800
     waiting = (
         "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
     )

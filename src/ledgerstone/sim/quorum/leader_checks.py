@@ -4,6 +4,7 @@ from ledgerstone.protocol.messages.control_records import VotersRecord
 from ledgerstone.raft.control_batches import control_records
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.replica import NO_DIRECTORY, ReplicaKey
+from ledgerstone.raft.voters import VoterSet
 from ledgerstone.sim.quorum.host import Host
 from ledgerstone.sim.quorum.log_checks import LogChecks
 from ledgerstone.sim.quorum.memory_log import Entry
@@ -24,6 +25,7 @@ class LeaderChecks:
         self._committed: dict[int, int | None] = {}
         self._contacts: dict[int, dict[int, int]] = {}
         self._since: dict[int, int] = {}
+        self._voters: dict[int, VoterSet] = {}
         # Told to resign or stop.
         self._leaving: set[int] = set()
 
@@ -111,6 +113,10 @@ class LeaderChecks:
         assert host.node is not None
         voters, own_id = host.node.voters, host.identity.key.id
         is_voter = own_id in voters.ids
+        if self._voters.get(host.number) is not voters:
+            # Another voter set has its own time to be heard of.
+            self._voters[host.number] = voters
+            self._since[host.number] = self._world.now_ms
         is_committed = (role.high_watermark or 0) > host.node.quorum.history.current_offset
         if not is_voter and is_committed:
             raise Violation("RemovedLeadersResign", f"n{host.number} leads {voters}")
