@@ -72,7 +72,7 @@ kafka-reads: setup ## run Apache Kafka's tools, broker and Streams on what we wr
 	@command -v java >/dev/null && command -v mvn >/dev/null || \
 	    { echo "Java or Maven is missing: apt-get install default-jdk-headless maven"; exit 1; }
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m pytest -q -m kafka tests/compat
+	@$(PY) -m pytest -q -m kafka tests/compat tests/transactions
 
 docs: setup ## build the documentation as a site, in site/
 	@$(PY) tools/reference.py --metrics

@@ -29,7 +29,7 @@ atexit.register(lambda: KEYS_OF_TESTS.unlink(missing_ok=True))
 
 # No deadline can fail a test on a slow machine, and no database of earlier examples changes a run.
 settings.register_profile(
-    "repeatable", max_examples=100, deadline=None, derandomize=True, database=None
+    "repeatable", max_examples=60, deadline=None, derandomize=True, database=None
 )
 # To search further than the suite does: HYPOTHESIS_PROFILE=explore make test
 settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)

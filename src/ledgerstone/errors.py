@@ -312,6 +312,10 @@ class InconsistentTopicId(KafkaError):
     retriable = True
 
 
+class TransactionalIdNotFound(KafkaError):
+    code = 105
+
+
 class FetchSessionTopicIdError(KafkaError):
     code = 106
     retriable = True

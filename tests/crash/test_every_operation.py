@@ -18,6 +18,7 @@ from tests.kit.sweeps import (
     ALL_SAVED,
     KILLED,
     NOTHING_SAVED,
+    TORN,
     Work,
     deaths,
     random_deaths,
@@ -91,6 +92,20 @@ SCENARIOS = {
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_crash_at_any_operation_keeps_every_promise(name: str) -> None:
+    scenario = SCENARIOS[name]
+
+    # A kill and a power loss at each: alternately the bare ones, and torn with some of it saved.
+    ways = [KILLED, NOTHING_SAVED, TORN, *random_deaths(1)]
+    cases = sweep(
+        scenario.prepare(), scenario.work, ways, from_boot=scenario.from_boot, per_operation=2
+    )
+
+    assert cases > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_crash_of_any_kind_at_any_operation_keeps_every_promise(name: str) -> None:
     scenario = SCENARIOS[name]
 
     cases = sweep(scenario.prepare(), scenario.work, deaths(1), from_boot=scenario.from_boot)

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "start" / "spark.md"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TIMEOUT_S = 800.0
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ _END: Final = "<!-- end -->\n"
 HARMLESS: Final = {
     "`.index`": "an entry is checked when it is used, and the index rebuilt if it misleads",
     "`.timeindex`": "an entry is checked when it is used, and the index rebuilt if it misleads",
-    "`.txnindex`": "made by transactions only, which are not served here",
+    "`.txnindex`": "entries are held against their markers at the start, and the index rebuilt",
     "`.snapshot`": "producers are read from the log again",
     "`.kafka_cleanshutdown`": "only its existence counts; without it what is unsynced is checked",
     "`sizes-at-clean-stop.json`": "without it only a part of the checks is made",

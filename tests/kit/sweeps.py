@@ -42,16 +42,18 @@ def sweep(
     ways: list[Death],
     *,
     from_boot: bool = False,
+    per_operation: int | None = None,
     check: Check | None = None,
 ) -> int:
     """Lets the work die at each of its operations in each of the ways; counts the cases.
 
-    `from_boot` includes the operations of the start before it. `check` looks at the machine that
-    has started again, before the usual checks do."""
+    With `per_operation`, each operation gets that many of the ways, in turn. `from_boot` includes
+    the operations of the start before it. `check` looks at the machine that has started again,
+    before the usual checks do."""
     cases = 0
     rehearsal, points = rehearse(prepared, work, from_boot=from_boot)
     for n in points:
-        for way in ways:
+        for way in ways if per_operation is None else in_turn(ways, n, per_operation):
             if way is TORN and not rehearsal.is_write(n):
                 continue
             machine = prepared.fork(f"{way.name}/{n}")
@@ -63,6 +65,10 @@ def sweep(
                 machine.check(power_lost=way.power_loss is not None)
             cases += 1
     return cases
+
+
+def in_turn(ways: list[Death], n: int, count: int) -> list[Death]:
+    return [ways[(n * count + i) % len(ways)] for i in range(count)]
 
 
 def sweep_twice(prepared: Machine, work: Work, ways: list[Death]) -> int:

@@ -14,15 +14,21 @@ from ledgerstone.coordinator.pending_offsets import PendingOffsets
 from ledgerstone.coordinator.transactions import checks, ending, shard, transitions
 from ledgerstone.coordinator.transactions.metadata import PREPARED, TxnState
 from ledgerstone.coordinator.transactions.shard import TransactionShard
-from ledgerstone.coordinator.transactions.turn import TxnChange, TxnOutcome
+from ledgerstone.coordinator.transactions.turn import (
+    Decided,
+    TxnChange,
+    TxnOutcome,
+    UnwrittenMarkers,
+)
 from ledgerstone.server.markers import Markers
-from ledgerstone.server.transactions import settling
+from ledgerstone.server.transactions.marking import markers_request
 from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.verification import Verified
 from ledgerstone.storage import log_reader
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.producer_entry import ProducerEntry
-from ledgerstone.storage.verification import TxnTerms, Verifications
+from ledgerstone.storage.verification import TxnTerms
+from ledgerstone.types import AbortedTxn
 
 Patch = pytest.MonkeyPatch
 
@@ -46,8 +52,6 @@ def init_does_not_fence(patch: Patch) -> None:
         )
         if not answers:
             return original(self, transaction, fresh, answers, now_ms)
-        from ledgerstone.coordinator.transactions.turn import Decided
-
         decided = Decided(0, metadata.producer_id, metadata.producer_epoch)
         answer = answers[0]._replace(decided=decided)
         return self._change(transaction, metadata, [answer])
@@ -146,7 +150,7 @@ def markers_come_before_prepare(patch: Patch) -> None:
             if metadata is not None and metadata.state in PREPARED and metadata.partitions:
                 assert self.markers is not None
                 markers = _markers_of(change.transactional_id, metadata)
-                request = settling.markers_request(
+                request = markers_request(
                     markers, list(metadata.partitions), hosted.coordinator_epoch
                 )
                 self.markers.write_markers(request, lambda response: None)
@@ -156,8 +160,6 @@ def markers_come_before_prepare(patch: Patch) -> None:
 
 
 def _markers_of(transactional_id: str, metadata: Any) -> Any:
-    from ledgerstone.coordinator.transactions.turn import UnwrittenMarkers
-
     return UnwrittenMarkers(
         transactional_id,
         metadata.producer_id,
@@ -179,9 +181,7 @@ def complete_comes_before_markers(patch: Patch) -> None:
         self._marked(number, hosted, markers, markers.partitions)
         assert self.markers is not None
         if markers.partitions:
-            request = settling.markers_request(
-                markers, list(markers.partitions), hosted.coordinator_epoch
-            )
+            request = markers_request(markers, list(markers.partitions), hosted.coordinator_epoch)
             self.markers.write_markers(request, lambda response: None)
 
     patch.setattr(Settling, "_mark", mark)
@@ -245,7 +245,7 @@ def aborted_list_ends_with_the_segment(patch: Patch) -> None:
     def collect(log: PartitionLog, start_offset: int, end_offset: int) -> Any:
         segment = log.segments.floor(start_offset) or log.segments.first
         entries, _ = segment.txn_index.collect(start_offset, end_offset)
-        return tuple(log_reader.AbortedTxn(each.producer_id, each.first_offset) for each in entries)
+        return tuple(AbortedTxn(each.producer_id, each.first_offset) for each in entries)
 
     patch.setattr(log_reader, "collect_aborted", collect)
 
@@ -259,10 +259,6 @@ def batches_are_not_verified(patch: Patch) -> None:
         return original(cls, {}, guards, must_be_verified)
 
     patch.setattr(Verified, "__new__", new)
-
-
-def guards_are_not_compared(patch: Patch) -> None:
-    patch.setattr(Verifications, "check", lambda verifications, producer_id, guard: None)
 
 
 def snapshots_forget_open_transactions(patch: Patch) -> None:
@@ -343,7 +339,6 @@ TXN_MUTANTS = [
     ("the aborted list misses overlaps", aborted_list_misses_overlaps),
     ("the aborted list ends with the segment", aborted_list_ends_with_the_segment),
     ("batches are not verified", batches_are_not_verified),
-    ("guards are not compared", guards_are_not_compared),
     ("snapshots forget open transactions", snapshots_forget_open_transactions),
     ("pending offsets count at once", pending_offsets_count_at_once),
     ("aborted offsets count", aborted_offsets_count),

@@ -229,7 +229,7 @@ def test_scenario_fixture_runs_a_test_for_each_scenario(pytester: pytest.Pyteste
 
     result = pytester.runpytest_inprocess("-k", "null_value or missed_delete", "-rs")
 
-    result.assert_outcomes(passed=2, skipped=1, deselected=11)
+    result.assert_outcomes(passed=2, skipped=1, deselected=12)
     result.stdout.fnmatch_lines(["SKIPPED*missed_delete: rebuilt every night"])
 
 
@@ -268,7 +268,7 @@ def test_keys_and_values_take_the_form_that_a_consumer_wants(pytester: pytest.Py
 
     result = pytester.runpytest_inprocess("-k", "null_value or empty_value or transaction")
 
-    result.assert_outcomes(passed=4, skipped=1, deselected=9)
+    result.assert_outcomes(passed=5, skipped=1, deselected=9)
 
 
 def test_class_without_a_consumer_says_what_it_lacks(pytester: pytest.Pytester) -> None:
@@ -281,5 +281,5 @@ def test_class_without_a_consumer_says_what_it_lacks(pytester: pytest.Pytester) 
 
     result = pytester.runpytest_inprocess("-k", "large_values")
 
-    result.assert_outcomes(failed=1, deselected=13)
+    result.assert_outcomes(failed=1, deselected=14)
     result.stdout.fnmatch_lines(["*TestMine has neither consume() nor start()*"])

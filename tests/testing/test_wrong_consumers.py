@@ -16,6 +16,7 @@ CAUGHT = [
     ("TakesEmptyForNull", "empty_value_is_no_tombstone", "b'a' is missing, expected b''"),
     ("SkipsTransactions", "committed_transaction", "b'a' should not be there"),
     ("ReadsUncommitted", "aborted_transaction", "b'a' is missing, expected b'1'"),
+    ("DropsWhatLiesBetween", "interleaved_transactions", "b'c' is missing, expected b'3'"),
     ("WantsEveryOffset", "gaps_after_compaction", "RuntimeError('offset 6, expected 0')"),
     ("WaitsForEveryOffset", "gaps_after_compaction", "has not returned within 1 s"),
     ("StartsAtTheEnd", "deleted_while_away", "b'a' should not be there"),

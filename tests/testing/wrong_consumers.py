@@ -115,6 +115,23 @@ class ReadsUncommitted(Resuming):
     isolation_level = READ_UNCOMMITTED
 
 
+class DropsWhatLiesBetween(Resuming):
+    """Takes an aborted transaction for a range of offsets."""
+
+    def seen(self, fetched: Fetched) -> Iterator[Record]:
+        ends = {
+            header.producer_id: header.base_offset
+            for header, _ in fetched.batches()
+            if header.is_control
+        }
+        for record in super().seen(fetched):
+            if not any(
+                each.first_offset < record.offset < ends.get(each.producer_id, record.offset)
+                for each in fetched.aborted
+            ):
+                yield record
+
+
 class WantsEveryOffset(Resuming):
     def apply(self, task: ConsumerTask, rows: Rows, number: int, record: Record) -> None:
         expected = task.memory.get("next", 0)

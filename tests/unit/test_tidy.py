@@ -307,4 +307,14 @@ def test_narrow_views_of_one_thing_may_share_a_name() -> None:
 def test_noun_that_is_no_longer_shared_leaves_the_list() -> None:
     found = class_names({"Member": "a reason"}, a="class Member: ...")
 
-    assert found == ["tools/tidy.py:1: Member has one meaning now: take it out of SAME_NOUN"]
+    assert found == ["tools/tidy.py:1: Member is one class now: take it out of SAME_NOUN"]
+
+
+def test_names_with_two_meanings_only_leave_their_list() -> None:
+    both = {path: ast.parse("class State: ...") for path in ("src/lib/a.py", "src/lib/b.py")}
+    one = {"src/lib/a.py": both["src/lib/a.py"]}
+
+    assert tidy.check_class_names(both, {}, ["State"]) == []
+    assert [str(each) for each in tidy.check_class_names(one, {}, ["State"])] == [
+        "tools/tidy.py:1: State is one class now: take it out of TWO_MEANINGS"
+    ]

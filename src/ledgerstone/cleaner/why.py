@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.holds import NO_HOLDS, Holds
+from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import LogFacts, LogToClean, first_protected_segment
 
@@ -49,7 +50,7 @@ class Situation:
     trouble: str | None = None
     retry_at_ms: int | None = None
     worker_failure: str | None = None
-    open_txn_producer_id: int | None = None
+    open_txn: OpenTxn | None = None  # the first
     earliest_horizon_ms: int | None = None
     fresh_tombstones: int = 0
     log_failure: str | None = None
@@ -123,12 +124,11 @@ def _undecided(about: Situation) -> Gate:
     facts = about.facts
     if facts.last_stable_offset >= facts.log_end_offset:
         return Gate("undecided", True, "no transaction is open and everything is replicated")
-    if about.open_txn_producer_id is not None:
+    if about.open_txn is not None:
         return Gate(
             "undecided",
             False,
-            f"producer {about.open_txn_producer_id} has had a transaction open since offset "
-            f"{facts.last_stable_offset}; nothing from there on is cleaned until it ends",
+            f"{about.open_txn}; nothing from there on is cleaned until it ends",
             from_offset=facts.last_stable_offset,
         )
     return Gate(

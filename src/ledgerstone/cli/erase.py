@@ -55,6 +55,7 @@ NOWHERE_EXIT: Final = 3
 NOT_DONE_EXIT: Final = 4
 FIRST_POLL_S: Final = 0.02
 LONGEST_POLL_S: Final = 2.0
+SAID_AFTER_S: Final = 2.0
 RESIDUE_FOUND: Final = "residue found"
 KEYS_PER_REQUEST: Final = 200
 BYTES_PER_REQUEST: Final = 1 << 20
@@ -87,6 +88,12 @@ def erase(
     ] = None,
     verifier: VerifierOption = None,
     outputs_wait: OutputsWaitOption = None,
+    abort_open: Annotated[
+        bool,
+        typer.Option(
+            "--abort-open", help="Abort open transactions that hold it up; fences their producers."
+        ),
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Show the stages until it is done.")] = False,
     receipt: Annotated[
         Path | None,
@@ -127,6 +134,7 @@ def erase(
         "after_ms": 0 if after is None else parse_duration(after),
         "within_ms": None if by is None else parse_duration(by),
         "verifiers": verifier,
+        "abort_open": abort_open,
         "outputs_wait_ms": None if outputs_wait is None else parse_duration(outputs_wait),
     }
     with connect(bootstrap) as client:
@@ -250,7 +258,10 @@ class _Waiting:
         self._quiet = quiet
         self._is_virtual = is_virtual
         self._stages_shown = 0
+        self._aborts_shown = 0
         self._said: str | None = None
+        # What it waits for now, and since when.
+        self._waits: tuple[str | None, float] = (None, 0.0)
 
     def run(self) -> dict[str, Any]:
         pause_s = FIRST_POLL_S
@@ -284,12 +295,26 @@ class _Waiting:
         for each in stages:
             write_line(f"{show_time(each['at_ms'])}  {each['stage']}")
             self._said = None
+        aborted = erasure["aborted_transactions"][self._aborts_shown :]
+        self._aborts_shown += len(aborted)
+        for each in aborted:
+            write_line(
+                f"  aborts: the transaction of producer {each['producer_id']} in partition "
+                f"{each['partition']}, open since offset {each['first_offset']}"
+            )
         waits_for = erasure["waits_for"]
-        if erasure["waits_until_ms"] is not None and waits_for not in (None, self._said):
+        if self._is_worth_saying(erasure) and waits_for not in (None, self._said):
             write_line(f"  waits: {printable(waits_for)}")
             self._said, is_new = waits_for, True
         flush()
         return is_new
+
+    def _is_worth_saying(self, erasure: dict[str, Any]) -> bool:
+        """What has a known end, and what has none but lasts; the rest is over in a moment."""
+        waits_for, now_s = erasure["waits_for"], time.monotonic()
+        if waits_for != self._waits[0]:
+            self._waits = (waits_for, now_s)
+        return erasure["waits_until_ms"] is not None or now_s - self._waits[1] >= SAID_AFTER_S
 
 
 def _say_asked(asking: Iterator[Asked], *, is_many: bool, as_json: bool) -> None:

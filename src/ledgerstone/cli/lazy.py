@@ -28,6 +28,9 @@ COMMANDS: Final = {
     "state": CommandPlace("state", "state", "Show a topic's keys: counts, checksum, values."),
     "pipeline": CommandPlace("pipeline", "app", "Keep tables in step with topics; snapshots."),
     "groups": CommandPlace("groups", "app", "List and describe groups, move their offsets."),
+    "transactions": CommandPlace(
+        "transactions", "app", "List, describe and abort transactions; find hanging ones."
+    ),
     "configs": CommandPlace("configs", "app", "Show and change topic and broker settings."),
     "compact": CommandPlace(
         "compact", "compact", "Compact a topic now, and show what was dropped."

@@ -4,9 +4,10 @@ A keyed record goes to the partition the Java client would choose, so that a tom
 the values it deletes. A tombstone is a null value; only --tombstone writes one.
 """
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import typer
 
@@ -20,8 +21,9 @@ from ledgerstone.cli.options import (
     parse_pairs,
     parse_time,
 )
-from ledgerstone.cli.output import flush, write_json, write_line
+from ledgerstone.cli.output import flush, printable, write_json, write_line
 from ledgerstone.client.producer import ACKS_ALL, NewRecord, Placed, Producer, ProducerConfig
+from ledgerstone.client.transactions import TransactionalProducer
 from ledgerstone.errors import KafkaError
 from ledgerstone.records.batch import Codec
 from ledgerstone.system import SystemClock
@@ -66,12 +68,29 @@ def produce(
     idempotent: Annotated[
         bool, typer.Option("--idempotent", help="Retries create no duplicates.")
     ] = False,
+    transactional_id: Annotated[
+        str | None,
+        typer.Option(
+            "--transactional-id",
+            metavar="ID",
+            help="Write all records in one transaction; fences earlier producers of the id.",
+        ),
+    ] = None,
+    commit_every: Annotated[
+        int | None,
+        typer.Option("--commit-every", min=1, help="Several transactions, of so many records."),
+    ] = None,
+    abort: Annotated[
+        bool, typer.Option("--abort", help="Abort the transaction instead, to try readers.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the count.")] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Write one record, or one per line of standard input; show where each went."""
     _check_usage(key, value, key_separator, tombstone=tombstone)
+    if transactional_id is None and (commit_every is not None or abort):
+        raise typer.BadParameter("--commit-every and --abort need --transactional-id")
     model = NewRecord(
         topic=topic,
         key=None if key is None else parse_bytes(key),
@@ -92,10 +111,19 @@ def produce(
     else:
         groups = _from_stdin(model, key_separator)
     with connect(bootstrap) as client:
-        written = 0
-        producer = Producer(client, config)
-        for records in groups:
-            written += _write(producer, records, as_json=as_json, quiet=quiet)
+        if transactional_id is None:
+            written = 0
+            producer = Producer(client, config)
+            for records in groups:
+                written += _write(producer, records, as_json=as_json, quiet=quiet)
+        else:
+            written = _write_transactions(
+                TransactionalProducer(client, transactional_id, config),
+                groups,
+                Ending(commit_every, abort),
+                as_json=as_json,
+                quiet=quiet,
+            )
     if quiet:
         _say_count(written, as_json=as_json)
     flush()
@@ -159,6 +187,65 @@ def _write(producer: Producer, records: list[NewRecord], *, as_json: bool, quiet
     if refused is not None:
         raise refused
     return placed
+
+
+class Ending(NamedTuple):
+    """When a transaction ends, and how."""
+
+    every: int | None  # records; None: with the input
+    is_abort: bool
+
+
+def _write_transactions(
+    producer: TransactionalProducer,
+    groups: Iterator[list[NewRecord]],
+    ending: Ending,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Returns the number of records written. What is open when something fails is aborted."""
+    written = 0
+    for batch in _in_transactions(groups, ending.every):
+        count = 0
+        with producer.begin():
+            for records in batch:
+                for placed in producer.send(records):
+                    count += 1
+                    if not quiet:
+                        _say_placed(placed, as_json=as_json)
+                flush()
+            if ending.is_abort:
+                producer.abort()
+        written += count
+        if not quiet:
+            _say_ended(producer, count, is_abort=ending.is_abort, as_json=as_json)
+    return written
+
+
+def _in_transactions(
+    groups: Iterator[list[NewRecord]], every: int | None
+) -> Iterator[Iterator[list[NewRecord]]]:
+    """The records of each transaction. A transaction begins with its first record, so that it does
+    not time out while the input is silent."""
+    if every is None:
+        first = next(groups, None)
+        if first is not None:
+            yield itertools.chain([first], groups)
+        return
+    records = itertools.chain.from_iterable(groups)
+    while taken := list(itertools.islice(records, every)):
+        yield iter([taken])
+
+
+def _say_ended(
+    producer: TransactionalProducer, count: int, *, is_abort: bool, as_json: bool
+) -> None:
+    name, what = producer.transactions.transactional_id, "aborted" if is_abort else "committed"
+    if as_json:
+        write_json({what: count, "transactional_id": name})
+    else:
+        write_line(f"{what} {count} records of {printable(name)}")
 
 
 def _say_placed(placed: Placed, *, as_json: bool) -> None:

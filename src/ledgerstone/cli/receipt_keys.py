@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import typer
 
-from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.system import SystemClock
+from ledgerstone.time_text import iso_time
 
 ENVIRONMENT: Final = "LEDGERSTONE_RECEIPT_KEYS"
 _LINE: Final = re.compile(r"(\S{1,64}) ([0-9a-f]{64}) (\S{1,40})")

@@ -27,7 +27,7 @@ _LAST_VERSIONS: Final = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """SendRequest this, connecting first if necessary; then report `answered`, or `failed`."""
+    """Send this, connecting first if necessary; then report `answered`, or `failed`."""
 
     link: LinkId
     request: ApiMessage

@@ -173,7 +173,8 @@ class TransactionalProducer:
         return self._transactions
 
     def begin(self) -> Self:
-        """Usable as a context: commits at its end, aborts if an exception leaves it."""
+        """Usable as a context: commits at its end, unless it was ended before; aborts if an
+        exception leaves it."""
         self._transactions.begin()
         return self
 
@@ -186,10 +187,11 @@ class TransactionalProducer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self.commit()
-        elif self._transactions.session.state in (TxnState.OPEN, TxnState.BROKEN):
+        state = self._transactions.session.state
+        if kind is not None and state in (TxnState.OPEN, TxnState.BROKEN):
             self.abort()
+        elif kind is None and state is not TxnState.READY:
+            self.commit()
 
     def send(self, records: Sequence[NewRecord]) -> list[Placed]:
         """Where each record is; all of them are acknowledged."""

@@ -14,7 +14,7 @@ from ledgerstone.coordinator.pending_offsets import PendingOffsets
 from ledgerstone.coordinator.timers import Timers
 from ledgerstone.coordinator.turn import GroupConfig, Turn
 from ledgerstone.errors import GroupIdNotFound, InvalidGroupId, NonEmptyGroup, UnknownMemberId
-from ledgerstone.types import NO_PRODUCER_ID
+from ledgerstone.types import NO_PRODUCER_ID, TopicPartition
 
 
 class GroupTable:
@@ -65,10 +65,13 @@ class GroupTable:
             self.pending.superseded(group_id, topic_partition)
         self.offsets.put(group_id, topic_partition, committed)
 
-    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
-        for group_id, topic_partition, committed in self.pending.end(producer_id, commit=commit):
+    def replay_marker(self, producer_id: int, *, commit: bool) -> list[TopicPartition]:
+        """The partitions whose offsets it committed."""
+        won = self.pending.end(producer_id, commit=commit)
+        for group_id, topic_partition, committed in won:
             self.offsets.put(group_id, topic_partition, committed)
             self._ensure(group_id)
+        return [topic_partition for _, topic_partition, _ in won]
 
     def replay_group(self, entry: GroupEntry) -> None:
         if entry.value is None:

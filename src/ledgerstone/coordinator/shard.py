@@ -110,9 +110,10 @@ class GroupShard:
             case None:
                 self.skipped_record_count += 1
 
-    def replay_marker(self, producer_id: int, *, commit: bool) -> None:
-        """The end of a producer's transaction: what it committed counts, or is dropped."""
-        self.table.replay_marker(producer_id, commit=commit)
+    def replay_marker(self, producer_id: int, *, commit: bool) -> list[TopicPartition]:
+        """The end of a producer's transaction: what it committed counts, or is dropped. Returns the
+        partitions whose offsets count from now on."""
+        return self.table.replay_marker(producer_id, commit=commit)
 
     def loaded(self, now: Now) -> TurnOutcome:
         """Every record has been replayed: sessions and the expiry of offsets start to count."""

@@ -5,10 +5,10 @@ hold the key: a reason is written by people and stays in receipts for years.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.errors import InvalidRequest
+from ledgerstone.time_text import iso_time
 
 if TYPE_CHECKING:
     from ledgerstone.erasure.erasure import Erasure
@@ -22,10 +22,6 @@ DEADLINE_HEADER: Final = "ledgerstone.erasure.deadline"
 MAX_TEXT_BYTES: Final = 1024
 # Shorter keys are inside every other sentence.
 MIN_TELLING_KEY_BYTES: Final = 3
-# The last millisecond of the year 9999, where ISO 8601 as we write it ends.
-MAX_TIME_MS: Final = 253_402_300_799_999
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def headers_of(erasure: "Erasure") -> list[tuple[str, bytes | None]]:
@@ -69,9 +65,3 @@ def check_keeps_secret(what: str, text: str, key: bytes) -> None:
         raise InvalidRequest(
             f"{what} contains the key that is to be erased, and it is kept; name a ticket instead"
         )
-
-
-def iso_time(time_ms: int) -> str:
-    """ISO 8601 in UTC to the millisecond, as in 2026-01-31T09:30:00.000Z."""
-    moment = _EPOCH + timedelta(milliseconds=time_ms)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -13,6 +13,7 @@ from ledgerstone.erasure.erasure import (
     NEEDS_KEY,
     TRANSITIONS,
     Acceptance,
+    AskedAbort,
     Erasure,
     Evidence,
     FileTrouble,
@@ -30,6 +31,7 @@ from ledgerstone.errors import InvalidRequest, InvariantViolation
 
 MAX_EVIDENCE: Final = 256
 MAX_EXCEPTIONS: Final = 100
+MAX_ASKED_ABORTS: Final = 256
 # Of spans of records that are kept; their records are counted all the same.
 MAX_SPANS: Final = 1000
 MAX_EVIDENCE_BYTES: Final = 4096
@@ -86,6 +88,15 @@ def tombstoned(erasure: Erasure, tombstones: Iterable[Tombstone], *, now_ms: int
 def topic_gone(erasure: Erasure, *, now_ms: int) -> Erasure:
     """The topic went between the search and the tombstones: nothing is left to write them to."""
     return _moved(replace(erasure, target_partitions=()), Stage.TOMBSTONED, now_ms)
+
+
+def aborting(erasure: Erasure, txns: Iterable[AskedAbort]) -> Erasure:
+    """Written down before anybody is asked to abort, so that no abort is unaccounted for. One that
+    is asked for again stands in it once."""
+    known = {each[:3]: None for each in erasure.asked_aborts}
+    fresh = [each for each in txns if each[:3] not in known]
+    kept = (*erasure.asked_aborts, *fresh)[:MAX_ASKED_ABORTS]
+    return replace(erasure, asked_aborts=kept)
 
 
 def stamped(erasure: Erasure, *, now_ms: int) -> Erasure:

@@ -62,6 +62,16 @@ class Tombstone(NamedTuple):
     written_ms: int
 
 
+class AskedAbort(NamedTuple):
+    """An open transaction that the erasure ended. Its transactional id may hold the key, so it is
+    known by its producer."""
+
+    partition: int
+    first_offset: int
+    producer_id: int
+    asked_ms: int
+
+
 class PartitionEnd(NamedTuple):
     """How far a search looked; what lies from there on was written later."""
 
@@ -217,11 +227,13 @@ class Erasure:
     awaited_verifiers: tuple[str, ...] = ()  # no receipt before these have spoken
     # How long after `verified` outputs hold the receipt; None: verifiers for ever, groups a day.
     outputs_wait_ms: int | None = None
+    abort_open: bool = False  # open transactions that hold it up are aborted
     stage: Stage
     stage_times: tuple[tuple[Stage, int], ...]
     searched_ends: tuple[PartitionEnd, ...] = ()
     target_partitions: tuple[int, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
+    asked_aborts: tuple[AskedAbort, ...] = ()
     scans: tuple[ReplicaScan, ...] = ()
     recreated: tuple[RecordSpan, ...] = ()  # a later life of the key; not covered
     elsewhere: tuple[RecordSpan, ...] = ()  # records with the same key in other topics

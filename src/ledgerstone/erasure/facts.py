@@ -34,6 +34,13 @@ class SearchOutcome:
     trouble: str | None = None  # why it may have missed something; then it is repeated
 
 
+class BlockingTxn(NamedTuple):
+    """An open transaction below a tombstone, of a producer whose coordinator can abort it."""
+
+    producer_id: int
+    first_offset: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
     """One partition that got a tombstone. Without these facts a partition counts as gone.
@@ -52,6 +59,7 @@ class PartitionFacts:
     # the dirty ratio.
     waits_for: str | None = None
     opens_at_ms: int | None = None
+    abortable_txns: tuple[BlockingTxn, ...] = ()  # that nobody was just asked to abort
     # When the oldest file under .deleted, .cleaned or .swap left the log, and when the last goes.
     leftovers_since_ms: int | None = None
     leftovers_go_at_ms: int | None = None

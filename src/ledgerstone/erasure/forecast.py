@@ -7,10 +7,10 @@ everything else is settings and horizons. Contract: README.md, "Deadlines".
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ledgerstone.erasure.audit_headers import MAX_TIME_MS, iso_time
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.facts import Facts, PartitionFacts, has_leftovers, is_removed
 from ledgerstone.erasure.life import standing_objection
+from ledgerstone.time_text import MAX_TIME_MS, iso_time
 
 # For the search, the passes and the scan.
 WORK_MS: Final = 60_000

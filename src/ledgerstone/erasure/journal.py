@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.erasure.erasure import (
     NEEDS_KEY,
     Acceptance,
+    AskedAbort,
     Erasure,
     Evidence,
     FileHits,
@@ -49,6 +50,7 @@ VERSION: Final = 1
 SECRETS_KEY: Final = b"secrets"
 # Fields that would be made of the letters of a text as well.
 _LISTS: Final = (
+    "asked_aborts",
     "awaited_verifiers", "stage_times", "searched_ends", "target_partitions", "tombstones",
     "scans", "recreated", "elsewhere", "evidence", "exceptions", "readings", "outputs",
     "supplements",
@@ -172,6 +174,8 @@ def _erasure_from(content: Mapping[str, Any]) -> Erasure:
         searched=_searched_from(content.get("searched")),
         on_virtual_clock=content.get("on_virtual_clock", False),
         outputs_wait_ms=content.get("outputs_wait_ms"),
+        abort_open=content.get("abort_open", False),
+        asked_aborts=tuple(AskedAbort(*each) for each in content.get("asked_aborts", ())),
         readings=tuple(_reading_from(each) for each in content.get("readings", ())),
         unlisted_groups=content.get("unlisted_groups", 0),
         outputs=tuple(_output_from(each) for each in content.get("outputs", ())),

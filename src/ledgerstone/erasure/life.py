@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final, assert_never
 
 from ledgerstone.erasure import changes
-from ledgerstone.erasure.audit_headers import MAX_TIME_MS, iso_time
 from ledgerstone.erasure.erasure import Erasure, ReplicaScan, ScanOutcome, Stage, Tombstone
 from ledgerstone.erasure.facts import (
+    BlockingTxn,
     Facts,
     has_leftovers,
     has_passed_once,
@@ -27,6 +27,7 @@ from ledgerstone.erasure.standing import (
     verifiers_wait_until_ms,
 )
 from ledgerstone.erasure.steps import (
+    AbortOpen,
     Advance,
     Ask,
     AskVerifiers,
@@ -38,6 +39,7 @@ from ledgerstone.erasure.steps import (
     WaitStep,
     WriteTombstones,
 )
+from ledgerstone.time_text import MAX_TIME_MS, iso_time
 
 # A pass that did not do what it was asked for is not asked for again at once, nor a search.
 REST_MS: Final = 15_000
@@ -175,8 +177,11 @@ def _have_compacted(
     """`due` says for each tombstone since when a pass could have helped it."""
     waits: list[WaitStep] = []
     askable = []
+    to_abort: list[tuple[int, BlockingTxn]] = []
     for tombstone, since_ms in due:
         about = facts.partitions[tombstone.partition]
+        if erasure.abort_open:
+            to_abort += [(tombstone.partition, each) for each in about.abortable_txns]
         name = f"{erasure.topic}-{tombstone.partition}"
         tried_ms = about.last_pass_started_ms
         if about.pass_is_pending:
@@ -188,6 +193,8 @@ def _have_compacted(
             waits.append(WaitStep(tried_ms + REST_MS, text))
         else:
             askable.append(tombstone.partition)
+    if to_abort:
+        return AbortOpen(tuple(to_abort))
     return Ask(tuple(askable)) if askable else _first_to_end(waits)
 
 

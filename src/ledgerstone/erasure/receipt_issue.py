@@ -7,7 +7,6 @@ Every number in it was counted by a scan or a search; what was not looked at is 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.changes import accepted_hits
 from ledgerstone.erasure.erasure import (
     Erasure,
@@ -46,6 +45,7 @@ from ledgerstone.erasure.receipt_words import (
 from ledgerstone.erasure.scan_plan import why_not_raw
 from ledgerstone.erasure.sealing import public_key_of, sign
 from ledgerstone.errors import InvariantViolation
+from ledgerstone.time_text import iso_time
 from ledgerstone.uuid_text import uuid_to_text
 
 

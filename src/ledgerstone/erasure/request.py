@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Dice
-from ledgerstone.erasure.audit_headers import MAX_TIME_MS, check_keeps_secret, iso_time
+from ledgerstone.erasure.audit_headers import check_keeps_secret
 from ledgerstone.erasure.erasure import Erasure, Stage, new_id
 from ledgerstone.erasure.key_print import PrintKey
 from ledgerstone.erasure.sealing import seal
 from ledgerstone.errors import InvalidRequest
+from ledgerstone.time_text import MAX_TIME_MS, iso_time
 
 MAX_AWAITED_VERIFIERS: Final = 64
 
@@ -28,6 +29,7 @@ class ErasureRequest:
     deadline_ms: int | None = None
     awaited_verifiers: Sequence[str] = ()
     outputs_wait_ms: int | None = None
+    abort_open: bool = False
 
 
 def new_erasure(
@@ -51,6 +53,7 @@ def new_erasure(
         deadline_ms=request.deadline_ms,
         awaited_verifiers=tuple(sorted(dict.fromkeys(request.awaited_verifiers))),
         outputs_wait_ms=request.outputs_wait_ms,
+        abort_open=request.abort_open,
         stage=stage,
         stage_times=((stage, now_ms),),
     )

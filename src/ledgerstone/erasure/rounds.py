@@ -10,6 +10,7 @@ from typing import Final
 
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.steps import (
+    AbortOpen,
     Advance,
     Ask,
     AskVerifiers,
@@ -38,6 +39,7 @@ class Round:
     writes: dict[str, WriteTombstones] = field(default_factory=dict)
     asks: dict[TopicPartition, list[str]] = field(default_factory=dict)
     ask_journal: bool = False
+    aborts: dict[str, AbortOpen] = field(default_factory=dict)
     scans: dict[int, list[str]] = field(default_factory=dict)  # node: ids
     verifiers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # id: names
     issues: list[str] = field(default_factory=list)
@@ -71,6 +73,8 @@ def make_round(steps: Iterable[tuple[Erasure, Step]], *, now_ms: int) -> Round:
                 for partition in step.partitions:
                     asked = made.asks.setdefault(TopicPartition(erasure.topic, partition), [])
                     asked.append(erasure.id)
+            case AbortOpen():
+                made.aborts[erasure.id] = step
             case ScanStep():
                 for node_id in step.node_ids:
                     made.scans.setdefault(node_id, []).append(erasure.id)

@@ -6,6 +6,7 @@ Each may be taken twice: what a step did before a crash is found by the facts, o
 from dataclasses import dataclass
 
 from ledgerstone.erasure.erasure import Erasure, Tombstone
+from ledgerstone.erasure.facts import BlockingTxn
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class AbortOpen:
+    """Abort these open transactions, by partition; the successor is `changes.aborting`, written
+    down first."""
+
+    txns: tuple[tuple[int, BlockingTxn], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WaitStep:
     """Nothing can be done; `until_ms` is None where no clock will change that."""
 
@@ -71,5 +80,14 @@ class Nothing:
 
 
 Step = (
-    Advance | Search | WriteTombstones | Ask | WaitStep | ScanStep | AskVerifiers | Issue | Nothing
+    Advance
+    | Search
+    | WriteTombstones
+    | Ask
+    | AbortOpen
+    | WaitStep
+    | ScanStep
+    | AskVerifiers
+    | Issue
+    | Nothing
 )

@@ -11,7 +11,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.changes import checked_evidence
 from ledgerstone.erasure.erasure import Erasure, Evidence, Stage
 from ledgerstone.erasure.outputs import Status, Supplement
@@ -26,6 +25,7 @@ from ledgerstone.erasure.sealing import public_key_of, sign
 from ledgerstone.erasure.standing import covered, worst_of
 from ledgerstone.erasure.supplement import MAX_BYTES, VERSION
 from ledgerstone.errors import InvalidRequest, InvariantViolation
+from ledgerstone.time_text import iso_time
 from ledgerstone.uuid_text import uuid_to_text
 
 MAX_WORDS: Final = 64

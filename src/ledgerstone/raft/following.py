@@ -32,16 +32,24 @@ class Following:
         quorum = self._quorum
         now_ms = quorum.now.monotonic_ms
         if now_ms >= role.fetch_deadline_ms:
-            if quorum.is_voter:
+            if quorum.may_run:
                 quorum.become_prospective()
                 return now_ms
-            if not self._can_ask(role):
-                return self._waiting(role)
-            # An observer elects nobody: it asks around.
-            return self._discover()
+            return self._look_elsewhere(role)
         if not self._can_ask(role):
             return min(role.fetch_deadline_ms, self._waiting(role))
         return min(role.fetch_deadline_ms, self._ask_leader(role))
+
+    def _look_elsewhere(self, role: Follower) -> int:
+        """An observer elects nobody: it asks around, and gives up what its silent leader sent."""
+        # Differs from Kafka: it would go on refusing pre-votes for a leader that may be dead. It
+        # may have been made a voter without knowing.
+        role.has_fetched = False
+        download = role.download
+        if download is not None and not download.is_complete:
+            self._quorum.snapshots.drop_part()
+            role.download = None
+        return self._discover() if self._can_ask(role) else self._waiting(role)
 
     def _can_ask(self, role: Follower) -> bool:
         return role.download is None and not self._must_wait()

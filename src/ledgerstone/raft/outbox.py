@@ -10,6 +10,7 @@ class Outbox:
         "_freeze",
         "_hard_state",
         "_high_watermark",
+        "_is_empty",
         "_leadership",
         "_load",
         "_messages",
@@ -28,30 +29,40 @@ class Outbox:
         self._high_watermark: int | None = None
         self._leadership: Leadership | None = None
         self._messages = []
+        self._is_empty = True
 
     def keep(self, state: HardState) -> None:
         """The last one of a step is enough: no message left in between."""
         self._hard_state = state
+        self._is_empty = False
 
     def send(self, message: Send | Reply) -> None:
         self._messages.append(message)
+        self._is_empty = False
 
     def sync(self, sync: LogSync) -> None:
         self._sync = sync
+        self._is_empty = False
 
     def freeze(self, snapshot_id: OffsetAndEpoch) -> None:
         self._freeze = snapshot_id
+        self._is_empty = False
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
         self._load = snapshot_id
+        self._is_empty = False
 
     def commit(self, high_watermark: int) -> None:
         self._high_watermark = high_watermark
+        self._is_empty = False
 
     def lead(self, leadership: Leadership) -> None:
         self._leadership = leadership
+        self._is_empty = False
 
     def take(self) -> Ready | None:
+        if self._is_empty:
+            return None
         ready = Ready(
             hard_state=self._hard_state,
             messages=tuple(self._messages),
@@ -61,17 +72,5 @@ class Outbox:
             high_watermark=self._high_watermark,
             leadership=self._leadership,
         )
-        if not ready.messages and all(
-            each is None
-            for each in (
-                ready.hard_state,
-                ready.sync,
-                ready.freeze,
-                ready.load,
-                ready.high_watermark,
-                ready.leadership,
-            )
-        ):
-            return None
         self._clear()
         return ready

@@ -95,6 +95,19 @@ class Quorum:
         return self.identity.is_controller and self.voters.match(self.key) is not None
 
     @property
+    def may_run(self) -> bool:
+        """A voter; or one that a set removes which is not known to be committed.
+
+        Differs from Kafka: there only the former runs. Such a replica may have the longest log,
+        so that no other can be elected. It leads without counting itself, and resigns when the
+        set is committed."""
+        if self.is_voter or not self.identity.is_controller:
+            return self.is_voter
+        offset = self.history.current_offset
+        before = self.history.voters_before(offset) if offset >= self.high_watermark else None
+        return before is not None and before.match(self.key) is not None
+
+    @property
     def is_sole_voter(self) -> bool:
         return len(self.voters) == 1 and self.is_voter
 
@@ -167,7 +180,7 @@ class Quorum:
         if deadline_ms is None:
             if isinstance(before, Unattached | Prospective | Candidate | Resigned):
                 deadline_ms = before.election_deadline_ms
-            elif isinstance(before, Follower) and self.is_voter:
+            elif isinstance(before, Follower) and self.may_run:
                 deadline_ms = before.fetch_deadline_ms
             else:
                 deadline_ms = self.now.monotonic_ms + self.election_timeout_ms()
@@ -202,7 +215,7 @@ class Quorum:
 
     def become_prospective(self) -> None:
         role = self.role
-        assert self.is_voter, f"{self.key} is no voter"
+        assert self.may_run, f"{self.key} is no voter"
         self._become(
             Prospective(
                 epoch=role.epoch,
@@ -215,7 +228,7 @@ class Quorum:
         )
 
     def become_candidate(self, epoch: int) -> None:
-        assert self.is_voter, f"{self.key} is no voter"
+        assert self.may_run, f"{self.key} is no voter"
         self._become(
             Candidate(
                 epoch=epoch,

@@ -47,7 +47,7 @@ def assume_role(quorum: Quorum) -> None:
             quorum.become_unattached(
                 state.epoch, leader_id=state.leader_id, deadline_ms=_deadline_ms(quorum)
             )
-    elif state.voted == quorum.key and quorum.is_voter and quorum.log.last_epoch < state.epoch:
+    elif state.voted == quorum.key and quorum.may_run and quorum.log.last_epoch < state.epoch:
         # With a record of the epoch it did lead: the crash came before the file said so.
         quorum.become_candidate(state.epoch)
     else:

@@ -49,7 +49,7 @@ class Elections:
     def poll_unattached(self, role: Unattached) -> int:
         """Returns when to look again."""
         quorum = self._quorum
-        if not quorum.is_voter:
+        if not quorum.may_run:
             return NEVER
         if quorum.is_sole_voter or quorum.now.monotonic_ms >= role.election_deadline_ms:
             quorum.become_prospective()
@@ -58,7 +58,7 @@ class Elections:
     def poll_prospective(self, role: Prospective) -> int:
         quorum = self._quorum
         now_ms = quorum.now.monotonic_ms
-        if not quorum.is_voter:
+        if not quorum.may_run:
             self._give_up(role, now_ms + quorum.election_timeout_ms())
         elif role.ballots.is_won:
             if not quorum.is_stopping:
@@ -82,7 +82,7 @@ class Elections:
         """A lost election waits for its timer, too."""
         quorum = self._quorum
         if quorum.now.monotonic_ms >= role.election_deadline_ms:
-            if quorum.is_voter:
+            if quorum.may_run:
                 quorum.become_prospective()
             else:
                 quorum.become_unattached(role.epoch)
@@ -124,7 +124,7 @@ class Elections:
     def on_unsupported(self) -> None:
         """A peer knows no pre-vote: without it, elections are as they were before."""
         role = self._quorum.role
-        if isinstance(role, Prospective) and self._quorum.is_voter:
+        if isinstance(role, Prospective) and self._quorum.may_run:
             self._quorum.become_candidate(role.epoch + 1)
 
 

@@ -38,6 +38,7 @@ from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.tombstones.holds import TombstoneHolds
+from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.storage.log_dir import LogDir, open_log_dir
 from ledgerstone.uuid_text import random_uuid
 
@@ -111,6 +112,7 @@ def _compose(
     slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
+    txn_shards = TransactionShards(lambda: link.image, config.node_id)
     scans = Scans()
     agents = build_log_agents(
         config=config,
@@ -119,6 +121,7 @@ def _compose(
         log_dir=log_dir,
         partitions=partitions,
         holds=TombstoneHolds(shards, shards.are_loaded),
+        txn_owners=txn_shards,
         searching=scans,
         image=link.image,
         newest_image=lambda: link.image,
@@ -135,6 +138,7 @@ def _compose(
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
         shards=shards,
+        txn_shards=txn_shards,
         fetch_sessions=FetchSessions(world.dice, slots),
         scans=scans,
         disk=agents.disk,

@@ -48,6 +48,7 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.types import INT64_MAX, TopicPartition
@@ -84,6 +85,7 @@ class Broker:
     producer_ids: ProducerIds
     partitions: HostedPartitions
     shards: HostedShards
+    txn_shards: TransactionShards
     scans: Scans
     fetch_sessions: FetchSessions
     disk: DiskWatch
@@ -129,6 +131,7 @@ class Broker:
             controller=self.controller_link,
             producer_ids=self.producer_ids,
             shards=self.shards,
+            txn_shards=self.txn_shards,
             scans=self.scans,
             cleaning=self.cleaning,
             disk=self.disk,
@@ -286,6 +289,7 @@ class Broker:
         """Somebody has set the wall clock: what goes by it is looked at without waiting."""
         self.housekeeping.look_now()
         self.cleaning.look_now()
+        self.transactions.look_now()
         self.erasing.something_happened()
 
     @property

@@ -14,6 +14,7 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.files import CleaningFiles
+from ledgerstone.server.cleaning.needs import TxnOwners
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.housekeeping.flushes import Flushes
@@ -40,6 +41,7 @@ def build_log_agents(
     log_dir: LogDir,
     partitions: HostedPartitions,
     holds: TombstoneHolds,
+    txn_owners: TxnOwners,
     searching: Searches,
     image: MetadataImage,
     newest_image: Callable[[], MetadataImage],
@@ -56,6 +58,7 @@ def build_log_agents(
         log_dir=log_dir,
         partitions=partitions,
         holds=holds,
+        txn_owners=txn_owners,
         settings=settings_in(image),
         read_settings=lambda: settings_in(newest_image()),
         files=CleaningFiles.open(log_dir.fs, log_dir.path),

@@ -24,6 +24,7 @@ from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, Hosts
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.markers import MarkerTurn, PartitionMarkers
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.ends import TransactionEnds
 from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.transactions.shards import TransactionShards
@@ -55,6 +56,7 @@ def build_state_agents(
     controller: ControllerLink,
     producer_ids: DrawsProducerIds,
     shards: HostedShards,
+    txn_shards: TransactionShards,
     scans: Scans,
     cleaning: CleaningWork,
     disk: DiskTrouble,
@@ -79,7 +81,7 @@ def build_state_agents(
     settling = Settling(
         clock=clock,
         image=image,
-        shards=TransactionShards(image, config.node_id),
+        shards=txn_shards,
         cleaning=cleaning,
         disk=disk,
         appends=turn,
@@ -109,6 +111,7 @@ def build_state_agents(
         cleaning=cleaning,
         offsets=shards,
         appends=turn,
+        transactions=TransactionEnds(transactions, txn_shards),
         scans=scans,
         journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
         unlinking=unlinking,

@@ -174,10 +174,13 @@ class TxnBook:
                 f"{what} of {attempt} was taken, sent at {sent_ms}, replaced at {replaced_ms}",
             )
 
-    def check_bump(self, transactional_id: str, client: str, sent_ms: int) -> None:
-        """InitProducerId was answered though it named an id and epoch of this process."""
+    def check_bump(
+        self, transactional_id: str, client: str, sent_ms: int, *, is_same_id: bool
+    ) -> None:
+        """InitProducerId was answered though it named an id and epoch of this process. Where the
+        transactional id has expired meanwhile, it is made anew, with another producer id."""
         replaced_ms = self.replaced_ms(transactional_id, client)
-        if replaced_ms is not None and sent_ms > replaced_ms:
+        if is_same_id and replaced_ms is not None and sent_ms > replaced_ms:
             raise Violation("ZombiesAreFenced", f"{client} got a new epoch and was replaced")
 
     def check_fence(

@@ -13,8 +13,8 @@ from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.network import Network, Weather
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.scenario import Config, Scenario
-from ledgerstone.sim.workloads.mixed import Mixed
-from ledgerstone.sim.workloads.transactions import Transactions
+from ledgerstone.sim.workloads.mixed import MixedWorkload
+from ledgerstone.sim.workloads.transactions import TransactionsWorkload
 from ledgerstone.sim.workloads.workload import Workload
 from ledgerstone.sim.world import Violation, World
 
@@ -22,8 +22,8 @@ from ledgerstone.sim.world import Violation, World
 LIVENESS_MS = 240_000
 LOOK_MS = 10_000
 _WORKLOADS: dict[str, Callable[["Cluster"], Workload]] = {
-    "mixed": Mixed,
-    "transactions": Transactions,
+    "mixed": MixedWorkload,
+    "transactions": TransactionsWorkload,
 }
 
 

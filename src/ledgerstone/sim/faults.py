@@ -146,6 +146,12 @@ def _boundary(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
     node.crash_at_file(operation, pattern, fault.number("skip"), _mode(fault), fault.number("down"))
 
 
+def _refuse(cluster: FaultyCluster, node: Node, fault: Fault) -> None:
+    """The disk refuses operations on one of the logs that a transaction is written to."""
+    operation, pattern = BOUNDARIES[fault.number("place") % len(BOUNDARIES)]
+    node.fs.fail_matching(operation, pattern, errno.EIO, times=fault.number("times"))
+
+
 _FAULTS: dict[str, Callable[[FaultyCluster, Node, Fault], None]] = {
     "crash": _crash,
     "power": _crash,
@@ -161,4 +167,5 @@ _FAULTS: dict[str, Callable[[FaultyCluster, Node, Fault], None]] = {
     "client": _client,
     "zombie": _client,
     "boundary": _boundary,
+    "refuse": _refuse,
 }

@@ -239,6 +239,8 @@ def _draw_faults(seed: int, config: Config, profile: str) -> Iterator[Fault]:
         dice = SeededDice(f"{seed}/{profile}/faults")
         kinds = [each for each in _TXN_KINDS if config.durable or each != "power"]
     enabled = [kind for kind in kinds if dice.chance(45)]
+    if profile != "mixed" and dice.chance(50):
+        enabled = list(dice.pick(_STORMS))
     if not enabled:
         return
     times = sorted(
@@ -286,6 +288,8 @@ def _draw_args(kind: str, dice: SeededDice) -> dict[str, int | str]:
         case "zombie":
             args |= {"which": dice.below(8), "ms": dice.between(1_000, 25_000)}
             args["replaced"] = dice.below(2)
+        case "refuse":
+            args |= {"place": dice.below(len(BOUNDARIES)), "times": dice.between(1, 3)}
         case "boundary":
             args |= {"place": dice.below(len(BOUNDARIES)), "skip": dice.below(6)}
             args |= {"down": dice.between(10, 1_000), "mode": dice.pick(MODES)}
@@ -300,5 +304,7 @@ _KINDS = (
 )  # fmt: skip
 _TXN_KINDS = (
     "crash", "power", "restart", "pause", "cut", "reset", "full", "eio", "jump", "slow", "worker",
-    "client", "zombie", "zombie", "boundary", "boundary",
+    "client", "zombie", "zombie", "boundary", "boundary", "refuse",
 )  # fmt: skip
+# Several faults that meet in the midst of transactions, and no others beside them.
+_STORMS = (("boundary",), ("boundary", "refuse"), ("client", "zombie"), ("zombie", "boundary"))

@@ -84,6 +84,10 @@ class ProducerStateTable:
         """The entries of a snapshot, by producer id."""
         return [entry.to_snapshot() for _, entry in sorted(self._producers.items())]
 
+    def open_transactions(self) -> dict[int, int]:
+        """Producer ids by the first offset of their open transactions, lowest first."""
+        return {first: self._ongoing[first] for first in sorted(self._ongoing)}
+
     def active_producers(self) -> dict[int, LastRecord]:
         return {
             producer_id: LastRecord(entry.last_data_offset if entry.batches else None, entry.epoch)

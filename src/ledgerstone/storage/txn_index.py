@@ -9,12 +9,15 @@ import struct
 from typing import Final, NamedTuple
 
 from ledgerstone.errors import CorruptFile, IndexOutOfOrder
+from ledgerstone.fs import File
 from ledgerstone.storage.index_file import IndexFile
 
 # version int16, producer id, first offset, last offset, last stable offset int64
 ENTRY: Final = struct.Struct(">hqqqq")
 ENTRY_BYTES: Final = ENTRY.size
 VERSION: Final = 0
+# Read at a time: a few tens of KiB.
+PIECE_ENTRIES: Final = 512
 
 
 class AbortedTxnEntry(NamedTuple):
@@ -66,15 +69,42 @@ class TxnIndex(IndexFile):
         self, fetch_offset: int, upper_bound_offset: int
     ) -> tuple[list[AbortedTxnEntry], bool]:
         """The transactions that overlap [fetch_offset, upper_bound_offset), and whether that is
-        all of them; if not, later segments may hold more."""
-        found = []
-        for entry in self.entries():
-            if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound_offset:
-                found.append(entry)
-            if entry.last_stable_offset >= upper_bound_offset:
-                # No transaction was open below this point when the marker was written.
-                return found, True
+        all of them; if not, later segments may hold more.
+
+        Every read_committed fetch comes here, and a client can abort a million times in a segment:
+        what ended before the fetch is skipped by search, the rest is read a piece at a time."""
+        count = self.entry_count
+        found: list[AbortedTxnEntry] = []
+        if not count:
+            return found, False
+        file = self._fs.open(self.path)
+        try:
+            slot = 0 if count <= PIECE_ENTRIES else self._first_ending_at(file, fetch_offset)
+            while slot < count:
+                some = min(PIECE_ENTRIES, count - slot)
+                for entry in decode_entries(self._read(file, slot, some), self.path):
+                    overlaps = entry.first_offset < upper_bound_offset
+                    if overlaps and entry.last_offset >= fetch_offset:
+                        found.append(entry)
+                    if entry.last_stable_offset >= upper_bound_offset:
+                        # No transaction was open below this point when the marker was written.
+                        return found, True
+                slot += some
+        finally:
+            file.close()
         return found, False
+
+    def _first_ending_at(self, file: File, offset: int) -> int:
+        """The first slot whose transaction ended at `offset` or later; last offsets rise."""
+        low, high = 0, self.entry_count
+        while low < high:
+            middle = (low + high) // 2
+            (entry,) = decode_entries(self._read(file, middle, 1), self.path)
+            if entry.last_offset < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def truncate_to(self, offset: int) -> None:
         """Cuts at the first transaction that ended at or above `offset`."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from ledgerstone.client.admin import NewTopic, add_partitions, create_topic, delete_topic
 from ledgerstone.client.blocking import Client
@@ -29,7 +29,9 @@ from ledgerstone.testing.local_api import LocalApi, topic_path
 from ledgerstone.testing.passes import PassResult
 from ledgerstone.testing.reading import GroupFacts, TopicRecord, fold, read_groups, read_topic
 from ledgerstone.testing.settings import DEFAULTS, Setting, as_configs, refuse_unknown
+from ledgerstone.testing.texts import Headers, Text, Written, as_bytes, pairs_of, some_bytes
 from ledgerstone.testing.thread import BrokerThread
+from ledgerstone.testing.transactions import DEFAULT_TIMEOUT_MS, OpenTransaction
 from ledgerstone.testing.virtual_clock import VirtualClock
 from ledgerstone.testing.waiting import TIMEOUT_S, wait_until
 from ledgerstone.web.access import Access
@@ -37,15 +39,6 @@ from ledgerstone.web.access import Access
 _ANY_PORT: Final = "127.0.0.1:0"
 
 T = TypeVar("T")
-Text = bytes | str
-Headers = Mapping[str, Text | None] | Sequence[tuple[str, Text | None]]
-
-
-class Written(NamedTuple):
-    """Where a record is, in the topic it was written to."""
-
-    partition: int
-    offset: int
 
 
 class LedgerstoneBroker:
@@ -58,11 +51,13 @@ class LedgerstoneBroker:
         # Topic names get a number, so that tests sharing a broker do not collide.
         self._unique = unique
         self._topics_made = 0
+        self._transactions_made = 0
         self._configs = {**DEFAULTS, **as_configs(configs or {})}
         self._listen, self._http_listen = _ANY_PORT, _ANY_PORT
         self._access = Access.from_dice(SystemDice())
         self._thread: BrokerThread | None = None
         self._client: Client | None = None
+        self._clients: list[Client] = []  # all that were made, to be closed with the broker
         self._client_lock = threading.RLock()
         self.clock = VirtualClock(self)
         self.api = LocalApi(self)
@@ -135,8 +130,9 @@ class LedgerstoneBroker:
     def _end(self, how: Callable[[BrokerThread], None]) -> None:
         thread, self._thread = self._need_thread(), None
         with self._client_lock:
-            client, self._client = self._client, None
-        if client is not None:
+            self._client = None
+            clients, self._clients = self._clients, []
+        for client in clients:
             client.close()
         how(thread)
 
@@ -155,10 +151,16 @@ class LedgerstoneBroker:
         self._need_thread()
         with self._client_lock:
             if self._client is None:
-                host, _, port = self.bootstrap.rpartition(":")
-                # On the broker's clock, so that records written after `advance` are recent.
-                self._client = Client([Endpoint(host, int(port))], clock=self.clock.source)
+                self._client = self._new_client()
             yield self._client
+
+    def _new_client(self) -> Client:
+        self._need_thread()
+        host, _, port = self.bootstrap.rpartition(":")
+        # On the broker's clock, so that records written after `advance` are recent.
+        made = Client([Endpoint(host, int(port))], clock=self.clock.source)
+        self._clients.append(made)
+        return made
 
     # -- topics ---------------------------------------------------------------------------------
 
@@ -198,7 +200,7 @@ class LedgerstoneBroker:
     ) -> Written:
         """Writes one record; returns where. Default: the partition the Java client chooses."""
         record = NewRecord(
-            topic, _bytes(key), _bytes(value), _pairs(headers), partition, timestamp_ms
+            topic, as_bytes(key), as_bytes(value), pairs_of(headers), partition, timestamp_ms
         )
         return self._send([record], Codec.NONE)[0]
 
@@ -213,7 +215,8 @@ class LedgerstoneBroker:
         """Writes keys and values as one batch per partition, compressed with `codec`. Returns where
         each record is."""
         made = [
-            NewRecord(topic, _bytes(key), _bytes(value), (), partition) for key, value in records
+            NewRecord(topic, as_bytes(key), as_bytes(value), (), partition)
+            for key, value in records
         ]
         return self._send(made, Codec[codec.upper()])
 
@@ -223,6 +226,31 @@ class LedgerstoneBroker:
         """Deletes a key: a record with a null value."""
         return self.produce(topic, key, None, headers=headers, partition=partition)
 
+    def begin(
+        self, transactional_id: str = "test", *, timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ) -> OpenTransaction:
+        """Opens a transaction of a producer of its own; an earlier one of the id is fenced. `with`
+        commits it, or aborts it if an exception leaves the block."""
+        return OpenTransaction(self._new_client(), transactional_id, timeout_ms=timeout_ms)
+
+    def fence(self, transactional_id: str) -> None:
+        """Takes the id over, as its next producer would: what is open is aborted, and the producer
+        that opened it can neither write nor commit."""
+        transactions.fence(self._new_client(), transactional_id)
+
+    def await_transactions(self, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Waits until no transaction is open, as after an `advance` past their timeouts."""
+
+        def undecided(running: RunningBroker) -> list[str]:
+            return [each.transactional_id for each in running.broker.txn_shards.undecided()]
+
+        wait_until(
+            lambda: not self.on_the_loop(undecided),
+            "no transaction is open",
+            timeout_s,
+            lambda: f"open: {', '.join(self.on_the_loop(undecided))}",
+        )
+
     def transaction(
         self,
         topic: str,
@@ -231,9 +259,16 @@ class LedgerstoneBroker:
         commit: bool = True,
         partition: int = 0,
     ) -> None:
-        """A transaction over one partition, including its marker: committed, or aborted."""
-        pairs = [(_bytes(key), _bytes(value)) for key, value in records]
-        transactions.write(self, topic, pairs, commit=commit, partition=partition)
+        """A whole transaction over one partition: committed, or aborted."""
+        made = [(as_bytes(key), as_bytes(value)) for key, value in records]
+        self._transactions_made += 1
+        open_txn = self.begin(f"test-transaction-{self._transactions_made}")
+        for key, value in made:
+            open_txn.produce(topic, key, value, partition=partition)
+        if commit:
+            open_txn.commit()
+        else:
+            open_txn.abort()
 
     def _send(self, records: Sequence[NewRecord], codec: Codec) -> list[Written]:
         with self.client() as client:
@@ -300,48 +335,38 @@ class LedgerstoneBroker:
         return answer
 
     def erase(
-        self, topic: str, key: Text, reason: str = "", *, timeout_s: float = TIMEOUT_S
+        self,
+        topic: str,
+        key: Text,
+        reason: str = "",
+        *,
+        abort_open: bool = False,
+        timeout_s: float = TIMEOUT_S,
     ) -> dict[str, Any]:
-        """Erases a key with evidence and returns the receipt; advances the clock as needed."""
-        return checks.erase(self, topic, _base64(key), reason, timeout_s)
+        """Erases a key with evidence and returns the receipt; advances the clock as needed.
+
+        `abort_open` ends open transactions that hold it up."""
+        encoded = _base64(key)
+        return checks.erase(self, topic, encoded, reason, timeout_s, abort_open=abort_open)
 
     # -- assertions -----------------------------------------------------------------------------
 
     def assert_gone(self, topic: str, key: Text) -> None:
         """No file of the topic holds a record of the key: neither a value nor a tombstone."""
         __tracebackhide__ = True
-        checks.assert_gone(self, topic, _some(key))
+        checks.assert_gone(self, topic, some_bytes(key))
 
     def assert_deleted(self, topic: str, key: Text) -> None:
         """No reader gets a value for the key: its latest record is a tombstone, or it has none."""
         __tracebackhide__ = True
-        checks.assert_deleted(self, topic, _some(key))
+        checks.assert_deleted(self, topic, some_bytes(key))
 
     def assert_state(self, topic: str, expected: Mapping[bytes, bytes] | Mapping[str, str]) -> None:
         """The live keys and their values are exactly these."""
         __tracebackhide__ = True
-        wanted = {_some(key): _some(value) for key, value in expected.items()}
+        wanted = {some_bytes(key): some_bytes(value) for key, value in expected.items()}
         checks.assert_state(self, topic, wanted)
 
 
-def _some(text: object) -> bytes:
-    if isinstance(text, str):
-        return text.encode()
-    if isinstance(text, bytes | bytearray | memoryview):
-        return bytes(text)
-    # `bytes(7)` would be seven zero bytes, hardly the key that was meant.
-    name = type(text).__name__
-    raise TypeError(f"keys and values are bytes or str, not {name}: {text!r}; encode it first")
-
-
-def _bytes(text: Text | None) -> bytes | None:
-    return None if text is None else _some(text)
-
-
 def _base64(key: Text) -> str:
-    return b64encode(_some(key)).decode()
-
-
-def _pairs(headers: Headers) -> list[tuple[str, bytes | None]]:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return [(name, _bytes(value)) for name, value in pairs]
+    return b64encode(some_bytes(key)).decode()

@@ -51,11 +51,19 @@ def assert_state(cluster: BrokerUnderTest, topic: str, expected: Mapping[bytes, 
 
 
 def erase(
-    cluster: BrokerUnderTest, topic: str, key: str, reason: str, timeout_s: float
+    cluster: BrokerUnderTest,
+    topic: str,
+    key: str,
+    reason: str,
+    timeout_s: float,
+    *,
+    abort_open: bool,
 ) -> dict[str, Any]:
     """`key` is base64. Returns the receipt; AssertionError if there is none."""
     path = topic_path(topic, "erasures")
-    asked = cluster.api.post(path, key=key, reason=reason, requested_by="test")
+    asked = cluster.api.post(
+        path, key=key, reason=reason, requested_by="test", abort_open=abort_open
+    )
     (made,) = asked["erasures"]
 
     def over() -> dict[str, Any] | None:

@@ -12,6 +12,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         # One directory for the first group instead of fifty.
         "offsets.topic.num.partitions": "1",
+        # So with the first transaction.
+        "transaction.state.log.num.partitions": "1",
         # A group does not wait for more members.
         "group.initial.rebalance.delay.ms": "0",
         # Sessions may be short enough to test their expiry.

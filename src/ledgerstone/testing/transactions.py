@@ -1,54 +1,74 @@
-"""Decided transactions, written straight into a log. Shell, over a broker's thread.
+"""Transactions of a test, each of a real producer over the broker's port. Shell."""
 
-A test of a reader needs a finished transaction, committed or aborted, with its marker. Both are
-appended like a coordinator's batches, so no transactional producer is needed.
-"""
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
 
-from collections.abc import Sequence
-
-from ledgerstone.records.builder import build_batch
-from ledgerstone.records.control import end_txn_marker
-from ledgerstone.records.validation import Origin
-from ledgerstone.server.bootstrap import RunningBroker
-from ledgerstone.testing.on_the_loop import OnTheLoop
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.committed import CommittedOffset
+from ledgerstone.client.producer import NewRecord
+from ledgerstone.client.transactions import ProducerTransactions, TransactionalProducer
+from ledgerstone.testing.texts import Headers, Text, Written, as_bytes, pairs_of
 from ledgerstone.types import TopicPartition
 
+DEFAULT_TIMEOUT_MS: Final = 60_000
 
-def write(
-    cluster: OnTheLoop,
-    topic: str,
-    records: Sequence[tuple[bytes | None, bytes | None]],
-    *,
-    commit: bool,
-    partition: int,
-) -> None:
-    def append(running: RunningBroker) -> None:
-        broker = running.broker
-        hosted = broker.partitions.get(TopicPartition(topic, partition))
-        drawn: list[int | None] = []
-        broker.producer_ids.draw(drawn.append)
-        # One node commits in the same turn.
-        (producer_id,) = drawn
-        assert producer_id is not None
-        now_ms = broker.clock.now_ms()
-        data = build_batch(
-            [(now_ms, key, value, ()) for key, value in records],
-            producer_id=producer_id,
-            producer_epoch=0,
-            base_sequence=0,
-            transactional=True,
-        )
-        marker = end_txn_marker(
-            commit=commit,
-            producer_id=producer_id,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp=now_ms,
-        )
-        for batch in (data, marker):
-            result = hosted.append(batch, acks=-1, origin=Origin.COORDINATOR)
-            broker.appended(hosted.topic_partition, len(batch))
-            broker.cleaning.appended(hosted.log, result.tombstone_count)
-        running.runtime.wake()
 
-    cluster.on_the_loop(append)
+class OpenTransaction:
+    """An open transaction. One that is neither committed nor aborted ends when its time is up."""
+
+    def __init__(self, client: Client, transactional_id: str, *, timeout_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self._client = client
+        self._producer = TransactionalProducer(client, transactional_id, timeout_ms=timeout_ms)
+        self._producer.begin()
+
+    def produce(
+        self,
+        topic: str,
+        key: Text | None,
+        value: Text | None,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> Written:
+        """Writes one record; returns where. Committed readers see it after `commit`."""
+        record = NewRecord(topic, as_bytes(key), as_bytes(value), pairs_of(headers), partition)
+        (placed,) = self._producer.send([record])
+        return Written(placed.partition.partition, placed.offset)
+
+    def tombstone(self, topic: str, key: Text, *, partition: int | None = None) -> Written:
+        """Deletes a key, if the transaction is committed."""
+        return self.produce(topic, key, None, partition=partition)
+
+    def send_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commits a group's offsets with the transaction, by topic and partition."""
+        self._producer.send_offsets(
+            group,
+            {TopicPartition(*each): CommittedOffset(offset) for each, offset in offsets.items()},
+        )
+
+    def commit(self) -> None:
+        self._producer.commit()
+        self._client.close()
+
+    def abort(self) -> None:
+        self._producer.abort()
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._producer.__exit__(kind, error, traceback)
+        self._client.close()
+
+
+def fence(client: Client, transactional_id: str) -> None:
+    with client:
+        ProducerTransactions(client, transactional_id).start()

@@ -62,6 +62,17 @@ def cancel_erasure(broker: Broker, request: HttpRequest, parts: Mapping[str, str
     return see_other(path_of("erasures", parts["erasure"]), notice="The erasure is cancelled.")
 
 
+def abort_transaction(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
+    """The field `topic` names the page to return to."""
+    fields = form_of(request)
+    name, topic = fields.get("transactional_id", ""), fields.get("topic", "")
+    _call(broker, path_of("transactions", "abort"), {"transactional_id": name})
+    notice = f"The transaction of {name} is aborted."
+    if topic:
+        return see_other(path_of("topics", topic, "anatomy"), notice=notice)
+    return see_other("/transactions", notice=notice)
+
+
 def acknowledge_missed(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> Page:
     """Acknowledges the deletes that a group missed in a topic."""
     group, topic = parts["group"], form_of(request).get("topic", "")

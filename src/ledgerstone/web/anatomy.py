@@ -24,6 +24,7 @@ from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 from ledgerstone.web.strip import STRIP_PX, strip_of
 from ledgerstone.web.strip_time import axis_of
 from ledgerstone.web.tombstone_course import course_of_partition
+from ledgerstone.web.transactions import open_in
 
 FRAGMENT: Final = "anatomy"
 # Each takes a millisecond to draw, and a page is drawn without a break.
@@ -63,12 +64,17 @@ def anatomy_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
         "marks": MARKS,
         "stage_entries": STAGE_LEGEND,
         "record": record,
+        "open_transactions": open_in(broker, _shown_partitions(broker, topic, shown)),
         "before": before[0] if before and only is None else None,
         "following": following[0] if following and only is None else None,
         "table": panels[0]["strip"] if only is not None else None,
         "live": [str(each["fragment"]) for each in panels],
     }
     return Rendered("anatomy.html", facts)
+
+
+def _shown_partitions(broker: Broker, topic: str, shown: Sequence[int]) -> list[Partition]:
+    return [each for each in hosted(broker, topic) if each.topic_partition.partition in shown]
 
 
 def anatomy_fragment(broker: Broker, argument: str) -> Rendered:

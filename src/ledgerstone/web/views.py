@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledgerstone.server.broker import Broker
-from ledgerstone.web.actions import acknowledge_missed, cancel_erasure, compact_topic, erase_key
+from ledgerstone.web.actions import (
+    abort_transaction,
+    acknowledge_missed,
+    cancel_erasure,
+    compact_topic,
+    erase_key,
+)
 from ledgerstone.web.anatomy import anatomy_fragment, anatomy_view
 from ledgerstone.web.cleaner_view import (
     cleaner_fragment,
@@ -40,6 +46,7 @@ from ledgerstone.web.topics import (
     topics_fragment,
     topics_view,
 )
+from ledgerstone.web.transactions import transactions_view
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/", overview_view),
@@ -63,6 +70,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/erasures/{erasure}/receipt.json", receipt_json),
     Route("GET", "/erasures/{erasure}/receipt.txt", receipt_text),
     Route("GET", "/erasures/{erasure}/supplements/{number}", supplement_json),
+    Route("GET", "/transactions", transactions_view),
+    Route("POST", "/transactions/abort", abort_transaction),
     Route("GET", "/groups", groups_view),
     Route("GET", "/groups/{group}", group_view),
     Route("POST", "/groups/{group}/missed", acknowledge_missed),

@@ -44,7 +44,7 @@ from ledgerstone.raft.voter_history import VoterHistory
 from ledgerstone.raft.voters import VoterSet
 from ledgerstone.sim.filesystem import SimFile, SimFilesystem
 from ledgerstone.sim.quorum.cluster import run
-from ledgerstone.sim.quorum.scenario import draw
+from ledgerstone.sim.quorum.scenario import draw, parse
 
 PAGE = Path(__file__).parents[3] / "docs/simulation.md"
 BEGIN, END = "<!-- mutants: made by `make sim-quorum MUTANTS=1` -->", "<!-- end of mutants -->"
@@ -53,9 +53,31 @@ MAX_SEEDS = 400
 Patch = pytest.MonkeyPatch
 
 
+# A leader on its own writes a long log; the others commit a shorter one; then all start anew.
+LONG_LOST_LOG = """
+set voters 3
+set spares 0
+set brokers 0
+set dynamic 1
+set changes 0
+set pace_ms 40
+set delay_ms 1
+set jitter_ms 0
+set loss_percent 0
+set disk_ms 3
+set snapshot_every 0
+set fault_ms 9000
+3000 cut node=-1 way=2 ms=3500
+6400 blackout down=50 mode=0
+"""
+
+
 class Mutant(NamedTuple):
+    """Some are too rare for a few hundred seeds; their script sets the scene for every seed."""
+
     name: str
     apply: Callable[[Patch], None]
+    script: str | None = None
 
 
 class Kill(NamedTuple):
@@ -66,10 +88,11 @@ class Kill(NamedTuple):
 def hunt(mutant: Mutant, max_seeds: int = MAX_SEEDS) -> Kill | None:
     """None where it survives. A seed that fails without the mutant, too, proves nothing."""
     for seed in range(max_seeds):
+        scenario = draw(seed) if mutant.script is None else parse(f"seed {seed}\n{mutant.script}")
         with pytest.MonkeyPatch.context() as patch:
             mutant.apply(patch)
-            violation = run(draw(seed)).violation
-        if violation is not None and run(draw(seed)).violation is None:
+            violation = run(scenario).violation
+        if violation is not None and run(scenario).violation is None:
             return Kill(seed + 1, violation.checker)
     return None
 
@@ -87,7 +110,7 @@ def vote_leaves_before_it_is_stored(patch: Patch) -> None:
             return original(outbox)
         outbox._hard_state = None
         ready = original(outbox)
-        outbox._hard_state = held
+        outbox.keep(held)
         return ready
 
     patch.setattr(Outbox, "take", take)
@@ -160,17 +183,6 @@ def old_log_counts_as_synced_at_start(patch: Patch) -> None:
         self.synced_end = self.log.end_offset
 
     patch.setattr(Quorum, "__init__", init)
-
-
-def sync_report_outlives_a_truncation(patch: Patch) -> None:
-    """The report is about bytes that were cut and written again."""
-
-    def synced(self: Quorum, sync: Any) -> None:
-        self._asked_sync = None
-        self.synced_end = max(self.synced_end, min(sync.end_offset, self.log.end_offset))
-        self.ask_sync()
-
-    patch.setattr(Quorum, "synced", synced)
 
 
 # -- elections ------------------------------------------------------------------------------------
@@ -484,10 +496,9 @@ MUTANTS = [
     Mutant("a leader counts what it has not synced", leader_counts_what_it_has_not_synced),
     Mutant("a follower acknowledges before its sync", follower_acknowledges_before_its_sync),
     Mutant("a start takes its log for synced", old_log_counts_as_synced_at_start),
-    Mutant("a sync report outlives a truncation", sync_report_outlives_a_truncation),
     Mutant("a second vote in an epoch", second_vote_in_an_epoch),
     Mutant("votes do not look at the log", vote_without_looking_at_the_log),
-    Mutant("logs are compared by length only", logs_are_compared_by_length_only),
+    Mutant("logs are compared by length only", logs_are_compared_by_length_only, LONG_LOST_LOG),
     Mutant("half of the votes is enough", half_of_the_votes_is_enough),
     Mutant("an election without a new epoch", election_without_a_new_epoch),
     Mutant("a restarted leader leads on", restarted_leader_leads_on),
@@ -533,6 +544,8 @@ def main() -> int:
         kill = hunt(mutant, given.seeds)
         survivors += kill is None
         found = ("survived", "") if kill is None else (str(kill.seeds), f"`{kill.checker}`")
+        if mutant.script is not None:
+            found = f"{found[0]}, of its script", found[1]
         lines.append(f"| {mutant.name} | {found[0]} | {found[1]} |")
         sys.stdout.write(lines[-1] + "\n")
         sys.stdout.flush()

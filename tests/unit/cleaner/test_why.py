@@ -6,6 +6,7 @@ import pytest
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.holds import GroupHold, Holds
+from ledgerstone.cleaner.open_txn import OpenTxn, TxnOwner
 from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import CleaningReason, DirtySegment, LogFacts, measure
 from ledgerstone.cleaner.why import Gate, KeyRecord, Situation, explain_record, first_shut, gates
@@ -91,10 +92,15 @@ def test_records_in_the_active_segment_wait_for_its_roll() -> None:
 
 def test_open_transaction_is_named_with_its_producer_and_offset() -> None:
     pinned = facts(*SEALED.segments, end_offset=10, last_stable_offset=4)
+    owner = TxnOwner("copier-3", since_ms=0)
 
-    found = shut(situation(pinned, open_txn_producer_id=77))
+    hanging = shut(situation(pinned, open_txn=OpenTxn(77, 4)))
+    owned = shut(situation(pinned, open_txn=OpenTxn(77, 4, owner)))
 
-    assert "producer 77 has had a transaction open since offset 4" in found.text
+    assert "producer 77 has had a transaction open since offset 4" in hanging.text
+    assert "no coordinator here knows it" in hanging.text
+    assert "transactional id copier-3 (producer 77)" in owned.text
+    assert "since offset 4, 1970-01-01T00:00:00.000Z" in owned.text
 
 
 def test_what_is_not_replicated_is_not_cleaned() -> None:

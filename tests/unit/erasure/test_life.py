@@ -9,6 +9,7 @@ import pytest
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.erasure import (
     TRANSITIONS,
+    AskedAbort,
     Erasure,
     Evidence,
     PartitionEnd,
@@ -17,9 +18,11 @@ from ledgerstone.erasure.erasure import (
     Stage,
     Tombstone,
 )
-from ledgerstone.erasure.facts import Facts, PartitionFacts, SearchOutcome
+from ledgerstone.erasure.facts import BlockingTxn, Facts, PartitionFacts, SearchOutcome
+from ledgerstone.erasure.journal import decode, encode
 from ledgerstone.erasure.life import RESCAN_REST_MS, REST_MS, next_step
 from ledgerstone.erasure.steps import (
+    AbortOpen,
     Advance,
     Ask,
     AskVerifiers,
@@ -466,3 +469,40 @@ def test_evidence_is_bounded_and_ends_with_the_receipt() -> None:
         erasure = changes.with_evidence(erasure, word, salt=SALT)
     with pytest.raises(InvalidRequest, match="256 pieces"):
         changes.with_evidence(erasure, evidence(ScanOutcome.CLEAN), salt=SALT)
+
+
+# -- open transactions ----------------------------------------------------------------------------
+
+HELD = partition(waits_for="a transaction is open", abortable_txns=(BlockingTxn(7, 2),))
+
+
+def test_open_transaction_is_waited_for_unless_it_may_be_aborted() -> None:
+    patient = at_stage(Stage.TOMBSTONED)
+    asked = replace(patient, abort_open=True)
+
+    waits = next_step(patient, logs(HELD, HELD), now_ms=NOW)
+    aborts = next_step(asked, logs(HELD, partition()), now_ms=NOW)
+
+    assert isinstance(waits, WaitStep)
+    assert "a transaction is open" in waits.because
+    assert aborts == AbortOpen(((0, BlockingTxn(7, 2)),))
+
+
+def test_transaction_that_is_being_aborted_is_waited_for() -> None:
+    asked = replace(at_stage(Stage.TOMBSTONED), abort_open=True)
+    under_way = partition(waits_for="it is being aborted")
+
+    found = next_step(asked, logs(under_way, under_way), now_ms=NOW)
+
+    assert isinstance(found, WaitStep)
+    assert "it is being aborted" in found.because
+
+
+def test_aborted_transaction_is_written_down_once() -> None:
+    first = AskedAbort(0, 2, 7, NOW)
+
+    once = changes.aborting(at_stage(Stage.TOMBSTONED), [first])
+    again = changes.aborting(once, [first._replace(asked_ms=NOW + 1), AskedAbort(3, 5, 7, NOW)])
+
+    assert again.asked_aborts == (first, AskedAbort(3, 5, 7, NOW))
+    assert decode(encode(again)) == again

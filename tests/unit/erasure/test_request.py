@@ -4,17 +4,12 @@ from typing import Any
 
 import pytest
 
-from ledgerstone.erasure.audit_headers import (
-    MAX_TIME_MS,
-    check_text,
-    erasure_id_in,
-    headers_of,
-    iso_time,
-)
+from ledgerstone.erasure.audit_headers import check_text, erasure_id_in, headers_of
 from ledgerstone.erasure.erasure import Stage, is_id, new_id
 from ledgerstone.erasure.sealing import unseal
 from ledgerstone.errors import InvalidRequest
 from ledgerstone.sim.dice import SeededDice
+from ledgerstone.time_text import MAX_TIME_MS, iso_time
 from tests.unit.erasure.making import DAY_MS, KEY, PRINT_KEY, T0, requested
 
 HOSTILE_KEYS = [

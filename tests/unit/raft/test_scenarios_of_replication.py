@@ -4,6 +4,7 @@ import pytest
 
 from ledgerstone.errors import CorruptFile, InvariantViolation
 from ledgerstone.raft.events import Answered, Applied
+from ledgerstone.raft.following import truncate
 from ledgerstone.raft.hard_state import HardState
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.messages import Fetch, FetchAnswer
@@ -304,3 +305,34 @@ def test_a_diverging_fetch_counts_as_no_progress() -> None:
         assert desk.ask(0, fetch, FetchAnswer).diverging is not None
 
     assert role.high_watermark == before
+
+
+def test_a_sync_asked_for_before_a_truncation_vouches_for_nothing_written_after_it() -> None:
+    desk = Desk(3)
+    for offset in range(3):
+        desk[0].log.append(batch(offset, 1))
+    desk[0].holds_sync = True
+    follower_of_epoch(desk, 0, 1, 2)
+    quorum = desk[0].raft.quorum
+    assert not quorum.is_synced
+
+    truncate(quorum, 1)
+    for offset in (1, 2):
+        quorum.log.append(batch(offset, 2))
+    old, _ = desk[0].syncs.pop(0)
+    quorum.synced(old)
+
+    assert quorum.synced_end <= 1
+    assert not quorum.is_synced
+
+
+def test_a_start_fetches_only_after_it_synced_what_it_found() -> None:
+    desk = Desk(3)
+    desk[0].log.append(batch(0, 1))
+    desk[0].holds_sync = True
+    follower_of_epoch(desk, 0, 1, 2)
+
+    assert not any(isinstance(each, Fetch) for _, _, each in desk.sent)
+    desk.release_syncs(0)
+
+    assert any(isinstance(each, Fetch) for _, _, each in desk.sent)

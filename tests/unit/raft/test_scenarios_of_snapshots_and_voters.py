@@ -17,7 +17,7 @@ from ledgerstone.raft.messages import (
     VoterChangeAnswer,
 )
 from ledgerstone.raft.replica import OffsetAndEpoch, ReplicaKey
-from ledgerstone.raft.roles import Follower, Resigned, Unattached
+from ledgerstone.raft.roles import Download, Follower, Resigned, Unattached
 from ledgerstone.raft.settings import Settings
 from ledgerstone.raft.snapshotting import IllegalSnapshot
 from ledgerstone.records.builder import build_batch
@@ -334,3 +334,66 @@ def test_a_lost_disk_joins_again_by_itself_where_auto_join_is_on() -> None:
 
     assert desk[2].raft.quorum.is_voter
     assert len(desk[0].raft.voters) == 3
+
+
+def test_a_leader_whose_own_removal_is_not_committed_can_be_elected_to_commit_it() -> None:
+    """Found by the simulator: it has the longest log, so the other voter cannot win."""
+    desk = Desk(2)
+    desk.start()
+    desk.elect(0)
+    desk.run(600)
+    desk.isolate(0)
+    desk.send(0, remove(0))
+    assert desk[0].raft.voters.ids == (1,)
+    desk.kill(0)
+
+    desk.heal()
+    desk.start(0)
+    desk.run(15_000)
+
+    assert desk.leader_id == 1
+    assert desk[1].raft.voters.ids == (1,)
+
+
+def test_an_observer_of_a_silent_leader_grants_pre_votes_again() -> None:
+    """Found by the simulator: it may be a voter by now, and its vote be needed."""
+    desk = Desk(3, observers=1)
+    desk.start()
+    leader = desk.elect(0)
+    desk.run(600)
+    epoch = leader.raft.epoch
+    ask = messages.Vote(
+        cluster_id=CLUSTER,
+        voter=key_of(3),
+        candidate=key_of(1),
+        epoch=epoch,
+        log_end=OffsetAndEpoch(100, epoch),
+        is_pre_vote=True,
+    )
+    assert not desk.ask(3, ask, messages.VoteAnswer).is_granted
+
+    desk.kill(0, 1, 2)
+    desk.run(2_500)
+
+    assert desk.ask(3, ask, messages.VoteAnswer).is_granted
+
+
+def test_an_observer_gives_up_the_snapshot_of_a_silent_leader_and_looks_elsewhere() -> None:
+    """Found by the simulator: it went on asking a dead leader for the next chunk."""
+    desk = Desk(3, observers=1, settings=SMALL)
+    leader_with_snapshot(desk)
+    desk.start(2)
+    desk.run(1_000)
+    desk.cut(0, 3)
+    desk.start(3)
+    desk.run(100)
+    role = desk[3].role
+    assert isinstance(role, Follower)
+    role.download = Download(OffsetAndEpoch(5, 1))
+
+    desk.kill(0)
+    desk.run(12_000)
+
+    assert desk[3].raft.quorum.role.leader_id == desk.leader_id
+    assert desk.leader_id is not None
+    assert desk[3].log.end_offset == desk[desk.leader_id].log.end_offset

@@ -3,8 +3,11 @@
 import pytest
 
 from ledgerstone.errors import CorruptRecord
+from ledgerstone.records import control
+from ledgerstone.records.batch import HEADER_SIZE
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.control import (
+    MARKER_SIZE,
     ControlRecord,
     ControlType,
     end_txn_marker,
@@ -104,3 +107,30 @@ def test_emptied_control_batch_has_nothing_to_say() -> None:
 
     with pytest.raises(CorruptRecord, match="has no record"):
         read_control_record(batch)
+
+
+def test_marker_that_is_read_in_one_piece_is_read_step_by_step_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every byte of the record changed, one after the other."""
+    batches = []
+    for position in range(HEADER_SIZE, MARKER_SIZE):
+        for value in (0x00, 0x01, 0x02, 0x0C, 0x10, 0xFF):
+            batch = bytearray(vectors.COMMIT)
+            batch[position] = value
+            batches.append(batch)
+
+    def outcomes() -> list[object]:
+        found: list[object] = []
+        for batch in batches:
+            try:
+                found.append(read_control_record(batch))
+            except CorruptRecord as error:
+                found.append(str(error))
+        return found
+
+    in_one_piece = outcomes()
+    monkeypatch.setattr(control, "_usual_marker", lambda *_: None)
+
+    assert in_one_piece == outcomes()
+    assert ControlRecord(ControlType.COMMIT, 0, 9) in in_one_piece

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from ledgerstone.cleaner.open_txn import TxnOwner
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.cleaner.worker import clean
 from ledgerstone.coordinator.offsets import CommittedOffset
@@ -54,6 +55,11 @@ class NoGroups:
         return {}
 
 
+class NoCoordinators:
+    def owner_of(self, producer_id: int) -> TxnOwner | None:
+        return None
+
+
 class Alone:
     def __init__(self) -> None:
         self.clock, self.dice = VirtualClock(start_ms=T0), SeededDice(1)
@@ -69,6 +75,7 @@ class Alone:
             log_dir=log_dir,
             partitions=OneLog(self.partition),
             holds=TombstoneHolds(NoGroups(), lambda: True),
+            txn_owners=NoCoordinators(),
             settings=CleanerSettings.from_values({}),
             read_settings=lambda: CleanerSettings.from_values({}),
             files=CleaningFiles.open(self.fs, log_dir.path),

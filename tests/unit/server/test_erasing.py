@@ -289,7 +289,8 @@ def test_open_transaction_holds_the_erasure_up_and_is_named() -> None:
     done = machine.run(erasure_id)
 
     assert held.stage is Stage.TOMBSTONED
-    assert "a transaction is open since offset 1" in waits_for
+    assert f"producer {PRODUCER} has had a transaction open since offset 1" in waits_for
+    assert "no coordinator here knows it" in waits_for
     assert done.stage is Stage.RECEIPTED
     assert not machine.files_with(KEY)
 

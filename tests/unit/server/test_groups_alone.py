@@ -105,6 +105,9 @@ class Tombstones:
     def appended(self, log: PartitionLog, tombstone_count: int) -> None:
         raise AssertionError("no offset was deleted")
 
+    def offset_committed(self, tp: TopicPartition) -> None:
+        raise AssertionError("no transaction was committed")
+
 
 def a_request() -> Request:
     return Request(7, 8, 8, 1, "client", Session("127.0.0.1"), T0)

@@ -10,7 +10,9 @@ from ledgerstone.records.batch import Codec
 from ledgerstone.records.builder import build_batch
 from ledgerstone.server.erasing.scans import ScanFailed
 from ledgerstone.server.http.monitor import samples
+from ledgerstone.server.tombstones import stray
 from ledgerstone.server.tombstones.stray import KEYS_TAKEN, first_tombstone
+from ledgerstone.types import WritableBuffer
 from tests.kit.in_process import Client
 from tests.unit.server.asks import create_topic, delete_topic, produced
 from tests.unit.server.erasing_kit import ErasingMachine
@@ -253,6 +255,26 @@ def test_tombstone_is_found_in_a_compressed_batch_and_not_behind_many_records() 
 
     assert first_tombstone(compressed) == (1, b"b")
     assert first_tombstone(many) is None
+
+
+def test_batches_that_hide_their_tombstones_are_not_all_looked_into(
+    machine: ErasingMachine, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look costs time in which the broker does nothing else."""
+    two_partitions(client)
+    looks: list[int] = []
+
+    def look(records: WritableBuffer) -> None:
+        looks.append(len(records))
+
+    monkeypatch.setattr(stray, "first_tombstone", look)
+    for number in range(2 * KEYS_TAKEN):
+        put(machine, client, None, key=b"%d" % number)
+    first = len(looks)
+    machine.advance(stray.PERIOD_MS)
+    put(machine, client, None)
+
+    assert (first, len(looks)) == (KEYS_TAKEN, KEYS_TAKEN + 1)
 
 
 def test_topic_that_is_gone_before_its_search_is_not_searched(

@@ -18,6 +18,7 @@ from tests.kit.logs import batch
 from tests.unit.server.asks import TOPIC, commit_offset, create_topic, produced
 from tests.unit.server.erasing_kit import ErasingMachine
 from tests.unit.server.test_cleaning import alter, compact_now, on_disk
+from tests.unit.server.txn_asks import ScriptedCoordinator, commit_in_txn, end_txn
 
 TP = TopicPartition(TOPIC, 0)
 HOUR_MS = 3_600_000
@@ -104,6 +105,27 @@ def test_commit_past_the_tombstone_makes_the_pass_due_at_once(
     machine.tick()
 
     assert on_disk(machine) == [("b", "1")]
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_commit_in_a_transaction_counts_once_that_is_committed(
+    machine: InProcess, client: Client, is_committed: bool
+) -> None:
+    held(machine, client, "sink")
+    machine.broker.verification.coordinator = ScriptedCoordinator()
+    commit_offset(client, "sink", 1)
+    machine.jump(hours=30)
+
+    client = machine.connect()
+    number = machine.broker.groups.number_for("sink")
+    assert commit_in_txn(client, "sink", 2) == 0
+    machine.tick()
+    assert on_disk(machine) == [("a", None), ("b", "1")]
+    ended = end_txn(client, topic="__consumer_offsets", partitions=(number,), commit=is_committed)
+    machine.tick()
+
+    assert ended == 0
+    assert on_disk(machine) == ([("b", "1")] if is_committed else [("a", None), ("b", "1")])
 
 
 def test_hold_starts_no_pass_that_could_do_nothing(machine: InProcess, client: Client) -> None:

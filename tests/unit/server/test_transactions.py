@@ -16,6 +16,7 @@ from ledgerstone.protocol.messages.list_transactions import (
     ListTransactionsResponse,
 )
 from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
+from ledgerstone.server.http.monitor import samples
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.roles import change_partition, fetched_by
@@ -344,6 +345,41 @@ def test_a_directory_of_an_older_release_learns_the_feature_at_its_start(
     assert machine.broker.image.features == {"metadata.version": 25, name: 2}
     machine.kill()
     assert machine.broker.image.features[name] == 2
+
+
+def test_metrics_count_ids_open_transactions_and_what_waits(
+    machine: InProcess, producer: TxnProducer, writer: MarkerWriter
+) -> None:
+    producer.init(timeout_ms=5000)
+    producer.add(P0)
+    TxnProducer(producer.client, "others").init()
+    machine.clock.advance(ms=3000)
+
+    def value(name: str, **labels: str) -> float:
+        wanted = tuple(labels.items())
+        (found,) = (
+            each.value
+            for each in samples(machine.broker)
+            if each.name == name and each.labels == wanted
+        )
+        return found
+
+    assert value("ledgerstone_transactional_ids", state="Ongoing") == 1
+    assert value("ledgerstone_transactional_ids", state="Empty") == 1
+    assert value("ledgerstone_transactional_ids", state="PrepareAbort") == 0
+    assert value("ledgerstone_transactions_open") == 1
+    assert value("ledgerstone_transactions_open_oldest_seconds") == 3
+    assert value("ledgerstone_transaction_memory_bytes") > 1800
+    waiting = (
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+    )
+    assert value(waiting) == 0
+
+    writer.codes[P0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    machine.advance(20_000)
+    assert value("ledgerstone_transactions_timed_out_total") == 1
+    assert value(waiting) == 1
+    assert value("ledgerstone_transactions_open") == 0
 
 
 # -- a replicated log: nothing is true before it is committed --------------------------------

@@ -6,7 +6,13 @@ from ledgerstone.errors import CorruptFile, IndexOutOfOrder
 from ledgerstone.fs import Filesystem
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
-from ledgerstone.storage.txn_index import AbortedTxnEntry, TxnIndex, decode_entries, encode_entry
+from ledgerstone.storage.txn_index import (
+    PIECE_ENTRIES,
+    AbortedTxnEntry,
+    TxnIndex,
+    decode_entries,
+    encode_entry,
+)
 
 PATH = "/log/00000000000000000000.txnindex"
 GOLDEN = bytes.fromhex("0000000000000000002a0000000000000064000000000000006e000000000000006f")
@@ -81,6 +87,32 @@ def test_collect_finds_overlapping_transactions_and_says_when_these_are_all(
     index = _filled(_disk())
 
     assert index.collect(start, end) == (expected, is_complete)
+
+
+@pytest.mark.parametrize("start", [0, 1, 3999, 4000, 4001, 20_000, 50_000])
+@pytest.mark.parametrize("length", [1, 7, 5000])
+def test_long_index_is_searched_and_gives_what_a_plain_walk_gives(start: int, length: int) -> None:
+    """Transactions of two offsets and a marker, every fourth open until the next three are over."""
+    fs = _disk()
+    entries = []
+    for number in range(4 * PIECE_ENTRIES):
+        first = 4 * number if number % 4 else 4 * (number - number % 4)
+        last = 4 * number + 3 if number % 4 else 4 * number + 2
+        entries.append(AbortedTxnEntry(number, first, last, min(last + 1, first + 4)))
+    file = fs.open(PATH, create=True)
+    file.pwrite(b"".join(map(encode_entry, entries)), 0)
+    index, end = TxnIndex(fs, PATH, 0), start + length
+
+    expected = []
+    for entry in entries:
+        if entry.last_offset >= start and entry.first_offset < end:
+            expected.append(entry)
+        if entry.last_stable_offset >= end:
+            break
+    found, is_complete = index.collect(start, end)
+
+    assert found == expected
+    assert is_complete == (entry.last_stable_offset >= end)
 
 
 @pytest.mark.parametrize("last_offset", [50, 49])

@@ -15,7 +15,7 @@ from ledgerstone.types import TopicPartition
 
 # What CPython needs for the objects themselves, with their places in dicts; measured by
 # tests/unit/coordinator/transactions/test_memory.py and rounded up.
-ID_BYTES: Final = 1024
+ID_BYTES: Final = 896
 PARTITION_BYTES: Final = 256
 
 

@@ -293,11 +293,19 @@ class TransactionShard:
         self, transactional_id: str, now_ms: int, fresh_producer_id: int | None = None
     ) -> TxnOutcome:
         transaction = self.table.find(transactional_id)
+        if transaction is None or not is_timed_out(transaction.metadata, now_ms):
+            return TxnOutcome()
+        return self.abort_open(transactional_id, now_ms, fresh_producer_id)
+
+    def abort_open(
+        self, transactional_id: str, now_ms: int, fresh_producer_id: int | None = None
+    ) -> TxnOutcome:
+        """Aborts what the id has open, and fences its producer."""
+        transaction = self.table.find(transactional_id)
         if (
             transaction is None
             or transaction.pending is not None
             or transaction.metadata.state is not TxnState.ONGOING
-            or not is_timed_out(transaction.metadata, now_ms)
         ):
             return TxnOutcome()
         return self._fence(transaction, fresh_producer_id, [], now_ms)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from ledgerstone.cleaner.open_txn import TxnOwner
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.effects import Flush
 from ledgerstone.types import TopicPartition
@@ -19,6 +20,14 @@ class HostedLogs(Protocol):
     def get(self, topic_partition: TopicPartition) -> Partition: ...
 
     def find(self, topic_partition: TopicPartition) -> Partition | None: ...
+
+
+class TxnOwners(Protocol):
+    """The transaction coordinators hosted here."""
+
+    def owner_of(self, producer_id: int) -> TxnOwner | None:
+        """Of the producer's open transaction; None: it has none that is known here."""
+        ...
 
 
 class DiskTrouble(Protocol):

@@ -6,6 +6,7 @@ from typing import Any
 
 from ledgerstone.cleaner.deadlines import Due
 from ledgerstone.cleaner.history import last_cleaned
+from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.selection import LogToClean
 from ledgerstone.cleaner.why import Gate, Situation, gates
 from ledgerstone.errors import KafkaError, StorageError
@@ -14,7 +15,6 @@ from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.cleaning.parts import Appraisal, PassTicket
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, MetricSample
-from ledgerstone.storage.log import PartitionLog
 from ledgerstone.types import TopicPartition
 
 
@@ -38,7 +38,7 @@ def situation_of(cleaning: CleaningWork, partition: Partition) -> Situation:
         trouble=trouble.detail if trouble else None,
         retry_at_ms=_wall_ms(cleaning, trouble.retry_at_ms) if trouble else None,
         worker_failure=cleaning.worker_failure,
-        open_txn_producer_id=_open_txn_producer(log),
+        open_txn=next(iter(cleaning.open_txns(log)), None),
         earliest_horizon_ms=pending.earliest_horizon_ms if pending else None,
         fresh_tombstones=pending.fresh_tombstones if pending else 0,
         log_failure=log.failure,
@@ -51,18 +51,6 @@ def _wall_ms(cleaning: CleaningWork, monotonic_ms: int | None) -> int | None:
     if monotonic_ms is None:
         return None
     return cleaning.clock.now_ms() + monotonic_ms - cleaning.clock.monotonic_ms()
-
-
-def _open_txn_producer(log: PartitionLog) -> int | None:
-    first = log.first_unstable_offset
-    return next(
-        (
-            entry.producer_id
-            for entry in log.producers.entries()
-            if entry.current_txn_first_offset == first
-        ),
-        None,
-    ) if first is not None else None  # fmt: skip
 
 
 def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, Any]:
@@ -98,6 +86,7 @@ def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, 
             {"group": each.group_id, "committed_offset": each.committed_offset}
             for each in about.holds.groups
         ],
+        "open_transactions": [_open_txn_json(each) for each in cleaning.open_txns(partition.log)],
         "gates": [_gate_json(gate) for gate in gates(about)],
         "last_run": last.to_json() if last else None,
     }
@@ -105,6 +94,16 @@ def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, 
 
 def _gate_json(gate: Gate) -> dict[str, Any]:
     return gate._asdict()
+
+
+def _open_txn_json(open_txn: OpenTxn) -> dict[str, Any]:
+    owner = open_txn.owner
+    return {
+        "producer_id": open_txn.producer_id,
+        "first_offset": open_txn.first_offset,
+        "transactional_id": owner.transactional_id if owner else None,
+        "since_ms": owner.since_ms if owner else None,
+    }
 
 
 def ticket_json(ticket: PassTicket) -> dict[str, Any]:

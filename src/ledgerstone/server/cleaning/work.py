@@ -10,12 +10,13 @@ from typing import Final
 from ledgerstone.cleaner.cleaning_state import CleaningStates
 from ledgerstone.cleaner.deadlines import Due, Pending, due_times
 from ledgerstone.cleaner.holds import Holds
+from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.clock import Clock
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.cleaning.files import CleaningFiles
-from ledgerstone.server.cleaning.needs import HostedLogs
+from ledgerstone.server.cleaning.needs import HostedLogs, TxnOwners
 from ledgerstone.server.cleaning.parts import (
     Appraisal,
     CleaningTotals,
@@ -43,6 +44,7 @@ class CleaningWork:
     holds: TombstoneHolds
     settings: CleanerSettings
     files: CleaningFiles
+    txn_owners: TxnOwners
     guard: TombstoneGuard = field(init=False)
     states: CleaningStates = field(default_factory=CleaningStates)
     pending: dict[TopicPartition, Pending] = field(default_factory=dict)
@@ -118,6 +120,13 @@ class CleaningWork:
     def holds_of(self, log: PartitionLog) -> Holds:
         """Which groups hold the log's tombstones back."""
         return self.holds.of(log)
+
+    def open_txns(self, log: PartitionLog) -> list[OpenTxn]:
+        """The open transactions of a log, the one that began first at the front."""
+        return [
+            OpenTxn(producer_id, first_offset, self.txn_owners.owner_of(producer_id))
+            for first_offset, producer_id in log.producers.open_transactions().items()
+        ]
 
     def is_busy(self, tp: TopicPartition) -> bool:
         """Whether a pass reads the partition's segments: they must not be deleted under it."""

@@ -7,10 +7,11 @@ belongs to a tombstone once for each file that it is in. Contract: erasure/facts
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.selection import CleaningReason
 from ledgerstone.clock import Clock
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
-from ledgerstone.erasure.facts import PartitionFacts
+from ledgerstone.erasure.facts import BlockingTxn, PartitionFacts
 from ledgerstone.erasure.life import REST_MS
 from ledgerstone.fs import join, name_of
 from ledgerstone.records.batch import read_header
@@ -105,6 +106,7 @@ class Look:
     offsets: GroupOffsets
     sights: TombstoneSights
     asked: dict[TopicPartition, tuple[int, PassTicket]]
+    aborting: dict[tuple[int, int], int]
     _appraisals: dict[TopicPartition, Appraisal] = field(default_factory=dict)
     _leftovers: dict[TopicPartition, list[Leftover]] = field(default_factory=dict)
     _committed: dict[str, Committed] = field(default_factory=dict)
@@ -156,6 +158,7 @@ class Look:
             pass_is_pending=self.is_pending(tp),
             waits_for=obstacle.text if obstacle else None,
             opens_at_ms=obstacle.opens_at_ms if obstacle else None,
+            abortable_txns=self._abortable(log, tombstone.offset) if obstacle else (),
             leftovers_since_ms=min((each.since_ms for each in leftovers), default=None),
             leftovers_go_at_ms=_latest(times),
         )
@@ -225,16 +228,33 @@ class Look:
         """Only what is open below the tombstone keeps passes from it."""
         if log.last_stable_offset > offset:
             return None
-        first = log.first_unstable_offset
-        if first is None:
+        open_txns = self.cleaning.open_txns(log)
+        if not open_txns:
             return Obstacle(
                 f"offsets from {log.last_stable_offset} on are not replicated yet, the high "
                 f"watermark is {log.high_watermark}"
             )
-        return Obstacle(
-            f"a transaction is open since offset {first}; nothing from there on is cleaned before "
-            "it ends"
+        text = f"{open_txns[0]}; nothing from there on is cleaned until it ends"
+        if self._asked_to_abort_ms(open_txns[0]) is not None:
+            text += "; it is being aborted"
+        elif open_txns[0].owner is None:
+            text += "; `ledgerstone transactions abort` can end it"
+        return Obstacle(text)
+
+    def _abortable(self, log: PartitionLog, offset: int) -> tuple[BlockingTxn, ...]:
+        return tuple(
+            BlockingTxn(each.producer_id, each.first_offset)
+            for each in self.cleaning.open_txns(log)
+            if each.first_offset < offset
+            and each.owner is not None
+            and self._asked_to_abort_ms(each) is None
         )
+
+    def _asked_to_abort_ms(self, open_txn: OpenTxn) -> int | None:
+        """When somebody was asked last; None: never, or so long ago that it may have been lost."""
+        asked_ms = self.aborting.get((open_txn.producer_id, open_txn.first_offset))
+        is_recent = asked_ms is not None and self.clock.now_ms() < asked_ms + REST_MS
+        return asked_ms if is_recent else None
 
     def _too_young(self, log: PartitionLog, offset: int) -> Obstacle | None:
         lag_ms, facts = log.config.min_compaction_lag_ms, self._appraise(log).facts

@@ -24,6 +24,14 @@ class GroupOffsets(Protocol):
         ...
 
 
+class EndsTransactions(Protocol):
+    """The transaction coordinators hosted here."""
+
+    def abort(self, producer_id: int) -> None:
+        """Aborts the open transaction of a producer, if it has one, and fences the producer."""
+        ...
+
+
 class AsksController(Protocol):
     """Changes metadata, here for the journal's topic."""
 

@@ -7,7 +7,6 @@ an alarm is logged where the deadline is in danger.
 import logging
 from typing import Final
 
-from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.erasure import Erasure, Stage
 from ledgerstone.erasure.facts import Facts
 from ledgerstone.erasure.forecast import forecast
@@ -18,6 +17,7 @@ from ledgerstone.server.erasing import steps
 from ledgerstone.server.erasing.facts import Look
 from ledgerstone.server.erasing.scans import missing_partition
 from ledgerstone.server.erasing.work import ErasingWork, Outlook
+from ledgerstone.time_text import iso_time
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from ledgerstone.client.partitioner import partition_of
 from ledgerstone.erasure import changes
 from ledgerstone.erasure.audit_headers import ID_HEADER, headers_of
 from ledgerstone.erasure.erasure import (
+    AskedAbort,
     Erasure,
     PartitionEnd,
     ReplicaScan,
@@ -19,6 +20,7 @@ from ledgerstone.erasure.erasure import (
     Tombstone,
 )
 from ledgerstone.erasure.facts import SearchOutcome
+from ledgerstone.erasure.life import REST_MS
 from ledgerstone.erasure.scan_plan import (
     DEFAULT_MAX_PLACES,
     KeyPrints,
@@ -28,6 +30,7 @@ from ledgerstone.erasure.scan_plan import (
     SearchReport,
 )
 from ledgerstone.erasure.steps import (
+    AbortOpen,
     Advance,
     Ask,
     AskVerifiers,
@@ -63,6 +66,8 @@ def what_for(step: Step) -> tuple[str | None, int | None]:
             return f"evidence of {', '.join(step.names)} is awaited", step.until_ms
         case Ask():
             return "a pass is asked for", None
+        case AbortOpen():
+            return "an open transaction is being aborted", None
         case Search() | WriteTombstones() | ScanStep() | Issue() | Advance() | Nothing():
             return None, None
 
@@ -256,6 +261,32 @@ def _failed(work: ErasingWork, erasure_id: str, error: Exception) -> None:
 
 def ask(work: ErasingWork, tp: TopicPartition) -> None:
     work.asked[tp] = (work.clock.now_ms(), work.cleaning.ask(tp))
+
+
+def abort_open(work: ErasingWork, erasure_id: str, step: AbortOpen) -> None:
+    """Written down, then asked for: a crash between the two only asks again."""
+    erasure, now_ms = work.journal.get(erasure_id), work.clock.now_ms()
+    work.keep(
+        [
+            changes.aborting(
+                erasure,
+                [
+                    AskedAbort(partition, txn.first_offset, txn.producer_id, now_ms)
+                    for partition, txn in step.txns
+                ],
+            )
+        ]
+    )
+    for asked, asked_ms in list(work.aborting.items()):
+        if now_ms >= asked_ms + REST_MS:
+            del work.aborting[asked]
+    for partition, (producer_id, first_offset) in step.txns:
+        work.aborting[producer_id, first_offset] = now_ms
+        _LOG.warning(
+            "erasure aborts a transaction id=%s partition=%s-%d producer_id=%d first_offset=%d",
+            erasure_id, erasure.topic, partition, producer_id, first_offset,
+        )  # fmt: skip
+        work.transactions.abort(producer_id)
 
 
 def sealed_copies(work: ErasingWork, look: Look, erasure: Erasure) -> tuple[bool, str | None]:

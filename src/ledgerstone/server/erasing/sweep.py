@@ -127,6 +127,8 @@ class Sweeps:
             steps.search(self.work, topic, ids)
         for tp in made.asks:
             steps.ask(self.work, tp)
+        for erasure_id, step in made.aborts.items():
+            steps.abort_open(self.work, erasure_id, step)
         if made.ask_journal:
             steps.ask(self.work, JOURNAL)
         for ids in made.scans.values():

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from ledgerstone.erasure.audit_headers import iso_time
 from ledgerstone.erasure.changes import accepted_hits
 from ledgerstone.erasure.erasure import TRANSITIONS, Erasure, ReplicaScan, ScanOutcome, Stage
 from ledgerstone.erasure.facts import Facts, sort_findings
@@ -16,6 +15,7 @@ from ledgerstone.erasure.outputs import KnownOutput
 from ledgerstone.erasure.standing import known_outputs, not_verified, standing_outputs
 from ledgerstone.server.erasing.work import ErasingWork
 from ledgerstone.server.metrics import MetricSample
+from ledgerstone.time_text import iso_time
 
 RESIDUE_FOUND: Final = "residue found"
 _SHOWN_COMPLAINTS: Final = 20
@@ -60,6 +60,8 @@ def erasure_json(erasing: ErasingWork, erasure: Erasure) -> dict[str, Any]:
         "blocked_since_ms": erasing.blocked_since.get(erasure.id),
         "met_deadline": erasure.met_deadline,
         "tombstones": [each._asdict() for each in erasure.tombstones],
+        "abort_open": erasure.abort_open,
+        "aborted_transactions": [each._asdict() for each in erasure.asked_aborts],
         "recreated": [each._asdict() for each in erasure.recreated],
         "elsewhere": [each._asdict() for each in erasure.elsewhere],
         "awaited_verifiers": list(erasure.awaited_verifiers),

@@ -27,7 +27,7 @@ from ledgerstone.server.effects import AskVerifier
 from ledgerstone.server.erasing.facts import Look, TombstoneSights
 from ledgerstone.server.erasing.groups import GroupWatch
 from ledgerstone.server.erasing.journal import ErasureJournal
-from ledgerstone.server.erasing.needs import Appends, GroupOffsets
+from ledgerstone.server.erasing.needs import Appends, EndsTransactions, GroupOffsets
 from ledgerstone.server.erasing.scans import Scans, SearchTickets
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.storage.log_dir import LogDir
@@ -61,6 +61,7 @@ class ErasingWork:
     cleaning: CleaningWork
     offsets: GroupOffsets
     appends: Appends
+    transactions: EndsTransactions
     scans: Scans
     journal: ErasureJournal
     # Names of the verifiers that are installed beside the broker.
@@ -78,6 +79,8 @@ class ErasingWork:
     searching: dict[str, None] = field(default_factory=dict)  # topics
     is_scanning: bool = False
     asked: dict[TopicPartition, tuple[int, PassTicket]] = field(default_factory=dict)
+    # By producer and first offset: transactions somebody was asked to abort, and when; wall time.
+    aborting: dict[tuple[int, int], int] = field(default_factory=dict)
     verifier_rests: dict[tuple[str, str], int] = field(default_factory=dict)  # until, wall time
     to_ask: list[AskVerifier] = field(default_factory=list)
     refusals: dict[tuple[str, str], str] = field(default_factory=dict)  # by erasure and verifier
@@ -102,6 +105,7 @@ class ErasingWork:
             offsets=self.offsets,
             sights=self._sights,
             asked=self.asked,
+            aborting=self.aborting,
         )
 
     def look_now(self) -> None:

@@ -45,10 +45,10 @@ from ledgerstone.server.groups.needs import (
     Answers,
     Appends,
     AsksController,
-    CountsTombstones,
     DiskTrouble,
     HostedLogs,
     HostsTopics,
+    WatchesGroups,
 )
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
 from ledgerstone.server.groups.questions import Combine, MarkerToken, Part, Question
@@ -88,7 +88,7 @@ class Groups:
     partitions: HostedLogs
     controller: AsksController
     shards: HostedShards
-    cleaning: CountsTombstones
+    cleaning: WatchesGroups
     disk: DiskTrouble
     answers: Answers
     appends: Appends
@@ -174,7 +174,7 @@ class Groups:
         if hosted is None:
             return
         if hosted.is_loaded:
-            self._deliver(hosted.committed())
+            self._follow(hosted)
             self._keep_deadline(number, hosted)
         elif hosted.can_load:
             self._load(number, hosted)
@@ -392,8 +392,14 @@ class Groups:
                 self.appends.appended(hosted.partition.topic_partition, appended.size)
                 if appended.tombstone_count:
                     self.cleaning.appended(hosted.partition.log, appended.tombstone_count)
-        self._deliver(hosted.committed())
+        self._follow(hosted)
         self._keep_deadline(number, hosted)
+
+    def _follow(self, hosted: HostedShard) -> None:
+        """What is committed is true, and told."""
+        self._deliver(hosted.committed())
+        for topic_partition in hosted.take_decided():
+            self.cleaning.offset_committed(topic_partition)
 
     def _keep_deadline(self, number: int, hosted: HostedShard) -> None:
         due_ms = hosted.next_deadline_ms

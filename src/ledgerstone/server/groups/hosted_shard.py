@@ -22,7 +22,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.replay_reader import replay_batches
 from ledgerstone.replication.state_log import Appended, StateLog
 from ledgerstone.storage.verification import TxnTerms
-from ledgerstone.types import NO_PRODUCER_ID
+from ledgerstone.types import NO_PRODUCER_ID, TopicPartition
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class HostedShard:
         self.shard = shard
         self.partition = partition
         self.is_loaded = False
+        self._decided: list[TopicPartition] = []
         self._append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
         self._log = StateLog[InFlight](self._append)
 
@@ -115,10 +116,16 @@ class HostedShard:
                 self.shard.replay(record.key, record.value, producer_id)
             if outcome.marker is not None:
                 marker = outcome.marker
-                self.shard.replay_marker(marker.producer_id, commit=marker.is_commit)
+                won = self.shard.replay_marker(marker.producer_id, commit=marker.is_commit)
+                self._decided += won
             answers += outcome.answers
             answers += (Answer(token, respond()) for token, respond in outcome.late)
         return answers
+
+    def take_decided(self) -> list[TopicPartition]:
+        """Partitions whose offsets were committed by markers since the last call."""
+        decided, self._decided = self._decided, []
+        return decided
 
     def overdue(self, now: Now) -> list[Answer]:
         """Refusals of answers whose records took too long; these are replayed when they are

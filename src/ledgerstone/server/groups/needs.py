@@ -33,6 +33,12 @@ class CountsTombstones(Protocol):
     def appended(self, log: PartitionLog, tombstone_count: int) -> None: ...
 
 
+class WatchesGroups(CountsTombstones, Protocol):
+    """Cleaning, which may hold tombstones back until a group has read them."""
+
+    def offset_committed(self, tp: TopicPartition) -> None: ...
+
+
 class DiskTrouble(Protocol):
     """Reports what the disk refuses."""
 

@@ -8,8 +8,8 @@
     GET  /api/v1/cleaner/history[?topic=T]    the passes that are remembered, newest first
 
 What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
-logs in `http_anatomy`, about damage in `http_damage`. Errors are JSON too: {"error": why}. Who may
-call is decided by `http`.
+logs in `http_anatomy`, about damage in `http_damage`, about transactions in `http_transactions`.
+Errors are JSON too: {"error": why}. Who may call is decided by `http`.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,6 +24,7 @@ from ledgerstone.server.http import anatomy as http_anatomy
 from ledgerstone.server.http import damage as http_damage
 from ledgerstone.server.http import erasure as http_erasure
 from ledgerstone.server.http import guard as http_guard
+from ledgerstone.server.http import transactions as http_transactions
 from ledgerstone.server.http.json_body import Refused, body_of, json_page
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.movable_clock import MovableClock
@@ -76,6 +77,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
             found = found or http_guard.calls(broker, request, parts)
             found = found or http_anatomy.calls(broker, request, parts)
             found = found or http_damage.calls(broker, request, parts)
+            found = found or http_transactions.calls(broker, request, parts)
             if found is None:
                 raise Refused(404, f"there is no {request.path}")
             calls = found

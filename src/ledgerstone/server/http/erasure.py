@@ -3,7 +3,8 @@
     POST /api/v1/topics/T/where {"key": …}       begins a search, answers with a ticket
     GET  /api/v1/searches/N                      what it found
     POST /api/v1/topics/T/erasures {"key": … or "keys": […], "reason", "requested_by",
-         "within_ms" or "deadline_ms", "after_ms", "verifiers", "outputs_wait_ms"}
+         "within_ms" or "deadline_ms", "after_ms", "verifiers", "outputs_wait_ms",
+         "abort_open"}
     GET  /api/v1/erasures[?overdue][?open][?topic=T][?stage=S][?after=ID][?limit=N]
          the newest first, at most 1000; `next` is what to ask `after` for the rest
     GET  /api/v1/erasures/ID
@@ -143,6 +144,7 @@ def _erase(broker: Broker, topic: str, request: HttpRequest) -> object:
             deadline_ms=deadline_ms,
             awaited_verifiers=verifiers,
             outputs_wait_ms=_whole(body, "outputs_wait_ms"),
+            abort_open=_flag(body, "abort_open"),
         )
         for key in keys
     ]
@@ -332,6 +334,13 @@ def _whole(body: Mapping[str, Any], name: str) -> int | None:
     if number is not None and (type(number) is not int or not 0 <= number < 1 << 53):
         raise Refused(400, f"{name} must be a whole number of milliseconds")
     return number
+
+
+def _flag(body: Mapping[str, Any], name: str) -> bool:
+    flag = body.get(name, False)
+    if type(flag) is not bool:
+        raise Refused(400, f"{name} must be true or false")
+    return flag
 
 
 def _answering(call: Callable[[], T]) -> T:

@@ -18,6 +18,7 @@ from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
 from ledgerstone.server.tombstones import view as tombstone_view
+from ledgerstone.server.transactions import view as transactions_view
 
 # The number Kafka gives a broker that has started and does not stop.
 # As in Kafka: markers may take a while after the time-out.
@@ -84,6 +85,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
+        *transactions_view.samples(broker.transactions, broker.clock.now_ms()),
         *cleaning_view.samples(broker.cleaning, looked_at),
         *erasing_view.samples(broker.erasing),
         *tombstone_view.samples(broker.near_tombstones),

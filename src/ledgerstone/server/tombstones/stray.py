@@ -3,8 +3,9 @@
 Producers with different partitioners send the delete to one partition and leave the value in
 another. To know it a whole topic has to be searched, so it is done in samples: at most `KEYS_TAKEN`
 keys of a topic in a minute, together in one search, by the scanning worker and not faster than
-`BYTES_PER_SECOND`; one search at a time, and the next of the same topic after ten times as long.
-Keys are known by keyed hashes under a seed that lives as long as its search.
+`BYTES_PER_SECOND`; one search at a time, and the next of the same topic after ten times as long. As
+many batches are looked into for nothing in a minute, and no more: that happens on the loop. Keys are known by
+keyed hashes under a seed that lives as long as its search.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,10 +60,18 @@ class _Topic:
     seed: bytes
     wanted: list[_Wanted] = field(default_factory=list)
     not_before_ms: int = 0  # monotonic
+    # Batches that were looked into for nothing, and until when they count.
+    misses: int = 0
+    misses_until_ms: int = 0
 
     @property
     def has_room(self) -> bool:
         return len(self.wanted) < KEYS_TAKEN
+
+    def may_look(self, now_ms: int) -> bool:
+        if now_ms >= self.misses_until_ms:
+            self.misses, self.misses_until_ms = 0, now_ms + PERIOD_MS
+        return self.misses < KEYS_TAKEN
 
 
 class CleaningSettings(Protocol):
@@ -102,8 +111,12 @@ class StrayChecks:
             known = self._topics[tp.topic] = _Topic(self.dice.random_bytes(_SEED_BYTES))
         if not known.has_room or len(records) > _BATCH_BYTES:
             return
+        if not known.may_look(self.clock.monotonic_ms()):
+            return
         found = first_tombstone(records)
-        if found is not None:
+        if found is None:
+            known.misses += 1
+        else:
             index, key = found
             known.wanted.append(_Wanted(tp, first_offset + index, _print_of(key, known.seed)))
 
@@ -156,9 +169,9 @@ class StrayChecks:
 def first_tombstone(records: WritableBuffer) -> tuple[int, bytes] | None:
     """Index and key of a tombstone among the first records of a batch that was appended."""
     try:
-        payload = records_payload(records, 0, read_header(records), limit=_PAYLOAD_BYTES)
-        count = read_header(records).record_count
-        for index, span in enumerate(iter_spans(payload, record_count=count)):
+        header = read_header(records)
+        payload = records_payload(records, 0, header, limit=_PAYLOAD_BYTES)
+        for index, span in enumerate(iter_spans(payload, record_count=header.record_count)):
             if index >= _RECORDS:
                 return None
             if span.value_length < 0 and span.key_length >= 0:

@@ -79,6 +79,7 @@ class Transactions:
     memory: TransactionMemory = field(init=False)
     _settings: TransactionConfig = field(init=False)
     _throttle: LogThrottle = field(default_factory=LogThrottle)
+    timed_out_count: int = 0
     _abort_check_ms: int | None = None
     _expiry_check_ms: int | None = None
 
@@ -344,16 +345,34 @@ class Transactions:
 
     # -- time ---------------------------------------------------------------------------------
 
+    def look_now(self) -> None:
+        """The wall clock was set: open transactions may have timed out, ids expired."""
+        if self.shards.by_number:
+            self._abort_check_ms = self._expiry_check_ms = self.clock.monotonic_ms()
+
+    def abort(self, transactional_id: str) -> None:
+        """An operator ends what the id has open; its producer is fenced."""
+        _LOG.warning("transaction aborted by request transactional_id=%r", shown(transactional_id))
+
+        def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
+            return shard.abort_open(transactional_id, now_ms, fresh)
+
+        self._abort(transactional_id, call)
+
     def _abort_timed_out(self, now: Now) -> None:
         for hosted in list(self.shards.by_number.values()):
             for transactional_id in hosted.shard.timed_out(now.wall_ms):
                 _LOG.info("transaction timed out transactional_id=%r", shown(transactional_id))
+                self.timed_out_count += 1
                 self._abort_one(transactional_id)
 
     def _abort_one(self, transactional_id: str) -> None:
         def call(shard: TransactionShard, now_ms: int, fresh: int | None) -> TxnOutcome:
             return shard.abort_timed_out(transactional_id, now_ms, fresh)
 
+        self._abort(transactional_id, call)
+
+    def _abort(self, transactional_id: str, call: Call) -> None:
         self._ask(
             transactional_id,
             call,

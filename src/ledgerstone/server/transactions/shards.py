@@ -3,9 +3,10 @@
 `agent` opens, asks and closes shards. What is seen here is committed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from ledgerstone.coordinator.transactions.metadata import TxnState
+from ledgerstone.cleaner.open_txn import TxnOwner
+from ledgerstone.coordinator.transactions.metadata import PREPARED, Transaction, TxnState
 from ledgerstone.coordinator.transactions.table import TransactionTable
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
@@ -47,6 +48,25 @@ class TransactionShards:
             hosted.shard.table for _, hosted in sorted(self.by_number.items()) if hosted.is_loaded
         ]
 
+    def undecided(self) -> Iterator[Transaction]:
+        """Open transactions, and those whose markers are not all written."""
+        for table in self.tables():
+            for each in table:
+                if each.metadata.state is TxnState.ONGOING or each.metadata.state in PREPARED:
+                    yield each
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The undecided transaction of a producer."""
+        return next(
+            (each for each in self.undecided() if each.metadata.producer_id == producer_id), None
+        )
+
+    def owner_of(self, producer_id: int) -> TxnOwner | None:
+        found = self.of_producer(producer_id)
+        if found is None:
+            return None
+        return TxnOwner(found.transactional_id, found.metadata.start_ms)
+
     def count_by_state(self) -> dict[TxnState, int]:
         """Every state a record can have, also those no id is in."""
         counts = {state: 0 for state in TxnState if state < TxnState.DEAD}
@@ -54,6 +74,11 @@ class TransactionShards:
             for each in table.known():
                 counts[each.metadata.state] += 1
         return counts
+
+    def oldest_start_ms(self) -> int | None:
+        """Of the open transactions."""
+        starts = (each.metadata.start_ms for table in self.tables() for each in table.ongoing())
+        return min(starts, default=None)
 
     def check_invariants(self) -> None:
         for hosted in self.by_number.values():

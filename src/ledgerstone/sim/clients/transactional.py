@@ -183,7 +183,8 @@ class TxnClient:
             else:
                 self._object("InitProducerId", answer.error_code)
         if expected is not None:
-            book.check_bump(self.transactional_id, self.client, sent_ms)
+            is_same_id = answer.producer_id == expected[0]
+            book.check_bump(self.transactional_id, self.client, sent_ms, is_same_id=is_same_id)
         self.id = (answer.producer_id, answer.producer_epoch)
         self._sequences.clear()
         book.started(self.transactional_id, self.client, *self.id)

@@ -51,6 +51,9 @@ class TxnWriter:
         yield from self.producer.start()
         while self.left:
             self.left -= 1
+            if dice.chance(15):
+                # As a process that was started again, with the same id.
+                yield from self.producer.start()
             try:
                 yield from self._transaction()
             except Fenced:

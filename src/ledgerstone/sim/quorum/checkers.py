@@ -61,12 +61,19 @@ class Checkers:
     def _entered(self, host: Host, role: Role) -> None:
         assert host.node is not None
         self._world.note(f"n{host.number} {type(role).__name__} {role.epoch}")
-        is_voter = host.identity.key.id in host.node.voters.ids and host.identity.is_controller
-        if isinstance(role, Prospective | Candidate | Leader) and not is_voter:
-            # A leader may be removed later; here it has just been elected.
+        if isinstance(role, Prospective | Candidate | Leader) and not self._may_run(host):
             raise Violation("OnlyVotersRun", f"n{host.number} became {role}")
         if isinstance(role, Leader):
             self.leaders.elected(host, role)
+
+    def _may_run(self, host: Host) -> bool:
+        """A voter, or one that was until a set that is not known to be committed."""
+        assert host.node is not None
+        own_id, history = host.identity.key.id, host.node.quorum.history
+        offset = history.current_offset
+        before = history.voters_before(offset) if offset >= host.node.high_watermark else None
+        is_listed = own_id in host.node.voters.ids or (before is not None and own_id in before.ids)
+        return host.identity.is_controller and is_listed
 
     # -- as it happens ------------------------------------------------------------------------
 

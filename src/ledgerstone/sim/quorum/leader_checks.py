@@ -4,6 +4,7 @@ from ledgerstone.protocol.messages.control_records import VotersRecord
 from ledgerstone.raft.control_batches import control_records
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.replica import NO_DIRECTORY, ReplicaKey
+from ledgerstone.raft.voters import VoterSet
 from ledgerstone.sim.quorum.host import Host
 from ledgerstone.sim.quorum.log_checks import LogChecks
 from ledgerstone.sim.quorum.memory_log import Entry
@@ -24,6 +25,7 @@ class LeaderChecks:
         self._committed: dict[int, int | None] = {}
         self._contacts: dict[int, dict[int, int]] = {}
         self._since: dict[int, int] = {}
+        self._voters: dict[int, VoterSet] = {}
         # Told to resign or stop.
         self._leaving: set[int] = set()
 
@@ -62,8 +64,11 @@ class LeaderChecks:
         self._logs.check_complete(host, role.epoch)
 
     def contacted(self, host: Host, key: ReplicaKey) -> None:
-        """A replica's fetch came."""
-        if host.number in self._contacts:
+        """A voter's fetch came; one of its id with another disk is none."""
+        assert host.node is not None
+        voter = host.node.voters.get(key.id)
+        is_voter = voter is not None and voter.key.directory_id in (NO_DIRECTORY, key.directory_id)
+        if is_voter and host.number in self._contacts:
             self._contacts[host.number][key.id] = self._world.now_ms
 
     def check(self, host: Host, role: Leader) -> None:
@@ -108,6 +113,10 @@ class LeaderChecks:
         assert host.node is not None
         voters, own_id = host.node.voters, host.identity.key.id
         is_voter = own_id in voters.ids
+        if self._voters.get(host.number) is not voters:
+            # Another voter set has its own time to be heard of.
+            self._voters[host.number] = voters
+            self._since[host.number] = self._world.now_ms
         is_committed = (role.high_watermark or 0) > host.node.quorum.history.current_offset
         if not is_voter and is_committed:
             raise Violation("RemovedLeadersResign", f"n{host.number} leads {voters}")

@@ -18,7 +18,7 @@ PLAIN = [TopicPartition("plain", 0), TopicPartition("plain", 1)]
 COMPACT = [TopicPartition("compact", 0)]
 
 
-class Mixed:
+class MixedWorkload:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self.world, self.config = scene.world, scene.config

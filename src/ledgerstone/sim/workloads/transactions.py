@@ -63,7 +63,7 @@ class _Slot:
         return self.worker.gate.is_dead
 
 
-class Transactions:
+class TransactionsWorkload:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self.world, self.config = scene.world, scene.config

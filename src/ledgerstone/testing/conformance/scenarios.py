@@ -88,6 +88,21 @@ def aborted_transaction(stage: ScenarioStage) -> None:
     stage.expect({"a": "1", "b": "2"})
 
 
+def interleaved_transactions(stage: ScenarioStage) -> None:
+    """An aborted transaction takes only its own records along, not what others wrote meanwhile."""
+    stage.put("a", "1")
+    stage.put("b", "2")
+    aborted, committed = stage.begin("aborted"), stage.begin("committed")
+    aborted.delete("a")
+    committed.delete("b")
+    stage.put("c", "3")
+    aborted.put("d", "4")
+    aborted.abort()
+    committed.put("e", "5")
+    committed.commit()
+    stage.expect({"a": "1", "c": "3", "e": "5"})
+
+
 def gaps_after_compaction(stage: ScenarioStage) -> None:
     """Compaction leaves gaps between offsets, so offsets must not be used to count records."""
     for text in ("1", "2", "3"):
@@ -169,6 +184,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType(
             empty_value_is_no_tombstone,
             committed_transaction,
             aborted_transaction,
+            interleaved_transactions,
             gaps_after_compaction,
             deleted_while_away,
             missed_delete,

@@ -85,6 +85,10 @@ class ScenarioStage:
     def transaction(self, changes: Mapping[str, str | None], *, commit: bool) -> None:
         self.cluster.transaction(self.topic, self._pairs(changes), commit=commit)
 
+    def begin(self, transactional_id: str) -> "StagedTransaction":
+        """A transaction that goes on while other things happen."""
+        return StagedTransaction(self, f"{self.topic}-{transactional_id}")
+
     def batch(self, changes: Sequence[tuple[str, str | None]], *, codec: str) -> None:
         pairs = [pair for change in changes for pair in self._pairs(dict([change]))]
         self.cluster.produce_batch(self.topic, pairs, codec=codec, partition=0)
@@ -137,3 +141,22 @@ class ScenarioStage:
             raise NotConforming(
                 f"in step {self._steps} the consumer's state is wrong:\n{lines_of(lines)}"
             )
+
+
+class StagedTransaction:
+    def __init__(self, stage: ScenarioStage, transactional_id: str) -> None:
+        self._stage = stage
+        self._open = stage.cluster.begin(transactional_id)
+
+    def put(self, name: str, text: str) -> None:
+        stage = self._stage
+        self._open.produce(stage.topic, stage.key(name), stage.value(text), partition=0)
+
+    def delete(self, name: str) -> None:
+        self._open.tombstone(self._stage.topic, self._stage.key(name), partition=0)
+
+    def commit(self) -> None:
+        self._open.commit()
+
+    def abort(self) -> None:
+        self._open.abort()

@@ -2,11 +2,10 @@
 
 import pytest
 
-from ledgerstone.coordinator.transactions.memory import TransactionMemory
 from ledgerstone.coordinator.transactions.metadata import TransactionMetadata, TxnState
-from ledgerstone.coordinator.transactions.turn import Decided, ProducerRef, TransactionConfig
+from ledgerstone.coordinator.transactions.turn import Decided, ProducerRef
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.types import INT32_MAX, TopicPartition
+from ledgerstone.types import INT32_MAX
 from tests.unit.coordinator.transactions.desk import (
     CLASSIC,
     EPOCHS,
@@ -204,46 +203,3 @@ def test_what_was_prepared_is_marked_again_by_the_next_coordinator(desk: Desk) -
 
     assert desk.markers[1] == desk.markers[0]
     assert desk.init().error_code == ErrorCode.CONCURRENT_TRANSACTIONS
-
-
-# -- memory ----------------------------------------------------------------------------------
-
-
-def test_an_id_too_many_is_refused(desk: Desk) -> None:
-    config = TransactionConfig(ledgerstone_transactions_max_bytes=3000)
-    small = Desk(config)
-    small.init("a")
-    small.init("b")
-
-    assert small.init("c").error_code == ErrorCode.POLICY_VIOLATION
-    assert small.ids == ["a", "b"]
-    refusal = small.shard.table.memory.refusal
-    assert refusal is not None
-    assert refusal.startswith("ledgerstone.transactions.max.bytes=3000: ")
-    assert small.init("a").error_code == 0
-
-
-def test_partitions_too_many_are_refused_and_the_transaction_can_be_ended() -> None:
-    small = Desk(TransactionConfig(ledgerstone_transaction_max_bytes=10_000))
-    small.init()
-    assert small.add(FOO_0) == 0
-
-    many = [TopicPartition("foo", number) for number in range(100)]
-
-    assert small.add(*many) == ErrorCode.POLICY_VIOLATION
-    assert small.add(FOO_1) == 0
-    assert small.end(commit=True) == Decided(0)
-    assert small.shard.table.memory.held_bytes == small.of().counted_bytes
-
-
-def test_what_is_replayed_is_counted_and_not_refused() -> None:
-    large = Desk()
-    for number in range(20):
-        large.init(f"id-{number}")
-
-    small = Desk(TransactionConfig(ledgerstone_transactions_max_bytes=3000), log=large.log)
-
-    assert len(small.ids) == 20
-    small.shard.release()
-    assert small.shard.table.memory.held_bytes == 0
-    assert isinstance(small.shard.table.memory, TransactionMemory)

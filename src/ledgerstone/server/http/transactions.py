@@ -1,0 +1,67 @@
+"""The part of the JSON API that is about transactions. Grade D.
+
+GET  /api/v1/transactions                          undecided ones that are coordinated here
+POST /api/v1/transactions/abort {"transactional_id": …}    ends one, and fences its producer
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from ledgerstone.coordinator.transactions.metadata import Transaction, TxnState
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.http.json_body import Refused, body_of
+from ledgerstone.server.http.server import HttpRequest
+
+Calls = Mapping[str, Callable[[], object]]
+
+MOST_SHOWN: Final = 1000
+MOST_PARTITIONS: Final = 100
+
+
+def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | None:
+    """None for a path that is not about transactions."""
+    match parts:
+        case ["transactions"]:
+            return {"GET": lambda: _list(broker)}
+        case ["transactions", "abort"]:
+            return {"POST": lambda: _abort(broker, request)}
+        case _:
+            return None
+
+
+def transaction_json(transaction: Transaction) -> dict[str, Any]:
+    about = transaction.metadata
+    return {
+        "transactional_id": transaction.transactional_id,
+        "state": about.state.shown,
+        "producer_id": about.producer_id,
+        "producer_epoch": about.producer_epoch,
+        "timeout_ms": about.timeout_ms,
+        "start_ms": about.start_ms,
+        "partition_count": len(about.partitions),
+        "partitions": [str(each) for each in islice(about.partitions, MOST_PARTITIONS)],
+        "can_abort": about.state is TxnState.ONGOING,
+    }
+
+
+def _list(broker: Broker) -> object:
+    found = sorted(broker.txn_shards.undecided(), key=lambda each: each.metadata.start_ms)
+    return {
+        "now_ms": broker.clock.now_ms(),
+        "total": len(found),
+        "transactions": [transaction_json(each) for each in found[:MOST_SHOWN]],
+    }
+
+
+def _abort(broker: Broker, request: HttpRequest) -> object:
+    name = body_of(request).get("transactional_id")
+    if type(name) is not str or not name:
+        raise Refused(400, "transactional_id must be the name of one")
+    found = next(
+        (each for each in broker.txn_shards.undecided() if each.transactional_id == name), None
+    )
+    if found is None or found.metadata.state is not TxnState.ONGOING:
+        raise Refused(409, f"{name} has no open transaction here")
+    broker.transactions.abort(name)
+    return {"aborted": name, "producer_id": found.metadata.producer_id}

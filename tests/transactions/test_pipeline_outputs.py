@@ -1,0 +1,178 @@
+"""What a driver writes by itself: dead letters and totals, each once, whenever it is killed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.pipeline.bad_records import Letter
+from ledgerstone.pipeline.dead_letters import LettersOnce, letter_sender
+from ledgerstone.pipeline.definition import Pipeline
+from ledgerstone.pipeline.definition_files import define
+from ledgerstone.pipeline.errors import DefinitionError, PipelineError
+from ledgerstone.pipeline.streams.aggregating import GroupedTable, publisher_once, tell
+from ledgerstone.pipeline.streams.frames import Topic
+from ledgerstone.pipeline.streams.totals import Aggregate, MeasureKind, TableRow, TotalsStore
+from tests.transactions.conftest import MakeTopic, NewName
+from tests.transactions.kit import committed
+
+
+def pipeline_of(name: str, bootstrap: str, source: str, letters: str) -> Pipeline:
+    return define(
+        {
+            "name": name,
+            "source": {"bootstrap": bootstrap, "topic": source},
+            "key": {"format": "string", "column": "id"},
+            "value": {"format": "string", "column": "said"},
+            "table": {"type": "sqlite", "path": "table.db"},
+            "on_bad_record": "dead_letter",
+            "dead_letter_topic": letters,
+            "exactly_once": True,
+        },
+        directory=Path(),
+    )
+
+
+@pytest.fixture
+def pipeline(bootstrap: str, make_topic: MakeTopic, new_name: NewName) -> Pipeline:
+    return pipeline_of(
+        new_name("p"), bootstrap, make_topic("from", partitions=2), make_topic("bad")
+    )
+
+
+def letters(pipeline: Pipeline, *places: tuple[int, int]) -> list[Letter]:
+    assert pipeline.dead_letter_topic is not None
+    return [
+        Letter(
+            pipeline.dead_letter_topic, f"{partition}-{offset}".encode(), b"", [], partition, offset
+        )
+        for partition, offset in places
+    ]
+
+
+def keys(client: Client, topic: str | None) -> list[str]:
+    assert topic is not None
+    return sorted((key or b"").decode() for key, _ in committed(client, topic))
+
+
+def test_letters_of_a_repeated_batch_are_sent_once(
+    client: Client, other: Client, pipeline: Pipeline
+) -> None:
+    letter_sender(client, pipeline)(letters(pipeline, (0, 3), (0, 7), (1, 2)))
+
+    # Killed before the table advanced; the next run cuts its batches elsewhere.
+    again = letter_sender(other, pipeline)
+    again(letters(pipeline, (0, 3)))
+    again(letters(pipeline, (0, 7), (0, 9), (1, 2), (1, 4)))
+
+    assert keys(client, pipeline.dead_letter_topic) == ["0-3", "0-7", "0-9", "1-2", "1-4"]
+
+
+def test_letters_of_a_run_that_still_lives_are_fenced(
+    client: Client, other: Client, pipeline: Pipeline
+) -> None:
+    older, newer = letter_sender(client, pipeline), letter_sender(other, pipeline)
+    older(letters(pipeline, (0, 1)))
+    newer(letters(pipeline, (0, 1), (0, 2)))
+
+    with pytest.raises(PipelineError, match="dead letter"):
+        older(letters(pipeline, (0, 2), (0, 3)))
+
+    assert keys(client, pipeline.dead_letter_topic) == ["0-1", "0-2"]
+
+
+def test_letters_of_a_topic_that_was_created_again_are_sent(
+    client: Client, pipeline: Pipeline
+) -> None:
+    letter_sender(client, pipeline)(letters(pipeline, (0, 9)))
+    anew = LettersOnce(client, pipeline)
+    anew._topic_id = "another"
+
+    anew.send(letters(pipeline, (0, 3)))
+
+    assert keys(client, pipeline.dead_letter_topic) == ["0-3", "0-9"]
+
+
+def test_exactly_once_is_about_dead_letters(pipeline: Pipeline) -> None:
+    content = {
+        "name": "n",
+        "source": {"topic": "t"},
+        "key": {"format": "string", "column": "id"},
+        "value": {"format": "string", "column": "said"},
+        "table": {"type": "sqlite", "path": "table.db"},
+        "exactly_once": True,
+    }
+
+    with pytest.raises(DefinitionError, match="is about dead letters"):
+        define(content, directory=Path())
+
+
+# -- totals --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grouped(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> GroupedTable:
+    return GroupedTable(
+        source=Topic(bootstrap=bootstrap, name="unread"),
+        by=("country",),
+        aggregates=(Aggregate(name="rows", kind=MeasureKind.COUNT),),
+        to=Topic(bootstrap=bootstrap, name=make_topic("totals")),
+        work=str(tmp_path),
+        exactly_once=True,
+    )
+
+
+def row(number: int, country: str) -> TableRow:
+    return TableRow(b"%d" % number, 0, number, number, (country,), (None,))
+
+
+class _Killed(Exception):
+    pass
+
+
+def test_totals_of_a_killed_run_are_written_once(
+    client: Client, grouped: GroupedTable, tmp_path: Path
+) -> None:
+    def opened() -> TotalsStore:
+        return TotalsStore(tmp_path / "totals.sqlite", grouped.aggregates)
+
+    store = opened()
+    store.apply(0, [row(1, "PE"), row(2, "PE"), row(3, "NZ")])
+    publish = publisher_once(grouped.to, store)
+
+    def publish_and_die(records: list[tuple[bytes, bytes | None]]) -> None:
+        publish(records)
+        raise _Killed
+
+    with pytest.raises(_Killed):
+        tell(store, grouped, publish_and_die)  # type: ignore[arg-type]
+    store.close()
+    store = opened()
+    publish = publisher_once(grouped.to, store)
+    tell(store, grouped, publish)
+    store.apply(1, [row(4, "NZ")])
+    tell(store, grouped, publish)
+    store.close()
+
+    assert committed(client, grouped.to.name) == [
+        (b'{"country": "NZ"}', b'{"rows": 1}'),
+        (b'{"country": "PE"}', b'{"rows": 2}'),
+        (b'{"country": "NZ"}', b'{"rows": 2}'),
+    ]
+
+
+def test_totals_are_told_again_to_another_topic(
+    client: Client, grouped: GroupedTable, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    store = TotalsStore(tmp_path / "totals.sqlite", grouped.aggregates)
+    store.tells(grouped.to.name, "a")
+    store.apply(0, [row(1, "PE")])
+    tell(store, grouped, publisher_once(grouped.to, store))
+    moved = replace(grouped.to, name=make_topic("other-totals"))
+    store.tells(moved.name, "b")
+
+    tell(store, grouped, publisher_once(moved, store))
+    store.close()
+
+    assert committed(client, moved.name) == [(b'{"country": "PE"}', b'{"rows": 1}')]
