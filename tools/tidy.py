@@ -43,7 +43,7 @@ TWO_MEANINGS: Final = (
     # of the simulated quorum, and of the simulated cluster
     "Cluster", "Config", "Hands", "Host", "Network", "Scenario", "Workload",
     # of transactions: the client's, the coordinator's, the simulated ones
-    "MustAbort", "Transactions", "TxnState",
+    "MustAbort", "TxnState",
 )
 # fmt: on
 GENERATED: Final = ("requirements/",)

@@ -20,7 +20,7 @@ from ledgerstone.coordinator.transactions.turn import (
     TxnOutcome,
     UnwrittenMarkers,
 )
-from ledgerstone.server.markers import Markers
+from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.transactions.marking import markers_request
 from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.verification import Verified
@@ -126,7 +126,7 @@ def epochs_are_given_again(patch: Patch) -> None:
 
 
 def prepare_is_not_synced(patch: Patch) -> None:
-    """Markers may be durable before the decision that they carry out."""
+    """PartitionMarkers may be durable before the decision that they carry out."""
     original = PartitionLog.flush
 
     def flush(log: PartitionLog, up_to: int | None = None) -> None:
@@ -211,14 +211,14 @@ def markers_are_not_repeated(patch: Patch) -> None:
 
 def one_marker_says_the_opposite(patch: Patch) -> None:
     """Of a commit, in the second partition of `output`."""
-    original = Markers._append
+    original = PartitionMarkers._append
 
-    def append(self: Markers, partition: Any, marker: Any, written: Any) -> None:
+    def append(self: PartitionMarkers, partition: Any, marker: Any, written: Any) -> None:
         if partition.topic_partition == ("output", 1):
             marker = marker._replace(is_commit=False)
         original(self, partition, marker, written)
 
-    patch.setattr(Markers, "_append", append)
+    patch.setattr(PartitionMarkers, "_append", append)
 
 
 # -- leaders of partitions ------------------------------------------------------------------------

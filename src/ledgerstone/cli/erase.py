@@ -71,6 +71,16 @@ OutputsWaitOption = Annotated[
         "verified. Default: verifiers for ever, pipelines that missed the tombstone a day"
     ),
 ]
+TimeoutOption = Annotated[
+    float | None, typer.Option(help="Seconds to wait at most; the broker goes on.", min=0)
+]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Show the stages until it is done.")]
+AbortOpenOption = Annotated[
+    bool,
+    typer.Option(
+        "--abort-open", help="Abort open transactions that hold it up; fences their producers."
+    ),
+]
 
 
 def erase(
@@ -88,20 +98,13 @@ def erase(
     ] = None,
     verifier: VerifierOption = None,
     outputs_wait: OutputsWaitOption = None,
-    abort_open: Annotated[
-        bool,
-        typer.Option(
-            "--abort-open", help="Abort open transactions that hold it up; fences their producers."
-        ),
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Show the stages until it is done.")] = False,
+    abort_open: AbortOpenOption = False,
+    wait: WaitOption = False,
     receipt: Annotated[
         Path | None,
         typer.Option(help="Wait, and write the receipt here; several keys: into a directory."),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds to wait at most; the broker goes on.", min=0)
-    ] = None,
+    timeout: TimeoutOption = None,
     key_hex: KeyHexOption = None,
     key_base64: KeyBase64Option = None,
     key_file: KeyFileOption = None,

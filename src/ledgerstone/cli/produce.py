@@ -35,54 +35,63 @@ _READ_BYTES: Final = 1 << 20
 T = TypeVar("T")
 
 
+ValueOption = Annotated[
+    str | None,
+    typer.Option("--value", "-v", metavar="TEXT|0xHEX", help="Default: lines of stdin."),
+]
+TombstoneOption = Annotated[
+    bool, typer.Option("--tombstone", help="Delete the key: write it with a null value.")
+]
+SeparatorOption = Annotated[
+    str | None,
+    typer.Option("--key-separator", metavar="TEXT", help="Splits stdin lines into key and value."),
+]
+PartitionOption = Annotated[
+    int | None, typer.Option("--partition", "-p", min=0, help="Overrides the key's partition.")
+]
+TimestampOption = Annotated[
+    str | None,
+    typer.Option("--timestamp", metavar="TIME", help="Record time: ISO 8601, ms, or 2h (ago)."),
+]
+TransactionalIdOption = Annotated[
+    str | None,
+    typer.Option(
+        "--transactional-id",
+        metavar="ID",
+        help="Write all records in one transaction; fences earlier producers of the id.",
+    ),
+]
+CommitEveryOption = Annotated[
+    int | None,
+    typer.Option("--commit-every", min=1, help="Several transactions, of so many records."),
+]
+AbortOption = Annotated[
+    bool, typer.Option("--abort", help="Abort the transaction instead, to try readers.")
+]
+IdempotentOption = Annotated[
+    bool, typer.Option("--idempotent", help="Retries create no duplicates.")
+]
+
+
 def produce(
     topic: TopicArgument,
     key: Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT|0xHEX")] = None,
-    value: Annotated[
-        str | None,
-        typer.Option("--value", "-v", metavar="TEXT|0xHEX", help="Default: lines of stdin."),
-    ] = None,
-    tombstone: Annotated[
-        bool, typer.Option("--tombstone", help="Delete the key: write it with a null value.")
-    ] = False,
-    key_separator: Annotated[
-        str | None,
-        typer.Option(
-            "--key-separator", metavar="TEXT", help="Splits stdin lines into key and value."
-        ),
-    ] = None,
+    value: ValueOption = None,
+    tombstone: TombstoneOption = False,
+    key_separator: SeparatorOption = None,
     header: Annotated[
         list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="Repeatable.")
     ] = [],  # noqa: B006  # typer reads it and makes a new list for each call
-    partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Overrides the key's partition.")
-    ] = None,
-    timestamp: Annotated[
-        str | None,
-        typer.Option("--timestamp", metavar="TIME", help="Record time: ISO 8601, ms, or 2h (ago)."),
-    ] = None,
+    partition: PartitionOption = None,
+    timestamp: TimestampOption = None,
     acks: Annotated[str, typer.Option("--acks", metavar="all|1|0")] = "all",
     compression: Annotated[
         str, typer.Option("--compression", metavar="none|gzip|snappy|lz4|zstd")
     ] = "none",
-    idempotent: Annotated[
-        bool, typer.Option("--idempotent", help="Retries create no duplicates.")
-    ] = False,
-    transactional_id: Annotated[
-        str | None,
-        typer.Option(
-            "--transactional-id",
-            metavar="ID",
-            help="Write all records in one transaction; fences earlier producers of the id.",
-        ),
-    ] = None,
-    commit_every: Annotated[
-        int | None,
-        typer.Option("--commit-every", min=1, help="Several transactions, of so many records."),
-    ] = None,
-    abort: Annotated[
-        bool, typer.Option("--abort", help="Abort the transaction instead, to try readers.")
-    ] = False,
+    idempotent: IdempotentOption = False,
+    transactional_id: TransactionalIdOption = None,
+    commit_every: CommitEveryOption = None,
+    abort: AbortOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the count.")] = False,
     as_json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,

@@ -78,15 +78,6 @@ def build_state_agents(
         topics=turn,
     )
     markers = PartitionMarkers(clock=clock, partitions=partitions, groups=groups, turn=turn)
-    settling = Settling(
-        clock=clock,
-        image=image,
-        shards=txn_shards,
-        cleaning=cleaning,
-        disk=disk,
-        appends=turn,
-        markers=markers,
-    )
     transactions = Transactions(
         config=config,
         clock=clock,
@@ -94,12 +85,18 @@ def build_state_agents(
         partitions=partitions,
         topic=TransactionTopic(config, image, partitions, controller),
         producer_ids=producer_ids,
-        settling=settling,
+        settling=Settling(
+            clock=clock,
+            image=image,
+            shards=txn_shards,
+            cleaning=cleaning,
+            disk=disk,
+            appends=turn,
+            markers=markers,
+        ),
         disk=disk,
     )
-    verification = TxnVerification(
-        config=config, clock=clock, partitions=partitions, coordinator=transactions
-    )
+    verification = TxnVerification(config, clock, partitions, transactions)
     topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
     erasing = Erasing(
         config=config,

@@ -87,7 +87,7 @@ class _Asking:
     give_up_ms: int  # no retry from then on
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class TxnVerification:
     """An agent (`server.agent`)."""
 

@@ -4,8 +4,8 @@ Producers with different partitioners send the delete to one partition and leave
 another. To know it a whole topic has to be searched, so it is done in samples: at most `KEYS_TAKEN`
 keys of a topic in a minute, together in one search, by the scanning worker and not faster than
 `BYTES_PER_SECOND`; one search at a time, and the next of the same topic after ten times as long. As
-many batches are looked into for nothing in a minute, and no more: that happens on the loop. Keys are known by
-keyed hashes under a seed that lives as long as its search.
+many batches are looked into for nothing in a minute, and no more: that happens on the loop. Keys
+are known by keyed hashes under a seed that lives as long as its search.
 """
 
 from collections.abc import Callable, Iterator
