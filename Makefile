@@ -59,7 +59,7 @@ crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on
 # PROFILE=transactions has other clients.
 sim: setup ## simulate clusters under faults: SEEDS=200 PROFILE=transactions, or SCRIPT=file, or MUTANTS=1
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m $(if $(MUTANTS),tests.sim.mutants --write,ledgerstone.sim --seeds $(or $(SEEDS),200) \
+	@$(PY) -m $(if $(MUTANTS),tests.sim.mutants --write --jobs $(JOBS) $(if $(PROFILE),--profile $(PROFILE)),ledgerstone.sim --seeds $(or $(SEEDS),200) \
 	    --first $(or $(FIRST),0) $(if $(PROFILE),--profile $(PROFILE)) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT)))
 
 # The same for the metadata quorum; the tables are in docs/simulation.md.

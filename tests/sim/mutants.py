@@ -8,7 +8,8 @@ it puts the table into the simulator's README.
 import argparse
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -349,28 +350,43 @@ MUTANTS = [
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim.mutants")
-    parser.add_argument("--write", action="store_true", help="put the table into the README")
+    parser.add_argument("--write", action="store_true", help="put the rows into the README")
     parser.add_argument("--only", default="", help="part of a name")
+    parser.add_argument("--profile", default="", help="mutants of one profile")
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
-    logging.disable(logging.CRITICAL)
-    lines = ["| mutant | seeds to kill | found by |", "|---|---|---|"]
+    _be_quiet()
+    chosen = [
+        each for each in MUTANTS if given.only in each.name and given.profile in ("", each.profile)
+    ]
+    rows: dict[str, str] = {}
     survivors = 0
-    for mutant in MUTANTS:
-        if given.only not in mutant.name:
-            continue
-        kill = hunt(mutant)
-        survivors += kill is None
-        found = ("survived", "") if kill is None else (kill.played, f"`{kill.checker}`")
-        lines.append(f"| {mutant.name} | {found[0]} | {found[1]} |")
-        sys.stdout.write(lines[-1] + "\n")
-        sys.stdout.flush()
-    if given.write and not given.only:
-        text = README.read_text()
-        head, _, rest = text.partition(BEGIN)
-        tail = rest.partition(END)[2]
-        README.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
-    sys.stdout.write(f"{len(lines) - 2} mutants, {survivors} survived\n")
+    with ProcessPoolExecutor(given.jobs, initializer=_be_quiet) as pool:
+        for mutant, kill in zip(chosen, pool.map(hunt, chosen), strict=True):
+            survivors += kill is None
+            found = ("survived", "") if kill is None else (kill.played, f"`{kill.checker}`")
+            rows[mutant.name] = f"| {mutant.name} | {found[0]} | {found[1]} |"
+            sys.stdout.write(rows[mutant.name] + "\n")
+            sys.stdout.flush()
+    if given.write:
+        README.write_text(with_rows(README.read_text(), rows))
+    sys.stdout.write(f"{len(rows)} mutants, {survivors} survived\n")
     return 1 if survivors else 0
+
+
+def with_rows(text: str, rows: Mapping[str, str]) -> str:
+    """The README with these rows; those of mutants that were not played stay as they are."""
+    head, _, rest = text.partition(BEGIN)
+    table, _, tail = rest.partition(END)
+    known = {line.split("|")[1].strip(): line for line in table.splitlines() if "|" in line}
+    known |= rows
+    lines = ["| mutant | seeds to kill | found by |", "|---|---|---|"]
+    lines += [known[each.name] for each in MUTANTS if each.name in known]
+    return f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}"
+
+
+def _be_quiet() -> None:
+    logging.disable(logging.CRITICAL)
 
 
 if __name__ == "__main__":

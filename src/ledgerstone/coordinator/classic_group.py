@@ -219,6 +219,9 @@ class ClassicGroup(GroupState):
     def _prepare_rebalance(self, turn: Turn) -> None:
         if self.state is GroupPhase.COMPLETING_REBALANCE:
             for member in self.roster:
+                if member.is_parked:
+                    # Its session may have run out while it waited for us.
+                    self.touch(member, turn)
                 self.refuse_sync(member, RebalanceInProgress, turn)
         self._stop_sync_phase()
         was_empty = self.state is GroupPhase.EMPTY

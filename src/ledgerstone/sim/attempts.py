@@ -81,6 +81,9 @@ class TxnBook:
     known_ids: dict[tuple[int, int], None] = field(default_factory=dict)
     # InitProducerId that got no answer may come late and fence whoever sent it.
     inits_in_doubt: dict[str, int] = field(default_factory=dict)
+    # When InitProducerId was last sent. As in Kafka, one that a zombie sends with its old epoch
+    # aborts what is open before it is refused.
+    last_init_ms: dict[str, int] = field(default_factory=dict)
     # What readers were given, to be compared with the logs at the next look.
     ranges: list[SeenRange] = field(default_factory=list)
 
@@ -132,15 +135,23 @@ class TxnBook:
         lives.append(Life(client, producer_id, epoch, self.model.world.now_ms))
         self.known_ids[pair] = None
 
-    def replaced_ms(self, transactional_id: str, client: str) -> int | None:
-        """Since when another process has its transactional id; None: it is the latest."""
+    def replaced_ms(
+        self, transactional_id: str, client: str, begun_ms: int | None = None
+    ) -> int | None:
+        """Since when another process has its transactional id; None: it is the latest. A process
+        may start again, and have it again: `begun_ms` says which start is meant, or the last."""
+        found: int | None = None
         is_after = False
         for life in self.lives.get(transactional_id, ()):
-            if life.client == client:
-                is_after = True
-            elif is_after:
-                return life.since_ms
-        return None
+            if life.client != client:
+                if is_after and found is None:
+                    found = life.since_ms
+            elif begun_ms is None or life.since_ms <= begun_ms:
+                is_after, found = True, None
+        return found
+
+    def attempt_replaced_ms(self, attempt: TxnAttempt) -> int | None:
+        return self.replaced_ms(attempt.transactional_id, attempt.client, attempt.begun_ms)
 
     def committed_positions(self) -> dict[TopicPartition, int]:
         """How far the group has come, as clients were told so far."""
@@ -167,7 +178,7 @@ class TxnBook:
 
     def check_accepted(self, attempt: TxnAttempt, what: str, sent_ms: int) -> None:
         """A broker took a request that was sent then."""
-        replaced_ms = self.replaced_ms(attempt.transactional_id, attempt.client)
+        replaced_ms = self.attempt_replaced_ms(attempt)
         if replaced_ms is not None and sent_ms > replaced_ms:
             raise Violation(
                 "ZombiesAreFenced",
@@ -188,10 +199,13 @@ class TxnBook:
     ) -> None:
         """A client was refused for good: only a successor, a timeout or its own late request
         explains that."""
-        if self.replaced_ms(attempt.transactional_id, attempt.client) is not None:
+        if self.attempt_replaced_ms(attempt) is not None:
             self.model.world.mark("a zombie was fenced")
             return
         if self.inits_in_doubt.get(attempt.transactional_id):
+            return
+        if self.last_init_ms.get(attempt.transactional_id, -1) >= attempt.begun_ms:
+            self.model.world.mark("a zombie aborted a transaction of its successor")
             return
         clock = self.model.node.clock
         if is_forgotten and clock.highest_wall_ms(0) - clock.lowest_wall_ms(0) >= self.id_lives_ms:

@@ -15,13 +15,13 @@ from ledgerstone.sim.node import Node
 from ledgerstone.sim.scenario import Config, Scenario
 from ledgerstone.sim.workloads.mixed import MixedWorkload
 from ledgerstone.sim.workloads.transactions import TransactionsWorkload
-from ledgerstone.sim.workloads.workload import Workload
+from ledgerstone.sim.workloads.workload import ClientWorkload
 from ledgerstone.sim.world import Violation, World
 
 # After heal: how long clients may take to come to their end, and how often a node is looked at.
 LIVENESS_MS = 240_000
 LOOK_MS = 10_000
-_WORKLOADS: dict[str, Callable[["Cluster"], Workload]] = {
+_WORKLOADS: dict[str, Callable[["Cluster"], ClientWorkload]] = {
     "mixed": MixedWorkload,
     "transactions": TransactionsWorkload,
 }
@@ -76,7 +76,7 @@ class Cluster:
             fragments=config.fragments,
         )
         self.network = Network(self.world, weather)
-        self.workload: Workload = _WORKLOADS[scenario.profile](self)
+        self.workload: ClientWorkload = _WORKLOADS[scenario.profile](self)
         self.faults_injected = 0
         self.is_healed = False
         self.nodes: list[Node] = []

@@ -101,12 +101,16 @@ class CoordinatorState(NamedTuple):
 
 def decided_in(log: PartitionLog, below: int | None = None) -> PartitionFates:
     """What a partition says, or said when it ended at `below`."""
-    return decide(batches_of(log), below)
+    # What a failed append has left behind the end is no part of the log.
+    return decide(batches_of(log), log.log_end_offset if below is None else below)
 
 
 def batches_of(log: PartitionLog) -> Iterator[bytes]:
     offset = log.log_start_offset
-    while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
+    while offset < log.log_end_offset:
+        piece = read(log, offset, max_bytes=_READ_BYTES).slice
+        if piece is None:
+            return
         data = piece.read()
         yield data
         for _, header in iter_headers(data):

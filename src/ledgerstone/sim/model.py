@@ -185,7 +185,11 @@ def read_records(log: PartitionLog) -> list[FoundRecord]:
     """Everything below the high watermark, as a reader from the start would get it."""
     found: list[FoundRecord] = []
     offset = log.log_start_offset
-    while (piece := read(log, offset, max_bytes=_READ_BYTES).slice) is not None:
+    # What a failed append has left behind the end is no part of the log.
+    while offset < log.log_end_offset:
+        piece = read(log, offset, max_bytes=_READ_BYTES).slice
+        if piece is None:
+            break
         batches = piece.read()
         for position, header in iter_headers(batches):
             if not header.is_control:

@@ -106,7 +106,11 @@ class LogCourt(Checker):
         ]
 
     def look(self, model: NodeModel) -> None:
-        book = self._books[model.node.name]
+        book, broker = self._books[model.node.name], model.node.broker
+        assert broker is not None
+        if broker.partitions.offline:
+            # The disk refused a log at the start; the next start judges it with the others.
+            return
         verdict = verdict_of(book)
         for judge in self._judges:
             judge.judge(book, verdict)
@@ -175,7 +179,7 @@ class Atomic(Judge):
                 self.fail(f"{attempt} is committed and nobody asked for it")
             if attempt.told == "aborted":
                 self.fail(f"{attempt} is committed, its client was told that it is aborted")
-            replaced_ms = book.replaced_ms(attempt.transactional_id, attempt.client)
+            replaced_ms = book.attempt_replaced_ms(attempt)
             if replaced_ms is not None and attempt.commit_asked_ms > replaced_ms:
                 self.fail(
                     f"{attempt} is committed: asked for at {attempt.commit_asked_ms}, by a zombie "

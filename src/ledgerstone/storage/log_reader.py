@@ -112,7 +112,11 @@ def _find_slice(
 def _end_position(log: PartitionLog, segment: Segment, limit: int) -> int:
     """Where in the segment the first batch at or past `limit` begins."""
     following = log.segments.after(segment.base_offset)
-    beyond = limit >= log.log_end_offset if following is None else limit >= following.base_offset
+    if following is None:
+        # A failed append may have left bytes behind the log's end.
+        beyond = limit >= log.log_end_offset and log.failure is None
+    else:
+        beyond = limit >= following.base_offset
     if beyond:
         return segment.size
     found = segment.find(limit)

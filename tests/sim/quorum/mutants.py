@@ -351,11 +351,11 @@ def late_answers_are_used(patch: Patch) -> None:
     patch.setattr(Peers, "answered", answered)
     original = Following.on_answer
 
-    def on_answer(self: Following, peer_id: int, answer: FetchAnswer) -> None:
+    def on_answer(self: Following, peer_id: int, correlation: int, answer: FetchAnswer) -> None:
         role = self._quorum.role
         if isinstance(role, Follower) and answer.records:
             self._append(answer.records)
-        original(self, peer_id, answer)
+        original(self, peer_id, correlation, answer)
 
     patch.setattr(Following, "on_answer", on_answer)
 

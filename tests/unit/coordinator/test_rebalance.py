@@ -118,6 +118,22 @@ def test_session_of_a_follower_starts_anew_when_it_gets_its_assignment(desk: Des
     assert desk.heartbeat(follower) == ErrorCode.NONE
 
 
+def test_session_of_a_follower_starts_anew_when_it_is_sent_back_to_join(desk: Desk) -> None:
+    """While it was parked its session ran out: without a new one nothing would expel it."""
+    leader, follower = _completing(desk)
+    waiting = desk.sync(follower)
+    for _ in range(3):
+        desk.pass_time(SESSION_MS // 2)
+        desk.heartbeat(leader)
+
+    desk.join(version=3)
+
+    assert desk.synced(waiting).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    desk.shard.check_invariants()
+    desk.pass_time(SESSION_MS)
+    assert follower not in desk.group().roster.members
+
+
 # -- Heartbeat ------------------------------------------------------------------------------------
 
 

@@ -134,3 +134,22 @@ def test_a_position_was_asked_for_and_is_not_behind_what_clients_were_told(book:
     assert book.committed_positions() == {tp: 5}
     with pytest.raises(Violation, match="PositionsStay"):
         book.check_position("c", tp, -1, 5)
+
+
+def test_a_process_that_starts_again_has_its_id_again(book: TxnBook) -> None:
+    for client, epoch in (("a", 0), ("b", 1), ("a", 2)):
+        book.started("t", client, 7, epoch)
+        book.model.world.run(book.model.world.now_ms + 10)
+    assert book.replaced_ms("t", "a") is None
+    assert book.replaced_ms("t", "b") == 20
+    assert book.replaced_ms("t", "a", begun_ms=5) == 10
+
+
+def test_a_zombie_that_asks_for_a_new_epoch_may_abort_its_successor(book: TxnBook) -> None:
+    book.model.world.run(10)
+    attempt = book.begin("t", "c")
+    book.last_init_ms["t"] = 9
+    with pytest.raises(Violation, match="FencedForAReason"):
+        book.check_fence(attempt, "PRODUCER_FENCED", 1000, is_forgotten=False)
+    book.last_init_ms["t"] = 10
+    book.check_fence(attempt, "PRODUCER_FENCED", 1000, is_forgotten=False)

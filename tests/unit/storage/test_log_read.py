@@ -1,9 +1,12 @@
 """Reading: bounds by reader, whole batches, gaps, aborted transactions, search by time."""
 
+import errno
+
 import pytest
 
-from ledgerstone.errors import OffsetOutOfRange
+from ledgerstone.errors import LogStorageError, OffsetOutOfRange
 from ledgerstone.records.builder import build_batch
+from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.storage.filenames import DELETED
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_config import LogConfig
@@ -64,6 +67,23 @@ def test_read_outside_the_log_is_out_of_range(offset: int) -> None:
 
     with pytest.raises(OffsetOutOfRange, match=r"outside \[2, 10\]"):
         read(log, offset, max_bytes=1000)
+
+
+@pytest.mark.parametrize("isolation", list(FetchIsolation))
+def test_what_a_failed_append_left_behind_the_end_is_not_read(isolation: FetchIsolation) -> None:
+    """The marker is in the file, its entry in the index is not: the append has failed."""
+    world = World()
+    log = world.open()
+    append_txn(log, 1, 0)
+    replicate_all(log)
+    assert isinstance(world.fs, SimFilesystem)
+    world.fs.fail_matching("pwrite", "*.txnindex", errno.EIO)
+    with pytest.raises(LogStorageError):
+        end_txn(log, 1, commit=False)
+
+    result = read(log, 0, max_bytes=1 << 20, isolation=isolation)
+
+    assert all(last < log.log_end_offset for _, last in batches_in(result.slice))
 
 
 def test_read_at_the_end_finds_nothing_yet() -> None:

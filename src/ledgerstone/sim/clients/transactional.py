@@ -35,6 +35,7 @@ from ledgerstone.protocol.messages.txn_offset_commit import (
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.sim.attempts import TxnAttempt, TxnBook
+from ledgerstone.sim.clients.dialects import LATER, OVER, REGROUPED, CannotCommit, Dialect, Fenced
 from ledgerstone.sim.clients.script import Asking, AskingTogether, Resting, Script
 from ledgerstone.sim.clients.wire import Wire
 from ledgerstone.sim.dice import SeededDice
@@ -46,60 +47,6 @@ _TIMEOUT_MS: Final = 3_000
 _BACKOFF_MS: Final = 40
 _FIND_VERSION: Final = 4
 _TRANSACTION: Final = 1
-
-LATER: Final = frozenset({
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.NOT_ENOUGH_REPLICAS,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.NETWORK_EXCEPTION,
-})  # fmt: skip
-# The group has moved on: this transaction cannot commit.
-_REGROUPED: Final = frozenset({
-    ErrorCode.ILLEGAL_GENERATION,
-    ErrorCode.UNKNOWN_MEMBER_ID,
-    ErrorCode.FENCED_INSTANCE_ID,
-    ErrorCode.REBALANCE_IN_PROGRESS,
-})  # fmt: skip
-# The producer cannot go on under its id and epoch.
-_OVER: Final = frozenset({
-    ErrorCode.PRODUCER_FENCED,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    ErrorCode.INVALID_TXN_STATE,
-    ErrorCode.TRANSACTION_ABORTABLE,
-    ErrorCode.UNKNOWN_PRODUCER_ID,
-})  # fmt: skip
-
-
-class Dialect(NamedTuple):
-    """Versions that a client speaks. `ends_epoch`: the second protocol."""
-
-    produce: int
-    init: int
-    add: int
-    offsets: int
-    end: int
-    ends_epoch: bool = False
-
-
-LIBRDKAFKA: Final = Dialect(produce=10, init=4, add=0, offsets=3, end=1)
-JAVA_3: Final = Dialect(produce=11, init=4, add=3, offsets=4, end=4)
-JAVA_4: Final = Dialect(produce=12, init=5, add=4, offsets=5, end=5, ends_epoch=True)
-
-
-class Fenced(Exception):
-    """The producer must start again; how its transaction ended is for the logs to say."""
-
-
-class MustAbort(Exception):
-    """The transaction cannot commit; the producer can go on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -169,6 +116,7 @@ class TxnClient:
             yield from self._wait_out()
             # Until it is answered it may come at any time, and again after this process is gone.
             doubts[self.transactional_id] = doubts.get(self.transactional_id, 0) + 1
+            book.last_init_ms[self.transactional_id] = self._world.now_ms
             answer = yield Asking(self.wire, request, self.dialect.init, self._patience_ms())
             if answer is None:
                 yield Resting(self._backoff_ms())
@@ -178,7 +126,7 @@ class TxnClient:
                 break
             if answer.error_code in LATER:
                 yield Resting(self._backoff_ms())
-            elif answer.error_code in _OVER and expected is not None:
+            elif answer.error_code in OVER and expected is not None:
                 raise Fenced
             else:
                 self._object("InitProducerId", answer.error_code)
@@ -252,7 +200,7 @@ class TxnClient:
             self._take(attempt, left, answers, sent_ms)
             if any(not each.is_taken for each in left):
                 if self._gives_up():
-                    raise MustAbort
+                    raise CannotCommit
                 yield Resting(self._backoff_ms())
 
     def _take(
@@ -379,7 +327,7 @@ class TxnClient:
                 if code not in LATER:
                     return code
             if may_give_up and self._gives_up():
-                raise MustAbort
+                raise CannotCommit
             yield Resting(self._backoff_ms())
 
     def _echo(self, request: ApiMessage, version: int) -> None:
@@ -398,10 +346,10 @@ class TxnClient:
 
     def _refused(self, attempt: TxnAttempt, what: str, code: int) -> None:
         name = ErrorCode(code).name
-        if code in _REGROUPED:
+        if code in REGROUPED:
             self._world.mark("offsets of an earlier generation were refused")
-            raise MustAbort
-        if code not in _OVER:
+            raise CannotCommit
+        if code not in OVER:
             self._object(what, code)
         is_forgotten = code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
         self.book.check_fence(

@@ -11,17 +11,12 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroupTopic,
 )
 from ledgerstone.sim.attempts import TxnAttempt, WorkerInput
+from ledgerstone.sim.clients.dialects import CannotCommit, Fenced
 from ledgerstone.sim.clients.group_book import GroupBook
 from ledgerstone.sim.clients.membership import TIMEOUT_MS, WAIT, Membership
 from ledgerstone.sim.clients.polling import FETCH_VERSION, fetch_request, polled
 from ledgerstone.sim.clients.script import Asking, Player, Resting, Script
-from ledgerstone.sim.clients.transactional import (
-    Fenced,
-    GroupPlace,
-    MustAbort,
-    Parcel,
-    TxnClient,
-)
+from ledgerstone.sim.clients.transactional import GroupPlace, Parcel, TxnClient
 from ledgerstone.sim.clients.wire import Wire
 from ledgerstone.sim.world import Violation
 from ledgerstone.types import TopicPartition
@@ -204,7 +199,7 @@ class TxnWorker:
                 yield Resting(dice.below(2 * producer.timeout_ms))
             commit = not dice.chance(self._abort_percent)
             yield from producer.end(attempt, commit=commit)
-        except MustAbort:
+        except CannotCommit:
             yield from producer.end(attempt, commit=False)
             return False
         return commit

@@ -4,9 +4,10 @@ Every transaction has at least one input, which no pass ever takes: it tells how
 """
 
 from ledgerstone.sim.attempts import TxnAttempt
+from ledgerstone.sim.clients.dialects import CannotCommit, Fenced
 from ledgerstone.sim.clients.producer import Keys
 from ledgerstone.sim.clients.script import Player, Resting, Script
-from ledgerstone.sim.clients.transactional import Fenced, MustAbort, Parcel, TxnClient
+from ledgerstone.sim.clients.transactional import Parcel, TxnClient
 from ledgerstone.types import TopicPartition
 
 
@@ -73,7 +74,7 @@ class TxnWriter:
                 yield Resting(dice.below(2 * producer.timeout_ms))
             yield from producer.write(attempt, parcels[half:])
             yield from producer.end(attempt, commit=not dice.chance(self._abort_percent))
-        except MustAbort:
+        except CannotCommit:
             yield from producer.end(attempt, commit=False)
 
     def _parcels(self, attempt: TxnAttempt) -> list[Parcel]:

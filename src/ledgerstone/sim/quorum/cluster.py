@@ -23,7 +23,7 @@ RECOVERY_MS = 40_000
 _SETTLE_MS = 4_000
 # And keeps its epoch from then on.
 _CALM_MS = 2_500
-# More steps than this in a virtual second mean that somebody asks without waiting.
+# More steps than this in a virtual second mean that a node asks without waiting.
 _MAX_STEPS_A_SECOND = 6_000
 
 

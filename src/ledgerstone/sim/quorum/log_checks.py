@@ -108,7 +108,7 @@ class LogChecks:
             )
 
     def check_complete(self, host: Host, epoch: int) -> None:
-        """Leader completeness: whoever is elected has everything that is committed."""
+        """Leader completeness: a leader has everything that is committed."""
         for entry in reversed(self.committed):
             if entry.next_offset <= host.log.start_offset:
                 break

@@ -9,17 +9,12 @@ from dataclasses import dataclass
 from ledgerstone.records.batch import Codec
 from ledgerstone.sim.attempts import TxnBook
 from ledgerstone.sim.clients.admin import Admin
+from ledgerstone.sim.clients.dialects import JAVA_3, JAVA_4, LIBRDKAFKA, Dialect
 from ledgerstone.sim.clients.gate import ClientProcess
 from ledgerstone.sim.clients.group_book import GroupBook
 from ledgerstone.sim.clients.producer import Keys, Producer
 from ledgerstone.sim.clients.reader import TxnReader
-from ledgerstone.sim.clients.transactional import (
-    JAVA_3,
-    JAVA_4,
-    LIBRDKAFKA,
-    Dialect,
-    TxnClient,
-)
+from ledgerstone.sim.clients.transactional import TxnClient
 from ledgerstone.sim.clients.wire import Wire
 from ledgerstone.sim.clients.worker import TxnWorker
 from ledgerstone.sim.clients.writer import TxnWriter

@@ -26,7 +26,7 @@ class Scene(Protocol):
     config: Config
 
 
-class Workload(Protocol):
+class ClientWorkload(Protocol):
     checkers: list[WorldChecker]
 
     def settings(self) -> dict[str, str]:
