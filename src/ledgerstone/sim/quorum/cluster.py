@@ -18,6 +18,7 @@ from ledgerstone.sim.world import Violation, World
 _CLUSTER_ID = "sim-quorum"
 _LISTENER = "CONTROLLER"
 _LOOK_MS = 500
+_LOOKS = 6
 # A healed quorum has a leader, everything committed and every replica equal within this time.
 RECOVERY_MS = 40_000
 _SETTLE_MS = 4_000
@@ -170,7 +171,12 @@ class Cluster:
         self._run(self.world.now_ms + _CALM_MS)
         if self.checkers.logs.acknowledged_count == acknowledged:
             raise Violation("Liveness", f"calm, and nothing is committed: {self._complaint()}")
-        if not self._is_recovered():
+        # Replicas that join by themselves may have written a voter set just now.
+        for _ in range(_LOOKS):
+            if self._is_recovered():
+                break
+            self._run(self.world.now_ms + _LOOK_MS)
+        else:
             raise Violation("Liveness", f"calm, and replicas differ: {self._complaint()}")
         if epochs != [each.node.epoch for each in self.fleet if each.node is not None]:
             raise Violation("Liveness", f"epochs go on rising: {epochs}, {self._complaint()}")
@@ -185,6 +191,8 @@ class Cluster:
             if machine.is_left_out:
                 continue
             if machine.node is None or machine.node.epoch != leader.epoch:
+                return False
+            if machine.node.role.leader_id != leader.role.leader_id:
                 return False
             # While proposals go on, replicas may be a few records behind.
             behind = leader.high_watermark - machine.node.high_watermark
