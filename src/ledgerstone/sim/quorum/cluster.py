@@ -149,7 +149,9 @@ class Cluster:
         self.faults.heal(self._choose_left_out())
         began_ms = self.world.now_ms
         # A leader that lost its majority just before must be given the time to notice.
-        self._run(began_ms + _SETTLE_MS)
+        # So must one that is asleep: what waits for it waits until it wakes.
+        awake_ms = max(each.paused_until_ms for each in self.fleet)
+        self._run(max(began_ms, awake_ms) + _SETTLE_MS)
         acknowledged = self.checkers.logs.acknowledged_count
         while not self._is_recovered() or acknowledged == self.checkers.logs.acknowledged_count:
             if self.world.now_ms - began_ms > RECOVERY_MS:
