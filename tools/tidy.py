@@ -41,7 +41,7 @@ TWO_MEANINGS: Final = (
     "Answered", "Applied", "Asked", "Candidate", "Failed", "Follower", "Following", "Leader",
     "Leadership", "Listener", "Now", "Peer", "Peers", "Progress", "Send",
     # of the simulated quorum, and of the simulated cluster
-    "Cluster", "Config", "Hands", "Host", "Network", "Scenario", 
+    "Cluster", "Config", "Hands", "Host", "Network", "Scenario",
     # of transactions: the client's, the coordinator's, the simulated ones
     "TxnState",
 )

@@ -47,7 +47,10 @@ from ledgerstone.sim.quorum.cluster import run
 from ledgerstone.sim.quorum.scenario import draw, parse
 
 PAGE = Path(__file__).parents[3] / "docs/simulation.md"
-BEGIN, END = "<!-- mutants: made by `make sim PROFILE=quorum MUTANTS=1` -->", "<!-- end of mutants -->"
+BEGIN, END = (
+    "<!-- mutants: made by `make sim PROFILE=quorum MUTANTS=1` -->",
+    "<!-- end of mutants -->",
+)
 MAX_SEEDS = 400
 
 Patch = pytest.MonkeyPatch

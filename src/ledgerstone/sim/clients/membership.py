@@ -149,6 +149,7 @@ class Membership:
             ],
         )
         timeout_ms = REBALANCE_MS + TIMEOUT_MS
+        self._heard_ms = self.world.now_ms
         self.wire.ask(request, 5, lambda m: self._synced(turn, m), timeout_ms)
 
     def _synced(self, turn: int, message: ApiMessage | None) -> None:
@@ -169,7 +170,7 @@ class Membership:
         owned = [TopicPartition(*each) for each in json.loads(message.assignment or b"[]")]
         self.book.synced(self.generation_id, self._leader, self.member_id, owned)
         self.owned = owned
-        self._heard_ms, self._heard_boot = self.world.now_ms, self.model.node.boot
+        self._heard_boot = self.model.node.boot
         self._heartbeat_later(turn)
         if self.owned:
             self._on_assigned(turn)
@@ -185,9 +186,10 @@ class Membership:
         request = HeartbeatRequest(
             group_id=self.book.group, generation_id=self.generation_id, member_id=self.member_id
         )
-        self.wire.ask(request, 4, lambda m: self._beaten(turn, m), TIMEOUT_MS)
+        sent_ms = self.world.now_ms
+        self.wire.ask(request, 4, lambda m: self._beaten(turn, sent_ms, m), TIMEOUT_MS)
 
-    def _beaten(self, turn: int, message: ApiMessage | None) -> None:
+    def _beaten(self, turn: int, sent_ms: int, message: ApiMessage | None) -> None:
         if turn != self.turn:
             return
         if message is None:
@@ -197,7 +199,8 @@ class Membership:
         code = message.error_code
         node = self.model.node
         if code == ErrorCode.NONE:
-            self._heard_ms, self._heard_boot = self.world.now_ms, node.boot
+            # Since it was sent: whoever stood still reads an old answer.
+            self._heard_ms, self._heard_boot = sent_ms, node.boot
             self._heartbeat_later(turn)
         elif code in WAIT:
             self._heartbeat_later(turn)
