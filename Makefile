@@ -11,7 +11,12 @@ WARM := from ledgerstone.records.kernels import load; load(print)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench bench-peers crash sim sim-quorum kafka-reads docs clean
+.PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs clean
+
+SIM_RUN = --seeds $(or $(SEEDS),200) --first $(or $(FIRST),0) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT))
+SIM_PROFILE = $(if $(PROFILE),--profile $(PROFILE))
+SIM_CLUSTER = $(if $(MUTANTS),tests.sim.mutants --write --jobs $(JOBS) $(SIM_PROFILE),ledgerstone.sim $(SIM_PROFILE) $(SIM_RUN))
+SIM_QUORUM = $(if $(MUTANTS),tests.sim.quorum.mutants --write,ledgerstone.sim.quorum --marks $(SIM_RUN))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,16 +62,9 @@ crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on
 # SCRIPT=file replays one scenario, FIRST=n starts at another seed. MUTANTS=1 shows that the simulator
 # can fail, and renews the table in its README.
 # PROFILE=transactions has other clients.
-sim: setup ## simulate clusters under faults: SEEDS=200 PROFILE=transactions, or SCRIPT=file, or MUTANTS=1
+sim: setup ## simulate under faults: SEEDS=200 PROFILE=transactions or quorum, or SCRIPT=file, or MUTANTS=1
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m $(if $(MUTANTS),tests.sim.mutants --write --jobs $(JOBS) $(if $(PROFILE),--profile $(PROFILE)),ledgerstone.sim --seeds $(or $(SEEDS),200) \
-	    --first $(or $(FIRST),0) $(if $(PROFILE),--profile $(PROFILE)) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT)))
-
-# The same for the metadata quorum; the tables are in docs/simulation.md.
-sim-quorum: setup ## simulate metadata quorums under faults: SEEDS=200, or SCRIPT=file, or MUTANTS=1
-	@$(PY) -m $(if $(MUTANTS),tests.sim.quorum.mutants --write,ledgerstone.sim.quorum --marks \
-	    --seeds $(or $(SEEDS),200) --first $(or $(FIRST),0) --jobs $(JOBS) \
-	    $(if $(SCRIPT),--script $(SCRIPT)))
+	@$(PY) -m $(if $(filter quorum,$(PROFILE)),$(SIM_QUORUM),$(SIM_CLUSTER))
 
 kafka-reads: setup ## run Apache Kafka's tools, broker and Streams on what we write
 	@command -v java >/dev/null && command -v mvn >/dev/null || \

@@ -52,6 +52,7 @@ APART = (
     "tests/compat/test_groups.py",
     "tests/compat/test_idempotence_through_a_proxy.py",
     "tests/compat/test_restarts.py",
+    "tests/compat/test_transactions_restart.py",
     "tests/crash/",
 )
 # The pieces that take longest start first, so that no worker waits for one of them at the end.

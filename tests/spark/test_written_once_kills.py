@@ -33,7 +33,7 @@ from tests.spark.killing import (
     parents,
     words,
 )
-from tests.transactions.kit import committed
+from tests.transactions.kit import committed, visible
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * 3600)]
 
@@ -95,7 +95,8 @@ class CopiedTopic:
         checkpoint = self.directory / "checkpoint"
         places = (self.bootstrap, self.source, self.target, str(checkpoint), master, mode)
         root = Path(copying_once.__file__).parents[2]
-        environment = {**spark_environment(), MARK: str(self.directory), "PYTHONPATH": str(root)}
+        paths = os.pathsep.join([str(root / "src"), str(root)])
+        environment = {**spark_environment(), MARK: str(self.directory), "PYTHONPATH": paths}
         with (self.directory / "run.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, copying_once.__file__, *places],
@@ -199,7 +200,7 @@ def _write_and_kill(
 def _await_all(copied: CopiedTopic, process: subprocess.Popen[bytes]) -> None:
     def is_there() -> bool:
         assert process.poll() is None, copied.log_text
-        return len(committed(copied.client, copied.target)) >= copied.written
+        return len(visible(copied.client, copied.target)) >= copied.written
 
     wait_until(is_there, "every record is there", TIMEOUT_S)
 

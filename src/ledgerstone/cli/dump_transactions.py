@@ -1,4 +1,4 @@
-"""Records of `__transaction_state`, decoded: a line behind each for people and for programs. Pure.
+"""Records of `__transaction_state`, decoded: a line behind each for people and for programs. Shell.
 
 The bytes themselves are in the line of the record. A record that cannot be decoded is a problem, as
 a batch with a wrong checksum is: a coordinator would not load it.

@@ -3,14 +3,13 @@
 A key starts with two bytes that name its type and version, a value with two that name its version.
 """
 
-import struct
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.coordinator.turn import GroupRecord
-from ledgerstone.errors import CorruptRecord, UnsupportedVersion
-from ledgerstone.protocol.codec import decode, encode
-from ledgerstone.protocol.message import ZERO_UUID, Message
+from ledgerstone.coordinator.versioned import VERSION_BYTES, body_of, version_of, versioned
+from ledgerstone.protocol.codec import decode
+from ledgerstone.protocol.message import ZERO_UUID
 from ledgerstone.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from ledgerstone.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -30,11 +29,8 @@ OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY: Final = 1
 GROUP_METADATA_KEY_VERSION: Final = 2
 GROUP_METADATA_VALUE_VERSION: Final = 3
 
-_VERSION: Final = struct.Struct(">h")
 # Version 0 of the subscription is a prefix of every later one.
 _SUBSCRIPTION_PREFIX_VERSION: Final = 0
-
-M = TypeVar("M", bound=Message)
 
 
 class OffsetEntry(NamedTuple):
@@ -70,7 +66,7 @@ def offset_record(
     version = OFFSET_COMMIT_VALUE_VERSION
     if committed.expire_timestamp_ms != NO_TIMESTAMP:
         version = OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY
-    return GroupRecord(_offset_key(group_id, topic_partition), _versioned(value, version))
+    return GroupRecord(_offset_key(group_id, topic_partition), versioned(value, version))
 
 
 def offset_tombstone(group_id: str, topic_partition: TopicPartition) -> GroupRecord:
@@ -78,7 +74,7 @@ def offset_tombstone(group_id: str, topic_partition: TopicPartition) -> GroupRec
 
 
 def group_record(group_id: str, value: GroupMetadataValue) -> GroupRecord:
-    return GroupRecord(_group_key(group_id), _versioned(value, GROUP_METADATA_VALUE_VERSION))
+    return GroupRecord(_group_key(group_id), versioned(value, GROUP_METADATA_VALUE_VERSION))
 
 
 def group_tombstone(group_id: str) -> GroupRecord:
@@ -87,26 +83,26 @@ def group_tombstone(group_id: str) -> GroupRecord:
 
 def read_record(key: bytes, value: bytes | None) -> OffsetEntry | GroupEntry | None:
     """What a record says; None if its type is not one of ours, as with newer group protocols."""
-    key_version = _version_of(key, "key")
+    key_version = version_of(key, "key")
     if key_version in OFFSET_COMMIT_KEY_VERSIONS:
-        offset_key = _body(OffsetCommitKey, key)
+        offset_key = body_of(OffsetCommitKey, key)
         topic_partition = TopicPartition(offset_key.topic, offset_key.partition)
-        committed = None if value is None else _committed(_body(OffsetCommitValue, value))
+        committed = None if value is None else _committed(body_of(OffsetCommitValue, value))
         return OffsetEntry(offset_key.group, topic_partition, committed)
     if key_version == GROUP_METADATA_KEY_VERSION:
-        group_key = _body(GroupMetadataKey, key)
-        metadata = None if value is None else _body(GroupMetadataValue, value)
+        group_key = body_of(GroupMetadataKey, key)
+        metadata = None if value is None else body_of(GroupMetadataValue, value)
         return GroupEntry(group_key.group, metadata)
     return None
 
 
 def subscribed_topics(metadata: bytes) -> list[str] | None:
     """The topics in a consumer's subscription; None if the bytes are not one."""
-    if len(metadata) < _VERSION.size:
+    if len(metadata) < VERSION_BYTES:
         return None
     try:
         subscription, _ = decode(
-            ConsumerProtocolSubscription, _SUBSCRIPTION_PREFIX_VERSION, metadata, _VERSION.size
+            ConsumerProtocolSubscription, _SUBSCRIPTION_PREFIX_VERSION, metadata, VERSION_BYTES
         )
     except MalformedMessage:
         return None
@@ -116,11 +112,11 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
 def _offset_key(group_id: str, topic_partition: TopicPartition) -> bytes:
     topic, partition = topic_partition
     key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-    return _versioned(key, OFFSET_COMMIT_KEY_VERSION)
+    return versioned(key, OFFSET_COMMIT_KEY_VERSION)
 
 
 def _group_key(group_id: str) -> bytes:
-    return _versioned(GroupMetadataKey(group=group_id), GROUP_METADATA_KEY_VERSION)
+    return versioned(GroupMetadataKey(group=group_id), GROUP_METADATA_KEY_VERSION)
 
 
 def _committed(value: OffsetCommitValue) -> CommittedOffset:
@@ -131,27 +127,3 @@ def _committed(value: OffsetCommitValue) -> CommittedOffset:
         value.commit_timestamp,
         value.expire_timestamp,
     )
-
-
-def _versioned(message: Message, version: int) -> bytes:
-    pieces = encode(message, version)
-    body = b"".join(piece for piece in pieces if isinstance(piece, bytes))
-    return _VERSION.pack(version) + body
-
-
-def _version_of(data: bytes, what: str) -> int:
-    if len(data) < _VERSION.size:
-        raise CorruptRecord(f"a {what} of {len(data)} bytes has no version: {data.hex()}")
-    version: int
-    (version,) = _VERSION.unpack_from(data)
-    return version
-
-
-def _body(message_class: type[M], data: bytes) -> M:
-    try:
-        message, _ = decode(
-            message_class, _version_of(data, message_class.__name__), data, _VERSION.size
-        )
-    except (MalformedMessage, UnsupportedVersion) as error:
-        raise CorruptRecord(f"{error}: {data[:64].hex()}") from error
-    return message

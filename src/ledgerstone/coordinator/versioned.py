@@ -9,6 +9,7 @@ from ledgerstone.protocol.message import Message
 from ledgerstone.protocol.wire import MalformedMessage
 
 _VERSION: Final = struct.Struct(">h")
+VERSION_BYTES: Final = _VERSION.size
 
 M = TypeVar("M", bound=Message)
 

@@ -118,7 +118,7 @@ class Ready:
     # 2. Then these may leave. They wait for no sync of the log: what depends on one is only
     #    made after LogSynced.
     messages: tuple[Send | Reply, ...]
-    # 3. Off the loop; report LogSynced. A later one may start before an earlier one is reported.
+    # 3. Off the loop; report LogSynced. The next one comes after the report.
     sync: LogSync | None
     # 4. Off the loop: sync the fetched part, rename it, sync the directory; report SnapshotFetched.
     freeze: OffsetAndEpoch | None

@@ -133,7 +133,9 @@ def is_usable(quorum: Quorum, found: Answer, peer_id: int) -> bool:
     ):
         follow(quorum, found.epoch, leader_id, found.leader)
         return False
-    if leader_id is not None and quorum.role.leader_id is None:
+    # Unattached that knows the leader's id lacks its address.
+    is_lacking = quorum.role.leader_id is None or isinstance(quorum.role, Unattached)
+    if leader_id is not None and is_lacking:
         follow(quorum, found.epoch, leader_id, found.leader)
     return error is ErrorCode.NONE or error in _MEANT
 

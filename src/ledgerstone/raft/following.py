@@ -6,9 +6,18 @@ because its offset is the acknowledgement.
 """
 
 from ledgerstone.errors import CorruptRecord, InvariantViolation, UnsupportedForMessageFormat
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft import fencing
 from ledgerstone.raft.downloading import Downloads
-from ledgerstone.raft.messages import EndEpoch, Fetch, FetchAnswer
+from ledgerstone.raft.messages import (
+    Answer,
+    BeginEpoch,
+    BeginEpochAnswer,
+    EndEpoch,
+    EndEpochAnswer,
+    Fetch,
+    FetchAnswer,
+)
 from ledgerstone.raft.peers import NEVER
 from ledgerstone.raft.positions import log_end, truncation_offset
 from ledgerstone.raft.quorum import Quorum
@@ -19,12 +28,14 @@ from ledgerstone.records.batch import iter_headers, verify_crc
 
 
 class Following:
-    __slots__ = ("_downloads", "_next_discovery_ms", "_quorum")
+    __slots__ = ("_downloads", "_fetch", "_next_discovery_ms", "_quorum")
 
     def __init__(self, quorum: Quorum, downloads: Downloads) -> None:
         self._quorum = quorum
         self._downloads = downloads
         self._next_discovery_ms = 0
+        # The correlation id of the one Fetch whose answer counts.
+        self._fetch: int | None = None
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -41,7 +52,7 @@ class Following:
         return min(role.fetch_deadline_ms, self._ask_leader(role))
 
     def _look_elsewhere(self, role: Follower) -> int:
-        """An observer elects nobody: it asks around, and gives up what its silent leader sent."""
+        """An observer holds no election: it asks around, and gives up its leader's snapshot."""
         # Differs from Kafka: it would go on refusing pre-votes for a leader that may be dead. It
         # may have been made a voter without knowing.
         role.has_fetched = False
@@ -94,7 +105,7 @@ class Following:
 
     def _send_fetch(self, peer: Peer) -> None:
         quorum = self._quorum
-        quorum.send(
+        self._fetch = quorum.send(
             peer,
             Fetch(
                 cluster_id=quorum.identity.cluster_id,
@@ -109,9 +120,10 @@ class Following:
 
     # -- answers ------------------------------------------------------------------------------
 
-    def on_answer(self, peer_id: int, answer: FetchAnswer) -> None:
+    def on_answer(self, peer_id: int, correlation: int, answer: FetchAnswer) -> None:
         quorum = self._quorum
-        if not fencing.is_usable(quorum, answer, peer_id):
+        if not fencing.is_usable(quorum, answer, peer_id) or correlation != self._fetch:
+            # A replica that looks for another leader may still get an answer of the old one.
             return
         role = quorum.role
         if (
@@ -163,7 +175,33 @@ class Following:
 
     # -- told ---------------------------------------------------------------------------------
 
-    def on_end_epoch(self, end: EndEpoch) -> None:
+    def on_epoch(self, token: int, asked: BeginEpoch | EndEpoch) -> None:
+        """A leader says that its epoch begins, or ends."""
+        quorum = self._quorum
+        error = fencing.cluster_error(quorum, asked.cluster_id)
+        if error is None and asked.epoch < quorum.epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        leader_id = asked.leader_id
+        if error is None and (
+            leader_id < 0 or not fencing.is_consistent(quorum, asked.epoch, leader_id)
+        ):
+            error = ErrorCode.INVALID_REQUEST
+        if error is None:
+            fencing.follow_listeners(quorum, asked.epoch, leader_id, asked.leader_listeners)
+            if isinstance(asked, BeginEpoch):
+                if not fencing.is_addressed(asked.voter, quorum.key):
+                    error = ErrorCode.INVALID_VOTER_KEY
+            else:
+                self._step_up(asked)
+        code = error or ErrorCode.NONE
+        answer: Answer = (
+            BeginEpochAnswer(error=code)
+            if isinstance(asked, BeginEpoch)
+            else EndEpochAnswer(error=code)
+        )
+        quorum.reply(token, fencing.told(quorum, answer))
+
+    def _step_up(self, end: EndEpoch) -> None:
         """The leader leaves: this voter's turn to ask for votes comes by its place in the line."""
         quorum = self._quorum
         role = quorum.role

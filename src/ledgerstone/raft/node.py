@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ledgerstone.clock import Dice
-from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft import fencing, messages
 from ledgerstone.raft.downloading import Downloads
 from ledgerstone.raft.events import (
@@ -184,7 +183,7 @@ class RaftNode:
             case messages.Vote():
                 self._elections.on_vote(token, request)
             case messages.BeginEpoch() | messages.EndEpoch():
-                self._on_epoch(token, request)
+                self._following.on_epoch(token, request)
             case messages.Fetch():
                 self._serving.on_fetch(token, request)
             case messages.FetchSnapshot():
@@ -213,32 +212,6 @@ class RaftNode:
             case _:
                 assert_never(request)
 
-    def _on_epoch(self, token: int, asked: messages.BeginEpoch | messages.EndEpoch) -> None:
-        """A leader says that its epoch begins, or ends."""
-        quorum = self.quorum
-        error = fencing.cluster_error(quorum, asked.cluster_id)
-        if error is None and asked.epoch < quorum.epoch:
-            error = ErrorCode.FENCED_LEADER_EPOCH
-        leader_id = asked.leader_id
-        if error is None and (
-            leader_id < 0 or not fencing.is_consistent(quorum, asked.epoch, leader_id)
-        ):
-            error = ErrorCode.INVALID_REQUEST
-        if error is None:
-            fencing.follow_listeners(quorum, asked.epoch, leader_id, asked.leader_listeners)
-            if isinstance(asked, messages.BeginEpoch):
-                if not fencing.is_addressed(asked.voter, quorum.key):
-                    error = ErrorCode.INVALID_VOTER_KEY
-            else:
-                self._following.on_end_epoch(asked)
-        code = error or ErrorCode.NONE
-        answer: messages.Answer = (
-            messages.BeginEpochAnswer(error=code)
-            if isinstance(asked, messages.BeginEpoch)
-            else messages.EndEpochAnswer(error=code)
-        )
-        quorum.reply(token, fencing.told(quorum, answer))
-
     # -- answers ------------------------------------------------------------------------------
 
     def _answered(self, event: Answered) -> None:
@@ -251,7 +224,7 @@ class RaftNode:
             case messages.EndEpochAnswer():
                 self._leading.on_end_answer(peer_id, answer)
             case messages.FetchAnswer():
-                self._following.on_answer(peer_id, answer)
+                self._following.on_answer(peer_id, event.correlation, answer)
             case messages.FetchSnapshotAnswer():
                 self._downloads.on_answer(peer_id, answer)
             case messages.VoterChangeAnswer():

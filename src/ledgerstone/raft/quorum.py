@@ -26,6 +26,7 @@ from ledgerstone.raft.roles import (
     Resigned,
     Role,
     Unattached,
+    check_move,
 )
 from ledgerstone.raft.settings import Identity, Settings
 from ledgerstone.raft.voter_history import VoterHistory
@@ -282,7 +283,9 @@ class Quorum:
 
     def _become(self, role: Role, *, keeps_requests: bool = False) -> None:
         before = self.role
-        self._check_move(before, role)
+        if role.epoch < self.hard_state.epoch:
+            raise InvariantViolation(f"epoch falls: {self.hard_state} to {role}")
+        check_move(before, role)
         self.role = role
         if isinstance(before, Follower) and before.download is not None:
             # What is left of it is of no use to the next role.
@@ -297,14 +300,3 @@ class Quorum:
         # A leader hears of it later: when its state machine has caught up.
         if not isinstance(role, Leader) and (is_news or isinstance(before, Leader)):
             self.outbox.lead(Leadership(role.epoch, role.leader_id, False))
-
-    def _check_move(self, before: Role, after: Role) -> None:
-        if after.epoch < before.epoch or after.epoch < self.hard_state.epoch:
-            raise InvariantViolation(f"epoch falls: {before} to {after}")
-        if after.epoch > before.epoch:
-            return
-        if before.voted is not None and after.voted != before.voted:
-            raise InvariantViolation(f"a second vote in epoch {after.epoch}: {before} to {after}")
-        known = before.leader_id
-        if known is not None and after.leader_id is not None and after.leader_id != known:
-            raise InvariantViolation(f"two leaders of epoch {after.epoch}: {before} to {after}")

@@ -5,6 +5,7 @@ Who becomes what, and when, is the table in README.md; `quorum` makes the moves.
 
 from dataclasses import dataclass, field
 
+from ledgerstone.errors import InvariantViolation
 from ledgerstone.raft.ballots import Ballots
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.replica import OffsetAndEpoch, Peer, ReplicaKey
@@ -87,3 +88,16 @@ class Resigned:
 
 
 Role = Unattached | Prospective | Candidate | Leader | Follower | Resigned
+
+
+def check_move(before: Role, after: Role) -> None:
+    """What no move may do, whatever asked for it."""
+    if after.epoch < before.epoch:
+        raise InvariantViolation(f"epoch falls: {before} to {after}")
+    if after.epoch > before.epoch:
+        return
+    if before.voted is not None and after.voted != before.voted:
+        raise InvariantViolation(f"a second vote in epoch {after.epoch}: {before} to {after}")
+    known = before.leader_id
+    if known is not None and after.leader_id is not None and after.leader_id != known:
+        raise InvariantViolation(f"two leaders of epoch {after.epoch}: {before} to {after}")

@@ -106,7 +106,7 @@ class Serving:
         return again_ms
 
     def turn_away(self, former: Leader) -> None:
-        """The leadership is gone: whoever waits must look for the next leader."""
+        """The leadership is gone: waiting replicas must look for the next leader."""
         for parked in former.parked:
             self._quorum.reply(
                 parked.token,

@@ -1,4 +1,4 @@
-"""What a replica is told at its start: who it is, and its timeouts. Pure."""
+"""What a replica needs to know at its start: its identity and its timeouts. Pure."""
 
 from dataclasses import dataclass
 

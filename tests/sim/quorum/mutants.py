@@ -47,7 +47,10 @@ from ledgerstone.sim.quorum.cluster import run
 from ledgerstone.sim.quorum.scenario import draw, parse
 
 PAGE = Path(__file__).parents[3] / "docs/simulation.md"
-BEGIN, END = "<!-- mutants: made by `make sim-quorum MUTANTS=1` -->", "<!-- end of mutants -->"
+BEGIN, END = (
+    "<!-- mutants: made by `make sim PROFILE=quorum MUTANTS=1` -->",
+    "<!-- end of mutants -->",
+)
 MAX_SEEDS = 400
 
 Patch = pytest.MonkeyPatch
@@ -351,11 +354,11 @@ def late_answers_are_used(patch: Patch) -> None:
     patch.setattr(Peers, "answered", answered)
     original = Following.on_answer
 
-    def on_answer(self: Following, peer_id: int, answer: FetchAnswer) -> None:
+    def on_answer(self: Following, peer_id: int, correlation: int, answer: FetchAnswer) -> None:
         role = self._quorum.role
         if isinstance(role, Follower) and answer.records:
             self._append(answer.records)
-        original(self, peer_id, answer)
+        original(self, peer_id, correlation, answer)
 
     patch.setattr(Following, "on_answer", on_answer)
 

@@ -1,4 +1,4 @@
-"""Simulated quorums in the default suite; `make sim-quorum` plays as many as you like."""
+"""Simulated quorums in the default suite; `make sim PROFILE=quorum` plays as many as you like."""
 
 import os
 import subprocess

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from bench.peers import __main__ as program
+from bench.peers import transactions
 from bench.peers.__main__ import SECTIONS, parse
-from bench.peers.arena import Arena
+from bench.peers.arena import Arena, Both
 from bench.peers.consume import Topic
 from bench.peers.contestants import quiet_port
 from bench.peers.jars import Artifacts, pom_of
@@ -74,6 +75,18 @@ def test_every_case_of_producing_is_there_once() -> None:
 
 def test_topics_of_different_shape_have_different_names() -> None:
     assert Topic(100, 1, "none").name != Topic(100, 1, "lz4").name
+
+
+def test_commits_are_better_the_shorter_they_take_and_rates_the_higher() -> None:
+    ours = transactions.Ended(rate=200.0, p50=1_000.0, p99=3_000.0, cpu_s=1.0)
+    theirs = transactions.Ended(rate=100.0, p50=2_000.0, p99=1_500.0, cpu_s=4.0)
+
+    rate, p50, p99 = transactions.lines_of(transactions.Case("Java", 3, 100), [Both(ours, theirs)])
+
+    assert [line.ratio and line.ratio.middle for line in (rate, p50, p99)] == [2.0, 2.0, 0.5]
+    assert rate.cpu_ratio is not None
+    assert rate.cpu_ratio.middle == 4.0
+    assert rate.name == "transactions, Java, 3 partitions, 100 records each"
 
 
 def test_states_that_disagree_about_live_keys_are_no_comparison() -> None:

@@ -362,3 +362,17 @@ def test_a_graceful_leader_is_followed_within_a_second(how: str) -> None:
     assert len(successors) == 1
     if how == "stop":
         assert desk[0].raft.is_stopped
+
+
+def test_a_replica_that_knows_its_leaders_id_but_not_its_address_finds_it() -> None:
+    """Found by the simulator: the answer named a leader that it knew already, so it did nothing."""
+    desk = Desk(1, observers=1)
+    desk.start(0)
+    desk[1].stored = HardState(1, 0, None)
+
+    desk.start(1)
+    assert isinstance(desk[1].role, Unattached | Follower)
+    desk.run(2_000)
+
+    assert isinstance(desk[1].role, Follower)
+    assert desk[1].log.end_offset == desk[0].log.end_offset

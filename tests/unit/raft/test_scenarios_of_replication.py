@@ -56,7 +56,7 @@ def test_a_record_that_only_a_dead_leader_had_is_gone_and_was_never_called_commi
     assert logs_are_equal(desk)
 
 
-def test_a_record_on_a_majority_survives_its_leader_even_if_nobody_knew_it_was_committed() -> None:
+def test_a_record_on_a_majority_survives_its_leader_even_if_its_commit_was_not_known() -> None:
     desk = Desk(3)
     desk.start()
     leader = desk.elect(0)

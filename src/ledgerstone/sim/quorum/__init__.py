@@ -1,1 +1,1 @@
-"""A metadata quorum under faults. See docs/simulation.md; `make sim-quorum` runs it."""
+"""A metadata quorum under faults. See docs/simulation.md; `make sim PROFILE=quorum` runs it."""

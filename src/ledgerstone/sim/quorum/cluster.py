@@ -18,12 +18,13 @@ from ledgerstone.sim.world import Violation, World
 _CLUSTER_ID = "sim-quorum"
 _LISTENER = "CONTROLLER"
 _LOOK_MS = 500
+_LOOKS = 6
 # A healed quorum has a leader, everything committed and every replica equal within this time.
 RECOVERY_MS = 40_000
 _SETTLE_MS = 4_000
 # And keeps its epoch from then on.
 _CALM_MS = 2_500
-# More steps than this in a virtual second mean that somebody asks without waiting.
+# More steps than this in a virtual second mean that a node asks without waiting.
 _MAX_STEPS_A_SECOND = 6_000
 
 
@@ -148,7 +149,9 @@ class Cluster:
         self.faults.heal(self._choose_left_out())
         began_ms = self.world.now_ms
         # A leader that lost its majority just before must be given the time to notice.
-        self._run(began_ms + _SETTLE_MS)
+        # So must one that is asleep: what waits for it waits until it wakes.
+        awake_ms = max(each.paused_until_ms for each in self.fleet)
+        self._run(max(began_ms, awake_ms) + _SETTLE_MS)
         acknowledged = self.checkers.logs.acknowledged_count
         while not self._is_recovered() or acknowledged == self.checkers.logs.acknowledged_count:
             if self.world.now_ms - began_ms > RECOVERY_MS:
@@ -170,7 +173,12 @@ class Cluster:
         self._run(self.world.now_ms + _CALM_MS)
         if self.checkers.logs.acknowledged_count == acknowledged:
             raise Violation("Liveness", f"calm, and nothing is committed: {self._complaint()}")
-        if not self._is_recovered():
+        # Replicas that join by themselves may have written a voter set just now.
+        for _ in range(_LOOKS):
+            if self._is_recovered():
+                break
+            self._run(self.world.now_ms + _LOOK_MS)
+        else:
             raise Violation("Liveness", f"calm, and replicas differ: {self._complaint()}")
         if epochs != [each.node.epoch for each in self.fleet if each.node is not None]:
             raise Violation("Liveness", f"epochs go on rising: {epochs}, {self._complaint()}")
@@ -185,6 +193,8 @@ class Cluster:
             if machine.is_left_out:
                 continue
             if machine.node is None or machine.node.epoch != leader.epoch:
+                return False
+            if machine.node.role.leader_id != leader.role.leader_id:
                 return False
             # While proposals go on, replicas may be a few records behind.
             behind = leader.high_watermark - machine.node.high_watermark

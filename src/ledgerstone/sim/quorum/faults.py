@@ -129,7 +129,6 @@ class Faults:
             machine.hands.slow_ms = 0
             machine.hands.fails_next_sync = False
             machine.fs.clear_faults()
-            machine.paused_until_ms = min(machine.paused_until_ms, self._world.now_ms)
             if machine in left_out:
                 machine.die()
                 machine.is_left_out = True

@@ -64,7 +64,7 @@ class LeaderChecks:
         self._logs.check_complete(host, role.epoch)
 
     def contacted(self, host: Host, key: ReplicaKey) -> None:
-        """A voter's fetch came; one of its id with another disk is none."""
+        """A voter's fetch came. A node of its id with another disk does not count."""
         assert host.node is not None
         voter = host.node.voters.get(key.id)
         is_voter = voter is not None and voter.key.directory_id in (NO_DIRECTORY, key.directory_id)

@@ -27,6 +27,8 @@ class LogChecks:
     def __init__(self, world: World) -> None:
         self._world = world
         self.committed: list[Entry] = []
+        # In which epoch each was.
+        self._commit_epochs: list[int] = []
         self.committed_end = 0
         self.acknowledged_count = 0
         self._appended: dict[tuple[int, int], _Appended] = {}
@@ -64,7 +66,9 @@ class LogChecks:
             if entry.base_offset < self.committed_end:
                 self._check_committed(host, entry)
                 continue
+            assert host.node is not None
             self.committed.append(entry)
+            self._commit_epochs.append(host.node.epoch)
             self.committed_end = entry.next_offset
             self._check_voters(entry)
 
@@ -108,10 +112,15 @@ class LogChecks:
             )
 
     def check_complete(self, host: Host, epoch: int) -> None:
-        """Leader completeness: whoever is elected has everything that is committed."""
-        for entry in reversed(self.committed):
+        """Leader completeness: a leader has everything that earlier epochs committed.
+
+        One that slept through later epochs may win its own once more; it commits nothing."""
+        facts = zip(self.committed, self._commit_epochs, strict=True)
+        for entry, commit_epoch in reversed(list(facts)):
             if entry.next_offset <= host.log.start_offset:
                 break
+            if commit_epoch >= epoch:
+                continue
             found = host.log.entry_at(entry.base_offset)
             if found is None or found[:4] != entry[:4]:
                 raise Violation(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ledgerstone.errors import LedgerstoneError, StorageError
+from ledgerstone.errors import CorruptFile, LedgerstoneError
 from ledgerstone.raft import messages
 from ledgerstone.raft.events import Asked, Event, Now, Resign, Stop
 from ledgerstone.raft.hard_state import HardState
@@ -178,7 +178,7 @@ class Machine:
         except Violation:
             raise
         except (LedgerstoneError, AssertionError, LookupError) as error:
-            checker = "VotesSurvive" if isinstance(error, StorageError) else "NodeFault"
+            checker = "VotesSurvive" if isinstance(error, CorruptFile) else "NodeFault"
             raise Violation(checker, f"n{self.number} at start: {error!r}") from error
         self._sightings.started(host)
         self.hands.drain()
@@ -239,9 +239,17 @@ class Machine:
         self.hands.drain()
 
     def asked(self, request: messages.Request, origin: Remote | Operator) -> None:
-        if isinstance(request, messages.Fetch | messages.FetchSnapshot):
-            self.checkers.contacted(self.host, request.replica)
+        node = self.node
+        if isinstance(request, messages.Fetch | messages.FetchSnapshot) and node is not None:
+            self._note_contact(node, request)
         self.step(Asked(self.mail.token_for(origin), request))
+
+    def _note_contact(
+        self, node: RaftNode, request: messages.Fetch | messages.FetchSnapshot
+    ) -> None:
+        """A fetch of another epoch is fenced, and does not count."""
+        if request.epoch == node.epoch:
+            self.checkers.contacted(self.host, request.replica)
 
     def ask(self, request: messages.Request, on_answer: Callable[[messages.Answer], None]) -> None:
         """From an operator beside the node."""
