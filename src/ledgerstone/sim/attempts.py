@@ -132,7 +132,10 @@ class TxnBook:
             raise Violation("ProducerIdsAreUnique", f"{pair} for {transactional_id} and {others}")
         if any((life.producer_id, life.epoch) == pair for life in lives):
             raise Violation("EpochsRise", f"{transactional_id} was given {pair} twice")
-        lives.append(Life(client, producer_id, epoch, self.model.world.now_ms))
+        # Whoever stood still may read its answer when a successor has long had the next one.
+        newer = [life.producer_id == producer_id and life.epoch > epoch for life in lives]
+        place = newer.index(True) if True in newer else len(lives)
+        lives.insert(place, Life(client, producer_id, epoch, self.model.world.now_ms))
         self.known_ids[pair] = None
 
     def replaced_ms(

@@ -153,3 +153,11 @@ def test_a_zombie_that_asks_for_a_new_epoch_may_abort_its_successor(book: TxnBoo
         book.check_fence(attempt, "PRODUCER_FENCED", 1000, is_forgotten=False)
     book.last_init_ms["t"] = 10
     book.check_fence(attempt, "PRODUCER_FENCED", 1000, is_forgotten=False)
+
+
+def test_an_answer_that_is_read_late_makes_no_successor(book: TxnBook) -> None:
+    book.started("t", "new", 7, 1)
+    book.model.world.run(10)
+    book.started("t", "old", 7, 0)
+    assert book.replaced_ms("t", "new") is None
+    assert book.replaced_ms("t", "old") == 0
