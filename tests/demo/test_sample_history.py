@@ -11,7 +11,7 @@ from ledgerstone.demo.sample_history import sample_history, sample_worktrees
 from tests.demo.repositories import Repository
 from tests.demo.test_git_history import folded
 
-DIGEST = "57eb617cc6afb2339e57b421794f2c1a4996cab5bee9c1e8d8706643026f8b68"
+DIGEST = "6c7dd99523f3dd31cde7ba519a247fffdd3aff494f397b516c3ed8d3f2c61933"
 
 _PRINT = (
     "from ledgerstone.demo.sample_history import sample_history as h; import hashlib; "

@@ -7,7 +7,7 @@ the reader may see.
 import enum
 from typing import NamedTuple, assert_never
 
-from ledgerstone.errors import CorruptFile, OffsetOutOfRange
+from ledgerstone.errors import CorruptFile, CorruptRecord, OffsetOutOfRange
 from ledgerstone.fs import FileSlice
 from ledgerstone.records.record import iter_records
 from ledgerstone.storage.batch_scan import scan_headers
@@ -112,14 +112,22 @@ def _find_slice(
 def _end_position(log: PartitionLog, segment: Segment, limit: int) -> int:
     """Where in the segment the first batch at or past `limit` begins."""
     following = log.segments.after(segment.base_offset)
-    if following is None:
-        # A failed append may have left bytes behind the log's end.
-        beyond = limit >= log.log_end_offset and log.failure is None
-    else:
-        beyond = limit >= following.base_offset
+    if following is None and log.failure is not None:
+        return _end_of_failed(segment, limit)
+    beyond = limit >= log.log_end_offset if following is None else limit >= following.base_offset
     if beyond:
         return segment.size
     found = segment.find(limit)
+    return segment.size if found is None else found.position
+
+
+def _end_of_failed(segment: Segment, limit: int) -> int:
+    """A failed append may have left bytes behind the log's end, which are nobody's records. Where a
+    damaged part lies there, reading finds its edge by itself."""
+    try:
+        found = segment.find(limit)
+    except CorruptRecord:
+        return segment.size
     return segment.size if found is None else found.position
 
 
