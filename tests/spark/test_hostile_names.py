@@ -65,7 +65,15 @@ def test_hostile_name_of_a_topic_is_a_topic(
     assert (row.topic, plain(row.key)) == (topic, topic.encode())
 
 
-@pytest.mark.parametrize("target", ["sqlite", "parquet", "delta", "postgres"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "sqlite",
+        "delta",
+        pytest.param("parquet", marks=pytest.mark.slow),
+        pytest.param("postgres", marks=pytest.mark.slow),
+    ],
+)
 def test_hostile_columns_and_keys_reach_the_table_and_verify(
     spark: SparkSession,
     broker: BrokerProcess,
