@@ -25,7 +25,6 @@ _OUR_WORDS: Final = "we say what is wrong where Kafka says nothing"
 _OWN_KEYS: Final = "settings of ours"
 _BROKER_VALUE: Final = "a bad value is INVALID_CONFIG, whosever it is"
 _OPERATION: Final = "Kafka fails on it as on a fault of its own"
-_NO_TOPIC_YET: Final = "Kafka has no coordinator before `__transaction_state` is made"
 _NO_CLIENT_METRICS: Final = "client metrics are not built"
 _CODEC: Final = "Kafka fails on it as on a fault of its own, from version 7 on it says the same"
 _DUPLICATE: Final = "a topic that keeps the producer's time has no append time, also on a repeat"
@@ -40,8 +39,6 @@ ACCEPTED: Final = [
     Accepted("produce, unknown codec", "*.error_code", -1, 76, _CODEC),
     Accepted("produce, control batch", "*.log_start_offset", 0, -1,
              "refused before the log is looked at"),
-    Accepted("produce in a transaction without a producer id", "*", ANY, ANY,
-             "it belongs to no transaction, and cannot be given one later"),
     Accepted("produce, the same*", "*.log_append_time_ms", "by chance", -1, _DUPLICATE),
     Accepted("alter, * operation", "*.error_code", -1, 42, _OPERATION),
     Accepted("alter, bad broker value", "*.error_code", 42, 40, _BROKER_VALUE),
@@ -52,7 +49,6 @@ ACCEPTED: Final = [
     Accepted("describe, client metrics", "*", ANY, ANY, _NO_CLIENT_METRICS),
     Accepted("find coordinator, share by partition", "*.error_code", 15, 42,
              "share groups are not built"),
-    Accepted("describe transaction, unknown", "*.error_code", 16, 105, _NO_TOPIC_YET),
     Accepted("new groups, no id", "error_code", 42, 35, "groups of type consumer are not built"),
 ]  # fmt: skip
 

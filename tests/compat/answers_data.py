@@ -297,9 +297,6 @@ PRODUCE = [
                                                       base_sequence=0, transactional=True)))),
     Case("produce, an id and no transaction", "Produce",
          _produce("target-{v}", _records(_batch()), transactional_id="t")),
-    Case("produce in a transaction without a producer id", "Produce",
-         _produce("short-segments", FromSide(lambda *_: _batch(transactional=True)),
-                  transactional_id="t")),
 ]  # fmt: skip
 
 MARKERS = [
