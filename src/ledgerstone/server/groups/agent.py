@@ -22,8 +22,6 @@ from ledgerstone.coordinator.txn_offset_requests import error_of_marker
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
-    CorruptRecord,
-    Damage,
     InvalidProducerEpoch,
     InvalidTxnState,
     KafkaError,
@@ -39,6 +37,7 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.create_topics import CreateTopicsResponse
 from ledgerstone.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
+from ledgerstone.replication.replay_reader import replay_or_damage
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.groups.needs import (
@@ -56,7 +55,6 @@ from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.server.results import Result
 from ledgerstone.server.throttle import LogThrottle, shown
-from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.verification import TxnTerms
 from ledgerstone.types import TopicPartition
 
@@ -180,15 +178,7 @@ class Groups:
             self._load(number, hosted)
 
     def _load(self, number: int, hosted: HostedShard) -> None:
-        log = hosted.partition.log
-        last = log.log_start_offset
-        try:
-            for offset in hosted.load():
-                last = offset
-        except (CorruptRecord, StorageError, ValueError, KeyError) as error:
-            path = (log.segments.floor(last) or log.segments.first).path(Kind.LOG)
-            reason = f"after offset {last} it cannot be replayed: {error}"
-            log.damaged([Damage(path, 0, 0, reason)])
+        if not replay_or_damage(hosted.partition.log, hosted.load()):
             hosted.shard.table.release()
             del self.shards.by_number[number]
             return

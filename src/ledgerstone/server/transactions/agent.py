@@ -25,10 +25,7 @@ from ledgerstone.coordinator.turn import Now
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
-    CorruptRecord,
-    Damage,
     KafkaError,
-    StorageError,
 )
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
@@ -39,6 +36,7 @@ from ledgerstone.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
 )
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
+from ledgerstone.replication.replay_reader import replay_or_damage
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.groups.needs import DiskTrouble, HostedLogs
 from ledgerstone.server.results import Result
@@ -49,7 +47,6 @@ from ledgerstone.server.transactions.needs import DrawsProducerIds
 from ledgerstone.server.transactions.settling import TROUBLE, Settling, deliver
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transactions.topic import TransactionTopic
-from ledgerstone.storage.filenames import Kind
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -183,15 +180,7 @@ class Transactions:
             self._load(number, hosted)
 
     def _load(self, number: int, hosted: HostedTransactions) -> None:
-        log = hosted.partition.log
-        last = log.log_start_offset
-        try:
-            for offset in hosted.load():
-                last = offset
-        except (CorruptRecord, StorageError, ValueError, KeyError) as error:
-            path = (log.segments.floor(last) or log.segments.first).path(Kind.LOG)
-            reason = f"after offset {last} it cannot be replayed: {error}"
-            log.damaged([Damage(path, 0, 0, reason)])
+        if not replay_or_damage(hosted.partition.log, hosted.load()):
             hosted.shard.release()
             del self.shards.by_number[number]
             return
