@@ -1,0 +1,1 @@
+"""The metadata quorum on a real disk and real connections."""
