@@ -177,10 +177,12 @@ def _names(given: Mapping[str, Value], key: str) -> tuple[str, ...]:
 
 
 def _roles(given: Mapping[str, Value]) -> Roles | None:
-    if _ROLES not in given:
+    names = given.get(_ROLES)
+    if names is None:
         return None
+    assert isinstance(names, tuple)
     found = Roles(0)
-    for name in _names(given, _ROLES):
+    for name in names:
         found |= Roles[name.upper()]
     if not found:
         raise ConfigError(_ROLES, "", "must be broker, controller or broker,controller")
