@@ -18,6 +18,18 @@ from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsResponse,
     AlterConfigsResult,
 )
+from ledgerstone.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from ledgerstone.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from ledgerstone.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -38,6 +50,14 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResult,
+)
+from ledgerstone.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from ledgerstone.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 
 _CODE: Final = ErrorCode.NOT_CONTROLLER
@@ -84,5 +104,15 @@ def not_controller(request: ApiMessage) -> ApiMessage:
             return ElectLeadersResponse(error_code=_CODE)
         case AllocateProducerIdsRequest():
             return AllocateProducerIdsResponse(error_code=_CODE)
+        case BrokerHeartbeatRequest():
+            return BrokerHeartbeatResponse(error_code=_CODE)
+        case BrokerRegistrationRequest():
+            return BrokerRegistrationResponse(error_code=_CODE)
+        case UnregisterBrokerRequest():
+            return UnregisterBrokerResponse(error_code=_CODE, error_message=_REASON)
+        case ControllerRegistrationRequest():
+            return ControllerRegistrationResponse(error_code=_CODE, error_message=_REASON)
+        case UpdateFeaturesRequest():
+            return UpdateFeaturesResponse(error_code=_CODE, error_message=_REASON)
         case _:
             raise InvariantViolation(f"{request.name} is not for the controller")
