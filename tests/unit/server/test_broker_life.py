@@ -25,6 +25,9 @@ class Story:
         self.now_ms = T0
         self.life = BrokerLife(_REGISTRATION, LifeSettings(), T0)
 
+    def state(self) -> BrokerState:
+        return self.life.state
+
     def due_in(self) -> int | None:
         deadline = self.life.next_deadline_ms
         return None if deadline is None else deadline - self.now_ms
@@ -61,13 +64,13 @@ class Story:
     def recover(self) -> None:
         self.register()
         self.hears(is_caught_up=True)
-        assert self.life.state is BrokerState.RECOVERY
+        assert self.state() is BrokerState.RECOVERY
 
     def run(self) -> None:
         self.recover()
         self.life.ready_to_unfence(self.now_ms)
         self.hears(is_caught_up=True, is_fenced=False)
-        assert self.life.state is BrokerState.RUNNING
+        assert self.state() is BrokerState.RUNNING
 
 
 @pytest.fixture
@@ -132,11 +135,11 @@ def test_starting_asks_every_ten_milliseconds_until_it_has_caught_up(story: Stor
     story.register()
     for _ in range(3):
         story.hears(is_caught_up=False)
-        assert story.life.state is BrokerState.STARTING
+        assert story.state() is BrokerState.STARTING
         assert story.due_in() == 10
         story.wait()
     story.hears(is_caught_up=True)
-    assert story.life.state is BrokerState.RECOVERY
+    assert story.state() is BrokerState.RECOVERY
     assert story.due_in() == 10
 
 
@@ -145,17 +148,17 @@ def test_recovery_goes_on_until_the_broker_is_unfenced(story: Story) -> None:
     story.wait()
     assert story.heartbeat().want_fence
     story.answer(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True))
-    assert story.life.state is BrokerState.RECOVERY
+    assert story.state() is BrokerState.RECOVERY
     assert story.due_in() == 2_000
     story.wait(ms=300)
     story.life.ready_to_unfence(story.now_ms)
     assert story.due_in() == 0
     assert not story.heartbeat().want_fence
     story.answer(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True))
-    assert story.life.state is BrokerState.RECOVERY
+    assert story.state() is BrokerState.RECOVERY
     story.wait()
     story.hears(is_caught_up=True, is_fenced=False)
-    assert story.life.state is BrokerState.RUNNING
+    assert story.state() is BrokerState.RUNNING
     assert not story.life.is_fenced
 
 
@@ -175,7 +178,7 @@ def test_a_broker_ready_before_it_has_caught_up_stays_starting(story: Story) -> 
     story.register()
     story.life.ready_to_unfence(story.now_ms)
     story.hears(is_caught_up=False, is_fenced=True)
-    assert story.life.state is BrokerState.STARTING
+    assert story.state() is BrokerState.STARTING
 
 
 def test_running_heartbeats_every_interval_and_survives_failures(story: Story) -> None:
@@ -187,14 +190,14 @@ def test_running_heartbeats_every_interval_and_survives_failures(story: Story) -
         story.wait(ms=500)
         story.life.failed(story.now_ms, "connection lost")
         assert story.due_in() == 2_000
-        assert story.life.state is BrokerState.RUNNING
+        assert story.state() is BrokerState.RUNNING
 
 
 def test_a_fenced_broker_stays_running_and_asks_to_be_unfenced(story: Story) -> None:
     story.run()
     story.wait()
     story.hears(is_fenced=True)
-    assert story.life.state is BrokerState.RUNNING
+    assert story.state() is BrokerState.RUNNING
     assert story.life.is_fenced
     story.wait()
     assert not story.heartbeat().want_fence
@@ -209,7 +212,7 @@ def test_a_stale_epoch_registers_again_with_the_same_incarnation(story: Story) -
     story.wait()
     assert story.take() is _REGISTRATION
     story.answer(BrokerRegistrationResponse(broker_epoch=77))
-    assert story.life.state is BrokerState.RUNNING
+    assert story.state() is BrokerState.RUNNING
     sent = story.heartbeat()
     assert sent.broker_epoch == 77
     assert not sent.want_fence
@@ -219,14 +222,14 @@ def test_leaving_waits_until_the_controller_lets_go(story: Story) -> None:
     story.run()
     story.wait(ms=100)
     story.life.leave(story.now_ms)
-    assert story.life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+    assert story.state() is BrokerState.PENDING_CONTROLLED_SHUTDOWN
     assert story.due_in() == 0
     assert story.heartbeat().want_shut_down
     story.answer(BrokerHeartbeatResponse(is_fenced=False, should_shut_down=False))
     assert story.due_in() == 2_000
     story.wait()
     story.hears(is_fenced=True, should_shut_down=True)
-    assert story.life.state is BrokerState.SHUTTING_DOWN
+    assert story.state() is BrokerState.SHUTTING_DOWN
     assert story.life.was_released
     assert story.due_in() is None
     assert story.take() is None
@@ -236,7 +239,7 @@ def test_should_shut_down_is_not_heard_by_a_broker_that_did_not_ask(story: Story
     story.run()
     story.wait()
     story.hears(is_fenced=False, should_shut_down=True)
-    assert story.life.state is BrokerState.RUNNING
+    assert story.state() is BrokerState.RUNNING
 
 
 @pytest.mark.parametrize("stage", ["unregistered", "registered", "recovering"])
@@ -246,7 +249,7 @@ def test_a_broker_that_does_not_run_yet_leaves_at_once(story: Story, stage: str)
     elif stage == "recovering":
         story.recover()
     story.life.leave(story.now_ms)
-    assert story.life.state is BrokerState.SHUTTING_DOWN
+    assert story.state() is BrokerState.SHUTTING_DOWN
     assert not story.life.was_released
 
 
@@ -254,7 +257,7 @@ def test_leaving_ends_after_its_limit(story: Story) -> None:
     story.run()
     story.life.leave(story.now_ms)
     began_ms = story.now_ms
-    while story.life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+    while story.state() is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
         if story.take() is not None:
             story.answer(BrokerHeartbeatResponse(is_fenced=False))
             story.wait()
@@ -267,7 +270,7 @@ def test_leaving_does_not_wait_longer_than_a_session_for_a_silent_controller(sto
     story.wait(ms=60_000)
     story.life.leave(story.now_ms)
     began_ms = story.now_ms
-    while story.life.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+    while story.state() is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
         if story.take() is not None:
             story.life.failed(story.now_ms, "no controller is known")
         if story.due_in() is not None:
@@ -279,7 +282,7 @@ def test_leaving_a_cluster_that_has_forgotten_the_broker_does_not_wait(story: St
     story.run()
     story.life.leave(story.now_ms)
     story.hears(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    assert story.life.state is BrokerState.SHUTTING_DOWN
+    assert story.state() is BrokerState.SHUTTING_DOWN
 
 
 def test_leaving_twice_is_leaving_once(story: Story) -> None:
@@ -290,7 +293,7 @@ def test_leaving_twice_is_leaving_once(story: Story) -> None:
     story.life.leave(story.now_ms)
     assert story.life._leave_ms == limit_ms
     story.life.leave_now()
-    assert story.life.state is BrokerState.SHUTTING_DOWN
+    assert story.state() is BrokerState.SHUTTING_DOWN
 
 
 def test_an_answer_that_comes_after_the_end_changes_nothing(story: Story) -> None:
@@ -299,5 +302,5 @@ def test_an_answer_that_comes_after_the_end_changes_nothing(story: Story) -> Non
     story.heartbeat()
     story.life.leave_now()
     story.answer(BrokerHeartbeatResponse(is_fenced=False))
-    assert story.life.state is BrokerState.SHUTTING_DOWN
+    assert story.state() is BrokerState.SHUTTING_DOWN
     assert story.due_in() is None

@@ -8,7 +8,6 @@ from ledgerstone.clock import Clock
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.broker_heartbeat import (
-    BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
 )
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationResponse
