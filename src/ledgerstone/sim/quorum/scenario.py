@@ -12,11 +12,32 @@ out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Final
 
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.scenario import Fault
 
 _MAX_FAULTS = 14
+
+# What shrinking tries each number at, from the simplest on.
+SIMPLER: Final = {
+    "brokers": (0, 1),
+    "spares": (0, 1),
+    "voters": (1, 2, 3, 4),
+    "auto_join": (0,),
+    "changes": (0, 1, 2),
+    "upgrade": (0,),
+    "snapshot_every": (0,),
+    "skew_ppm": (0,),
+    "delay_ms": (1,),
+    "jitter_ms": (0, 10),
+    "loss_percent": (0,),
+    "twin_percent": (0,),
+    "disk_ms": (0, 3),
+    "old_nodes": (0,),
+    "left_out": (0,),
+    "fault_ms": (3_000, 6_000),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
