@@ -71,6 +71,8 @@ class Machine:
         self.incarnation = 0
         self.dies_with_power = True
         self.paused_until_ms = 0
+        # How wrong its wall clock is.
+        self.wall_ahead_ms = 0
         # Stays down while the others must recover.
         self.is_left_out = False
         self._wake: Scheduled | None = None
@@ -108,7 +110,7 @@ class Machine:
 
     def now(self) -> Now:
         world_ms = self._world.now_ms
-        return Now(int(world_ms * self._rate) + self._clock_offset_ms, _EPOCH_MS + world_ms)
+        return Now(int(world_ms * self._rate) + self._clock_offset_ms, _EPOCH_MS + world_ms + self.wall_ahead_ms)
 
     @property
     def is_paused(self) -> bool:
