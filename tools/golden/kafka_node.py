@@ -40,6 +40,13 @@ def format_directory(
     return done.stdout
 
 
+def name_directory(data: Path, directory_id: str) -> None:
+    """Kafka draws the id of a directory by lot unless it formats one of the first voters."""
+    file = data / "meta.properties"
+    text = re.sub(r"(?m)^directory\.id=.*$", f"directory.id={directory_id}", file.read_text())
+    file.write_text(text)
+
+
 @dataclass(slots=True, kw_only=True)
 class KafkaNode:
     """A directory and, while running, the process that owns it."""
@@ -91,6 +98,7 @@ class KafkaNode:
         self.work.mkdir(parents=True, exist_ok=True)
         self.write_properties()
         format_directory(self.jars, self.properties, self.plan.format_arguments(self.planned))
+        name_directory(self.data, self.planned.directory_id)
 
     def write_properties(self) -> None:
         found = self.plan.properties(self.planned, self.data)
