@@ -303,9 +303,17 @@ class ProducerFenced(KafkaError):
     code = 90
 
 
+class InvalidUpdateVersion(KafkaError):
+    code = 95
+
+
 class UnknownTopicId(KafkaError):
     code = 100
     retriable = True
+
+
+class DuplicateBrokerRegistration(KafkaError):
+    code = 101
 
 
 class BrokerIdNotRegistered(KafkaError):
@@ -317,6 +325,10 @@ class InconsistentTopicId(KafkaError):
     retriable = True
 
 
+class InconsistentClusterId(KafkaError):
+    code = 104
+
+
 class TransactionalIdNotFound(KafkaError):
     code = 105
 
@@ -324,6 +336,10 @@ class TransactionalIdNotFound(KafkaError):
 class FetchSessionTopicIdError(KafkaError):
     code = 106
     retriable = True
+
+
+class InvalidRegistration(KafkaError):
+    code = 119
 
 
 class StorageError(LedgerstoneError):

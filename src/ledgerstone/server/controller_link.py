@@ -11,11 +11,12 @@ leader may still commit what was appended here.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
 from ledgerstone.errors import InvariantViolation, KafkaError, NotController, StorageError
 from ledgerstone.metadata.controller import Controller
+from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import difference
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.not_controller import not_controller, refusal
@@ -26,14 +27,21 @@ from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.builder import RecordParts
-from ledgerstone.server.controlling.proposals import OnAnswer as OnAnswer
-from ledgerstone.server.controlling.proposals import PendingAnswer, PendingAnswers
+from ledgerstone.server.controlling.in_flight import InFlight, WaitingCaller
+from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataQuorum
 
 _LOG: Final = logging.getLogger(__name__)
 # Records applied at once while nothing follows the metadata yet: at a start.
 _CATCH_UP_RECORDS: Final = 10_000
+# Decisions that need not be atomic are cut here.
+MAX_BATCH_RECORDS: Final = 10_000
 _DISK_REFUSALS: Final = (KafkaError, StorageError, OSError)
+
+
+class _Batch(NamedTuple):
+    records: Sequence[MetadataRecord]
+    applied: Replayed
 
 
 class MetadataSubscriber(Protocol):
@@ -70,7 +78,7 @@ class ControllerLink:
         self._clock = clock
         # For a log without records.
         self._bootstrap = bootstrap_records() if bootstrap is None else bootstrap
-        self._proposals = PendingAnswers()
+        self._in_flight = InFlight()
         self._led_epoch: int | None = None
         # Committed records that are not in the image yet.
         self._unapplied: list[MetadataRecord] = []
@@ -100,7 +108,7 @@ class ControllerLink:
 
     @property
     def in_flight(self) -> int:
-        return len(self._proposals)
+        return len(self._in_flight)
 
     @property
     def subscriber(self) -> MetadataSubscriber | None:
@@ -125,84 +133,102 @@ class ControllerLink:
                 self.forwarder.forward(request, on_answer, by_broker=by_broker)
             return
         try:
-            decision = self._controller.decide(request, by_broker=by_broker)
-            applied = self._controller.preview(decision.records) if decision.records else None
+            decision = self._controller.decide(
+                request,
+                now_ms=self._clock.monotonic_ms(),
+                next_offset=self.quorum.end_offset,
+                by_broker=by_broker,
+            )
+            batches = self._batches_of(decision)
         except Exception:  # noqa: BLE001 - a fault of ours costs the lead, not the process
             self._resign_over(request.name)
             # Not NOT_CONTROLLER: a retry would take the next controller down, too.
             reason = "the controller failed over this request"
             on_answer(refusal(request, ErrorCode.UNKNOWN_SERVER_ERROR, reason))
             return
-        self._propose(decision.records, applied, request, decision.response, on_answer)
+        try:
+            self._append(batches)
+        except NotController:
+            # The quorum has moved on, and will say so.
+            on_answer(not_controller(request))
+            return
+        caller = WaitingCaller(request, decision.response, on_answer)
+        self._in_flight.answer_later(caller)
+        self._go_on(bool(batches), caller)
+
+    def act_on_time(self) -> bool:
+        """Takes one decision that is due by the clock; returns whether there was one."""
+        if self._led_epoch is None:
+            return False
+        try:
+            decision = self._controller.due(self._clock.monotonic_ms())
+            if decision is None:
+                return False
+            batches = self._batches_of(decision)
+        except Exception:  # noqa: BLE001 - as in `ask`
+            self._resign_over("none")
+            return False
+        self._append(batches)
+        self._go_on(bool(batches))
+        return True
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
         """Records that no request asked for. NotController unless this node leads."""
-        self._propose(records, self._controller.preview(records))
+        self._append(self._batches_of(Decision(list(records), None)))
+        self._go_on(has_appended=True)
 
-    def _propose(
-        self,
-        records: Sequence[MetadataRecord],
-        applied: Replayed | None,
-        request: ApiMessage | None = None,
-        response: ApiMessage | None = None,
-        on_answer: OnAnswer | None = None,
-    ) -> None:
-        next_offset = self._proposals.last_offset
-        if applied is not None:
-            try:
-                next_offset = self._append(records)
-            except NotController:
-                # The quorum has moved on, and will say so. Nothing was appended.
-                if request is None or on_answer is None:
-                    raise
-                on_answer(not_controller(request))
-                return
-            self._controller.decided_on(applied)
-        proposal = PendingAnswer(
-            next_offset=next_offset,
-            applied=applied,
-            request=request,
-            response=response,
-            on_answer=on_answer,
-        )
-        self._proposals.add(proposal)
-        if applied is not None:
-            self._advance(proposal)
-        self._settle()
+    def _batches_of(self, decision: Decision[Any]) -> list[_Batch]:
+        """The records, cut where that is allowed, each with what it makes of the decided image."""
+        records = decision.records
+        size = len(records) if decision.is_atomic else MAX_BATCH_RECORDS
+        batches: list[_Batch] = []
+        image = self._controller.decided
+        for start in range(0, len(records), max(size, 1)):
+            piece = records[start : start + size]
+            applied = apply(image, piece)
+            batches.append(_Batch(piece, applied))
+            image = applied.image
+        return batches
 
-    def _append(self, records: Sequence[MetadataRecord]) -> int:
+    def _append(self, batches: list[_Batch]) -> None:
         if self._led_epoch is None:
             raise NotController("this node does not lead the metadata quorum")
-        parts = record_parts(self._clock.now_ms(), records)
-        try:
-            return self.quorum.propose(self._led_epoch, parts)
-        except NotController:
-            raise
-        except _DISK_REFUSALS as error:
-            self._refused(error)
-            raise
+        for records, applied in batches:
+            parts = record_parts(self._clock.now_ms(), records)
+            try:
+                next_offset = self.quorum.propose(self._led_epoch, parts)
+            except NotController:
+                raise
+            except _DISK_REFUSALS as error:
+                self._refused(error)
+                raise
+            self._in_flight.appended(next_offset, applied)
+            self._controller.decided_on(applied)
 
-    def _advance(self, proposal: PendingAnswer) -> None:
+    def _go_on(self, has_appended: bool, caller: WaitingCaller | None = None) -> None:
+        """Commits what can be committed now, then answers."""
         try:
-            self.quorum.advance()
+            if has_appended:
+                self.quorum.advance()
         except _DISK_REFUSALS as error:
-            if self._led_epoch is not None and self._proposals:
+            if self._led_epoch is not None and self._in_flight.batch_count:
                 # Whether they are on disk is not known, so nothing may be built on them. The caller
                 # learns that from the error, earlier callers from an answer.
                 epoch = self._led_epoch
-                self._give_up(asking=proposal)
+                self._give_up(asking=caller)
                 self._refused(error)
                 self.quorum.resign(epoch)
             raise
+        self._settle()
 
     def _refused(self, error: Exception) -> None:
         if self._subscriber is not None:
             self._subscriber.metadata_refused(error)
 
-    def _resign_over(self, what: str) -> None:
+    def _resign_over(self, request: str) -> None:
         """A fault of ours: another node may do better, and this one starts over from what is
         committed."""
-        _LOG.exception("controller resigns: a decision failed request=%s", what)
+        _LOG.exception("controller resigns: a decision failed request=%s", request)
         assert self._led_epoch is not None
         self.quorum.resign(self._led_epoch)
 
@@ -218,7 +244,7 @@ class ControllerLink:
     def committed(self, batch: CommittedBatch) -> None:
         applied = None
         if self._led_epoch == batch.epoch:
-            applied = self._proposals.take_applied(batch.next_offset)
+            applied = self._in_flight.take_batch(batch.next_offset)
         if applied is not None:
             self._controller.committed_to(applied)
             self._publish(applied)
@@ -256,10 +282,8 @@ class ControllerLink:
             return
         self._is_settling = True
         try:
-            while (each := self._proposals.take_committed(self._committed_offset)) is not None:
-                if each.on_answer is not None:
-                    assert each.response is not None
-                    each.on_answer(each.response)
+            while (each := self._in_flight.take_answer(self._committed_offset)) is not None:
+                each.on_answer(each.response)
         finally:
             self._is_settling = False
 
@@ -271,6 +295,8 @@ class ControllerLink:
             return
         self._catch_up()
         self._led_epoch = leadership.epoch
+        now_ms, next_offset = self._clock.monotonic_ms(), self.quorum.end_offset
+        self._controller.lead(now_ms=now_ms, next_offset=next_offset)
         features = self.image.features
         records = missing_features(features) if features else self._bootstrap
         if records:
@@ -279,14 +305,13 @@ class ControllerLink:
     def snapshot(self) -> Iterable[MetadataRecord] | None:
         raise NotImplementedError
 
-    def _give_up(self, asking: PendingAnswer | None = None) -> None:
+    def _give_up(self, asking: WaitingCaller | None = None) -> None:
         """What was decided here and not committed may still be, by the next leader: callers get
         NOT_CONTROLLER, and never success."""
         self._led_epoch = None
         self._controller.resign()
-        for each in self._proposals.take_all():
-            if each is not asking and each.on_answer is not None:
-                assert each.request is not None
+        for each in self._in_flight.drop():
+            if each is not asking:
                 each.on_answer(not_controller(each.request))
 
 

@@ -143,6 +143,28 @@ def test_operation_that_the_next_leader_commits_is_found_by_a_retry(desk: Contro
     same_images(desk)
 
 
+def test_node_that_leads_again_after_its_tail_was_truncated(desk: ControllerDesk) -> None:
+    desk.isolate(0)
+    for number in range(5):
+        desk.request(0, create(f"lost{number}"))
+    lost_end = desk[0].log.end_offset
+    desk.run(10_000)
+    desk.heal()
+    desk.run(5_000)
+    assert desk[0].log.end_offset < lost_end
+    for _ in range(30):
+        leader = desk.wait_for_leader().identity.key.id
+        if leader == 0:
+            break
+        desk.resign(leader)
+        desk.run(3_000)
+    answers = desk.request(0, create("a"))
+    desk.run(1_000)
+
+    assert codes(answers) == [ErrorCode.NONE]
+    same_images(desk)
+
+
 def _stories() -> Iterator[tuple[int, int, int]]:
     """In flight, acknowledged, and what comes after: all small combinations."""
     for count in (1, 2, 3):
@@ -201,8 +223,7 @@ def test_leader_that_dies_anywhere_in_a_chain_of_decisions(
     topic_ids: list[bytes] = []
     for step in range(crash_after):
         if step % 2:
-            topic = DeleteTopicsTopic(name="a")
-            desk.request(0, DeleteTopicsRequest(topics=[topic]))
+            desk.request(0, DeleteTopicsRequest(topics=[DeleteTopicsTopic(name="a")]))
         else:
             desk.request(0, create("a"))
             topic_ids.append(desk.node(0).controller.decided.topics["a"].topic_id)
