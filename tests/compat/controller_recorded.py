@@ -49,6 +49,8 @@ def _without_own(answer: Mapping[str, object]) -> dict[str, object]:
         name = path.rpartition(".")[2]
         if name == "broker_epoch" and isinstance(value, int) and value > 0:
             found[path] = "epoch"
+        elif isinstance(value, bytes):
+            found[path] = value.hex()
     return found
 
 
