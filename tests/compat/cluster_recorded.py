@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+
 from golden.cluster_plan import BROKER, CONTROLLER, ClusterPlan, PlannedNode
 from golden.kafka_broker import free_port
 from golden.kafka_node import KafkaNode
