@@ -142,4 +142,4 @@ class Controller:
         return config_changes.alter_configs(self.decided, self._config, request)
 
     def elect_leaders(self, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
-        return elections.elect_leaders(self.decided, request)
+        return elections.elect_leaders(self.partitions, request)

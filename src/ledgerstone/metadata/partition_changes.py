@@ -17,12 +17,12 @@ from ledgerstone.protocol.messages.metadata_records import ClearElrRecord
 
 def changes_for_fenced(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
     """Out of every ISR, and leading nothing. Below min.insync.replicas it becomes eligible."""
-    return _without(partitions, broker_id, partitions.in_isr(broker_id))
+    return changes_without(partitions, broker_id, partitions.in_isr(broker_id))
 
 
 def changes_for_controlled_shutdown(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
     """As fenced. A partition that nobody else can lead has no leader from now on."""
-    return _without(partitions, broker_id, partitions.in_isr(broker_id))
+    return changes_without(partitions, broker_id, partitions.in_isr(broker_id))
 
 
 def changes_for_unfenced(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
@@ -39,7 +39,7 @@ def changes_for_new_incarnation(
     """Before the new registration. A process that did not stop cleanly may have lost the end of its
     logs, so where eligible leader replicas are kept it is none any more."""
     if stopped_cleanly or not partitions.elr:
-        return _without(partitions, broker_id, partitions.in_isr(broker_id))
+        return changes_without(partitions, broker_id, partitions.in_isr(broker_id))
     return _lost(partitions, broker_id)
 
 
@@ -54,7 +54,7 @@ def changes_for_offline_directories(
     """Only the partitions in those directories leave the broker."""
     by_directory = partitions.index.by_directory
     keys = {key for each in directories for key in by_directory.get(each, ())}
-    return _without(partitions, broker_id, sorted(keys))
+    return changes_without(partitions, broker_id, sorted(keys))
 
 
 def changes_for_configs(
@@ -72,7 +72,9 @@ def changes_for_configs(
     return [ClearElrRecord(topic_name=name) for name in topics]
 
 
-def _without(partitions: Partitions, broker_id: int, keys: Iterable[Key]) -> list[MetadataRecord]:
+def changes_without(
+    partitions: Partitions, broker_id: int, keys: Iterable[Key]
+) -> list[MetadataRecord]:
     return _changes(
         partitions.change(
             key, PartitionTarget(isr=_isr_without(partitions, key, broker_id)), without=broker_id

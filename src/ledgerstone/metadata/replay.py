@@ -25,6 +25,7 @@ from ledgerstone.metadata.shared_map import MapDraft
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ConfigRecord,
     FeatureLevelRecord,
     NoOpRecord,
@@ -139,6 +140,8 @@ class _Draft:
                 self._brokers.remove(broker.broker_id)
             case FeatureLevelRecord():
                 self._put_feature(record)
+            case ClearElrRecord():
+                self._clear_elr(record)
             case NoOpRecord():
                 pass
             case _:
@@ -174,7 +177,27 @@ class _Draft:
         before = topic.partitions.get(record.partition_id)
         if before is None:
             raise InvariantViolation(f"{topic.name}-{record.partition_id} changes, but is unknown")
-        topic.partitions.put(record.partition_id, _changed(before, record))
+        topic.partitions.put(record.partition_id, partition_after(before, record))
+
+    def _clear_elr(self, record: ClearElrRecord) -> None:
+        """Of one topic, or of all. Only partitions that have something to clear change."""
+        if record.topic_name and record.topic_name not in self._topics:
+            raise InvariantViolation(f"no topic {record.topic_name!r} to clear the ELR of")
+        names = [record.topic_name] if record.topic_name else self._topics.finish()
+        for name in names:
+            topic = self._topics.get(name)
+            assert topic is not None
+            opened = self._open.get(topic.topic_id)
+            partitions = topic.partitions if opened is None else opened.partitions.finish()
+            for number, partition in partitions.items():
+                if partition.eligible_leader_replicas or partition.last_known_elr:
+                    change = PartitionChangeRecord(
+                        partition_id=number,
+                        topic_id=topic.topic_id,
+                        eligible_leader_replicas=[],
+                        last_known_elr=[],
+                    )
+                    self._change_partition(change)
 
     def _put_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
@@ -263,7 +286,7 @@ def _partition_of(record: PartitionRecord) -> PartitionImage:
     )
 
 
-def _changed(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
+def partition_after(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
     names_leader = record.leader != _LEADER_UNCHANGED
     keeps_state = record.leader_recovery_state == _RECOVERY_UNCHANGED
     return PartitionImage(
