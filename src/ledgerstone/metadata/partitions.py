@@ -6,7 +6,7 @@ from typing import Final
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.metadata.change_record import Election, PartitionTarget, Rules, change_record
-from ledgerstone.metadata.image import MIGRATING, MetadataImage, PartitionImage
+from ledgerstone.metadata.image import UNASSIGNED, MetadataImage, PartitionImage
 from ledgerstone.metadata.partition_index import Key, PartitionIndex
 from ledgerstone.metadata.records import ELR_FEATURE
 from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
@@ -97,7 +97,7 @@ class Partitions:
 
     def default_directory(self, broker_id: int) -> bytes:
         broker = self.image.brokers.get(broker_id)
-        return MIGRATING if broker is None else broker.default_directory
+        return UNASSIGNED if broker is None else broker.default_directory
 
     def known(self, keys: Iterable[Key]) -> list[Key]:
         """Those of the keys that exist, in order."""
