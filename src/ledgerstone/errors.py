@@ -316,6 +316,10 @@ class UnknownTopicId(KafkaError):
     retriable = True
 
 
+class DuplicateBrokerRegistration(KafkaError):
+    code = 101
+
+
 class BrokerIdNotRegistered(KafkaError):
     code = 102
 
@@ -323,6 +327,10 @@ class BrokerIdNotRegistered(KafkaError):
 class InconsistentTopicId(KafkaError):
     code = 103
     retriable = True
+
+
+class InconsistentClusterId(KafkaError):
+    code = 104
 
 
 class TransactionalIdNotFound(KafkaError):
@@ -340,6 +348,10 @@ class IneligibleReplica(KafkaError):
 
 class NewLeaderElected(KafkaError):
     code = 108
+
+
+class InvalidRegistration(KafkaError):
+    code = 119
 
 
 class StorageError(LedgerstoneError):

@@ -13,8 +13,16 @@ from typing import Any
 from ledgerstone.clock import Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import InvariantViolation
-from ledgerstone.metadata import broker_life, config_changes, elections, topic_changes
+from ledgerstone.metadata import (
+    broker_life,
+    config_changes,
+    elections,
+    heartbeats,
+    registration,
+    topic_changes,
+)
 from ledgerstone.metadata.broker_life import Registration
+from ledgerstone.metadata.broker_sessions import DEFAULT_SESSION_TIMEOUT_MS, BrokerSessions
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
@@ -28,6 +36,9 @@ from ledgerstone.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 from ledgerstone.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationRequest
+from ledgerstone.protocol.messages.controller_registration import ControllerRegistrationRequest
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -39,16 +50,25 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ledgerstone.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 
 class Controller:
     """Invariant: `committed` is what the committed records say, `decided` what all of them say."""
 
-    __slots__ = ("_config", "_dice", "_index", "committed", "decided")
+    __slots__ = ("_config", "_dice", "_index", "committed", "decided", "sessions")
 
-    def __init__(self, cluster_id: str, config: BrokerConfig, dice: Dice) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        config: BrokerConfig,
+        dice: Dice,
+        *,
+        session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+    ) -> None:
         self.committed = MetadataImage(cluster_id=cluster_id)
         self.decided = self.committed
+        self.sessions = BrokerSessions(own_id=config.node_id, timeout_ms=session_timeout_ms)
         self._config = config
         self._dice = dice
         # Of `decided`, from the first decision that needs it on.
@@ -83,12 +103,35 @@ class Controller:
         """In the order in which they were decided."""
         self.committed = applied.image
 
+    def lead(self, *, now_ms: int, next_offset: int) -> None:
+        """This node decides from now on; all that others have decided is committed here."""
+        self.sessions.start(self.decided, now_ms=now_ms, end_offset=next_offset)
+
     def resign(self) -> None:
         self.decided = self.committed
         self._index = None
+        self.sessions.clear()
 
-    def decide(self, request: ApiMessage, *, by_broker: bool = False) -> Decision[Any]:
-        """`by_broker`: asked for by a broker itself, which may make the journal of erasures."""
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `due` may have something to do, by the monotonic clock."""
+        return self.sessions.next_deadline_ms
+
+    def due(self, now_ms: int) -> Decision[None] | None:
+        """What time alone brings about, one thing at a time: call it again until there is nothing.
+        The next decision must see what this one has done."""
+        while (expired := self.sessions.take_expired(now_ms)) is not None:
+            broker = self.decided.brokers.get(expired)
+            if broker is not None and (records := heartbeats.fencing(self.decided, broker)):
+                self.sessions.fenced(expired)
+                return Decision(records, None, is_atomic=False)
+        return None
+
+    def decide(
+        self, request: ApiMessage, *, now_ms: int, next_offset: int, by_broker: bool = False
+    ) -> Decision[Any]:
+        """`next_offset`: where the first record will be. `by_broker`: asked for by a broker itself,
+        which may make the journal of erasures."""
         match request:
             case CreateTopicsRequest():
                 return self.create_topics(request, by_broker=by_broker)
@@ -104,13 +147,23 @@ class Controller:
                 return self.elect_leaders(request)
             case AllocateProducerIdsRequest():
                 return self.allocate_producer_ids(request)
+            case BrokerHeartbeatRequest():
+                return heartbeats.heartbeat(
+                    self.decided, self.sessions, request, now_ms=now_ms, next_offset=next_offset
+                )
+            case BrokerRegistrationRequest():
+                return registration.register_broker(
+                    self.decided, self.sessions, request, now_ms=now_ms, next_offset=next_offset
+                )
+            case UnregisterBrokerRequest():
+                return registration.unregister_broker(self.decided, self.sessions, request)
+            case ControllerRegistrationRequest():
+                return registration.register_controller(self.decided, request)
             case _:
                 raise InvariantViolation(f"{request.name} is not for the controller")
 
-    def register_broker(
-        self, registration: Registration, *, broker_epoch: int
-    ) -> list[MetadataRecord]:
-        return broker_life.register_broker(self.decided, registration, broker_epoch)
+    def register_broker(self, broker: Registration, *, broker_epoch: int) -> list[MetadataRecord]:
+        return broker_life.register_broker(self.decided, broker, broker_epoch)
 
     def unfence_broker(self, broker_id: int, *, broker_epoch: int) -> list[MetadataRecord]:
         return broker_life.unfence_broker(self.decided, broker_id, broker_epoch)

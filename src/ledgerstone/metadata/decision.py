@@ -13,10 +13,14 @@ _LONGEST_REASON: Final = 1000
 
 
 class Decision(NamedTuple, Generic[R]):
-    """The records are appended in one batch; the response is sent once they are committed."""
+    """The records are appended; the response is sent once they are committed."""
 
     records: list[MetadataRecord]
     response: R
+    # In one batch. Otherwise they may be cut: every prefix of them is a state to go on from.
+    is_atomic: bool = True
+    # The quorum itself is to be upgraded to this level of kraft.version first.
+    kraft_version: int | None = None
 
 
 def reason_of(error: KafkaError) -> str:

@@ -71,6 +71,8 @@ class BrokerImage:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     log_dirs: tuple[bytes, ...] = ()
+    # Directories that take no new replicas. None: the broker has not said yet.
+    cordoned_log_dirs: tuple[bytes, ...] | None = None
 
     @property
     def is_active(self) -> bool:
@@ -95,6 +97,16 @@ class BrokerImage:
         if directory in (MIGRATING, UNASSIGNED):
             return True
         return directory != LOST and (not self.log_dirs or directory in self.log_dirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerImage:
+    """One registered controller. Whether it votes is the quorum's business."""
+
+    controller_id: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[SupportedFeature, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +147,7 @@ class TopicImage:
 class MetadataImage:
     cluster_id: str
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerImage] = field(default_factory=dict)
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topic_names: Mapping[bytes, str] = field(default_factory=dict)  # By topic id.
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from ledgerstone.metadata.delta import Delta, Touched, delta_of
 from ledgerstone.metadata.image import (
     BrokerImage,
     ConfigResource,
+    ControllerImage,
     Endpoint,
     MetadataImage,
     PartitionImage,
@@ -33,6 +34,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -74,6 +76,7 @@ class _Draft:
     __slots__ = (
         "_brokers",
         "_configs",
+        "_controllers",
         "_features",
         "_image",
         "_next_producer_id",
@@ -85,6 +88,7 @@ class _Draft:
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
         self._brokers = MapDraft(image.brokers)
+        self._controllers = MapDraft(image.controllers)
         self._topics = MapDraft(image.topics)
         self._topic_names = MapDraft(image.topic_names)
         self._configs = MapDraft(image.configs)
@@ -101,6 +105,7 @@ class _Draft:
         return replace(
             self._image,
             brokers=self._brokers.finish(),
+            controllers=self._controllers.finish(),
             topics=self._topics.finish(),
             topic_names=self._topic_names.finish(),
             configs=self._configs.finish(),
@@ -138,6 +143,8 @@ class _Draft:
             case UnregisterBrokerRecord():
                 broker = self._broker(record.broker_id, record.broker_epoch)
                 self._brokers.remove(broker.broker_id)
+            case RegisterControllerRecord():
+                self._controllers.put(record.controller_id, _controller_of(record))
             case FeatureLevelRecord():
                 self._put_feature(record)
             case ClearElrRecord():
@@ -225,6 +232,9 @@ class _Draft:
             in_controlled_shutdown=broker.in_controlled_shutdown
             or record.in_controlled_shutdown == 1,
             log_dirs=tuple(record.log_dirs) or broker.log_dirs,
+            cordoned_log_dirs=broker.cordoned_log_dirs
+            if record.cordoned_log_dirs is None
+            else tuple(record.cordoned_log_dirs),
         )
         self._brokers.put(record.broker_id, changed)
 
@@ -267,6 +277,26 @@ def _broker_of(record: RegisterBrokerRecord) -> BrokerImage:
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         log_dirs=tuple(record.log_dirs),
+        cordoned_log_dirs=None
+        if record.cordoned_log_dirs is None
+        else tuple(record.cordoned_log_dirs),
+    )
+
+
+def _controller_of(record: RegisterControllerRecord) -> ControllerImage:
+    return ControllerImage(
+        controller_id=record.controller_id,
+        incarnation_id=record.incarnation_id,
+        endpoints=tuple(
+            Endpoint(end.name, end.host, end.port, end.security_protocol)
+            for end in record.end_points
+        ),
+        features=tuple(
+            SupportedFeature(
+                feature.name, feature.min_supported_version, feature.max_supported_version
+            )
+            for feature in record.features
+        ),
     )
 
 

@@ -72,7 +72,12 @@ class ControllerLink:
         if not self.log.is_leader:
             on_answer(not_controller(request))
             return
-        decision = self._controller.decide(request, by_broker=by_broker)
+        decision = self._controller.decide(
+            request,
+            now_ms=self.log.log.clock.monotonic_ms(),
+            next_offset=self.log.log.log_end_offset,
+            by_broker=by_broker,
+        )
         self._propose(decision.records, request, decision.response, on_answer)
 
     def write(self, records: Sequence[MetadataRecord]) -> None:

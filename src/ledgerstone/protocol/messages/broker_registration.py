@@ -72,7 +72,7 @@ class BrokerRegistrationRequest(ApiMessage):
         features: list[BrokerRegistrationFeature] = ABSENT,
         rack: str | None = None,
         is_migrating_zk_broker: bool = False,
-        log_dirs: list[bytes] | None = None,
+        log_dirs: list[bytes] = ABSENT,
         previous_broker_epoch: int = -1,
     ) -> None:
         self.broker_id = broker_id
@@ -82,7 +82,7 @@ class BrokerRegistrationRequest(ApiMessage):
         self.features = [] if features is ABSENT else features
         self.rack = rack
         self.is_migrating_zk_broker = is_migrating_zk_broker
-        self.log_dirs = log_dirs
+        self.log_dirs = [] if log_dirs is ABSENT else log_dirs
         self.previous_broker_epoch = previous_broker_epoch
 
 
@@ -124,7 +124,7 @@ request v0-4 flexible 0+
         max_supported_version: i16
     rack: str?
     is_migrating_zk_broker: bool @1+
-    log_dirs: [uuid]? @2+
+    log_dirs: [uuid] @2+
     previous_broker_epoch: i64 = -1 @3+
 response v0-4 flexible 0+
     throttle_time_ms: i32

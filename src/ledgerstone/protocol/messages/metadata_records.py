@@ -61,6 +61,7 @@ class RegisterBrokerRecord(MetadataRecord):
         "fenced",
         "in_controlled_shutdown",
         "log_dirs",
+        "cordoned_log_dirs",
     )
 
     def __init__(
@@ -75,6 +76,7 @@ class RegisterBrokerRecord(MetadataRecord):
         fenced: bool = True,
         in_controlled_shutdown: bool = False,
         log_dirs: list[bytes] = ABSENT,
+        cordoned_log_dirs: list[bytes] | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.is_migrating_zk_broker = is_migrating_zk_broker
@@ -86,6 +88,7 @@ class RegisterBrokerRecord(MetadataRecord):
         self.fenced = fenced
         self.in_controlled_shutdown = in_controlled_shutdown
         self.log_dirs = [] if log_dirs is ABSENT else log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
 
 
 class UnregisterBrokerRecord(MetadataRecord):
@@ -430,6 +433,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
         "fenced",
         "in_controlled_shutdown",
         "log_dirs",
+        "cordoned_log_dirs",
     )
 
     def __init__(
@@ -439,12 +443,14 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
         fenced: int = 0,
         in_controlled_shutdown: int = 0,
         log_dirs: list[bytes] = ABSENT,
+        cordoned_log_dirs: list[bytes] | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.fenced = fenced
         self.in_controlled_shutdown = in_controlled_shutdown
         self.log_dirs = [] if log_dirs is ABSENT else log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
 
 
 class AccessControlEntryRecord(MetadataRecord):
@@ -649,7 +655,7 @@ class ClearElrRecord(MetadataRecord):
 
 
 SCHEMA: Final = """\
-record 0 RegisterBrokerRecord v0-3 flexible 0+
+record 0 RegisterBrokerRecord v0-4 flexible 0+
     broker_id: i32
     is_migrating_zk_broker: bool @2+
     incarnation_id: uuid
@@ -667,6 +673,7 @@ record 0 RegisterBrokerRecord v0-3 flexible 0+
     fenced: bool = true
     in_controlled_shutdown: bool @1+
     log_dirs: [uuid] #0 @3+
+    cordoned_log_dirs: [uuid]? #1 = null @4+
 record 1 UnregisterBrokerRecord v0-0 flexible 0+
     broker_id: i32
     broker_epoch: i64
@@ -741,12 +748,13 @@ record 15 ProducerIdsRecord v0-0 flexible 0+
     broker_id: i32
     broker_epoch: i64 = -1
     next_producer_id: i64
-record 17 BrokerRegistrationChangeRecord v0-2 flexible 0+
+record 17 BrokerRegistrationChangeRecord v0-3 flexible 0+
     broker_id: i32
     broker_epoch: i64
     fenced: i8 #0
     in_controlled_shutdown: i8 #1 @1+
     log_dirs: [uuid] #2 @2+
+    cordoned_log_dirs: [uuid]? #3 = null @3+
 record 18 AccessControlEntryRecord v0-0 flexible 0+
     id: uuid
     resource_type: i8
