@@ -26,7 +26,7 @@ from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.image import PartitionImage, TopicImage
 from ledgerstone.metadata.partition_index import Key
 from ledgerstone.metadata.partitions import Partitions
-from ledgerstone.metadata.replay import partition_after
+from ledgerstone.metadata.record_images import changed
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.alter_partition import (
@@ -132,7 +132,7 @@ class _Altering:
                 # The new ISR completed a reassignment that moved the leader. The change holds; the
                 # code makes the former leader look at the metadata.
                 raise NewLeaderElected(f"the leader is broker {record.leader} now")
-            partition = partition_after(partition, record)
+            partition = changed(partition, record)
         return AlterPartitionResponsePartition(
             partition_index=wanted.partition_index,
             leader_id=partition.leader,

@@ -5,14 +5,18 @@ leads then, and which epochs rise, is decided in one place, `change_record`. The
 broker itself are the caller's: README.md says which come first.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ledgerstone.metadata.change_record import PartitionTarget
-from ledgerstone.metadata.image import ConfigResource, ResourceType
+from ledgerstone.metadata.elections import elect_unclean_leaders
+from ledgerstone.metadata.image import ResourceType
 from ledgerstone.metadata.partition_index import Key
-from ledgerstone.metadata.partitions import MIN_ISR, Partitions
+from ledgerstone.metadata.partitions import MIN_ISR, UNCLEAN_ELECTION, Partitions
 from ledgerstone.protocol.message import MetadataRecord
-from ledgerstone.protocol.messages.metadata_records import ClearElrRecord
+from ledgerstone.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
+
+_EVERY_TOPIC: Final = ""
 
 
 def changes_for_fenced(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
@@ -57,19 +61,29 @@ def changes_for_offline_directories(
     return changes_without(partitions, broker_id, sorted(keys))
 
 
+def affects_leaders(changed: Iterable[ConfigRecord]) -> bool:
+    """Whether one of these settings says who may lead a partition."""
+    return any(record.name in (MIN_ISR, UNCLEAN_ELECTION) for record in changed)
+
+
 def changes_for_configs(
-    partitions: Partitions, changed: Collection[tuple[ConfigResource, str]]
+    after: Partitions, changed: Sequence[ConfigRecord], leaderless: Iterable[Key]
 ) -> list[MetadataRecord]:
-    """The resource and the name of each setting that a decision changes. Who is eligible depends on
-    min.insync.replicas: with another one the collected replicas say nothing."""
-    if not partitions.elr:
-        return []
-    topics = dict.fromkeys(
-        resource.name if resource.resource_type == ResourceType.TOPIC else ""
-        for resource, name in changed
-        if name == MIN_ISR
-    )
-    return [ClearElrRecord(topic_name=name) for name in topics]
+    """`after` has the changed settings. Eligible replicas were collected by min.insync.replicas:
+    under another one they say nothing. A topic that allows unclean elections from now on does not
+    wait for the next pass."""
+    allowed = {_topic_of(each) for each in changed if each.name == UNCLEAN_ELECTION}
+    keys = [key for key in leaderless if key[0] in allowed or _EVERY_TOPIC in allowed]
+    records = elect_unclean_leaders(after, keys).records
+    if after.elr:
+        cleared = dict.fromkeys(_topic_of(each) for each in changed if each.name == MIN_ISR)
+        records += [ClearElrRecord(topic_name=name) for name in cleared]
+    return records
+
+
+def _topic_of(record: ConfigRecord) -> str:
+    is_topic = record.resource_type == ResourceType.TOPIC
+    return record.resource_name if is_topic else _EVERY_TOPIC
 
 
 def changes_without(

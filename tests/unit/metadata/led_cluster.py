@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ledgerstone.metadata.features import ELR_FEATURE
 from ledgerstone.metadata.image import PartitionImage, ResourceType
 from ledgerstone.metadata.partition_changes import (
     changes_for_controlled_shutdown,
@@ -11,7 +12,6 @@ from ledgerstone.metadata.partition_changes import (
     changes_for_unfenced,
     changes_for_unregistered,
 )
-from ledgerstone.metadata.records import ELR_FEATURE
 from ledgerstone.metadata.replay import FENCE, UNFENCE
 from ledgerstone.protocol.messages.alter_partition import (
     AlterPartitionNewIsrWithEpoch,
@@ -125,9 +125,7 @@ class LedCluster(Cluster):
     def fail_directories(self, broker_id: int, *directories: bytes) -> None:
         gone = changes_for_offline_directories(self.controller.partitions, broker_id, directories)
         left = [d for d in self.image.brokers[broker_id].log_dirs if d not in directories]
-        change = BrokerRegistrationChangeRecord(
-            broker_id, self.epoch(broker_id), log_dirs=left
-        )
+        change = BrokerRegistrationChangeRecord(broker_id, self.epoch(broker_id), log_dirs=left)
         self.commit([*gone, change])
 
     def configure(self, name: str, value: str | None, topic: str = "t") -> int:
