@@ -10,6 +10,16 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS, BROKER_KEYS
+from ledgerstone.config.cluster import ClusterConfig
+from ledgerstone.config.listeners import (
+    EVERY_ADDRESS,
+    LOOPBACK,
+    check_protocols,
+    host_and_port,
+    parse_advertised,
+    parse_listeners,
+)
+from ledgerstone.config.listeners import Listener as Listener
 from ledgerstone.config.properties import parse_properties
 from ledgerstone.config.setting import Value
 from ledgerstone.config.topic import resolve_topic
@@ -30,20 +40,6 @@ _NOT_KEYS: Final = (
     "KAFKA_TOOLS_LOG4J_LOGLEVEL",
     "KAFKA_VERSION",
 )
-_EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
-_LOOPBACK: Final = "127.0.0.1"
-
-
-class Listener(NamedTuple):
-    """One `name://host:port`. Port 0 lets the system choose."""
-
-    name: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +53,10 @@ class BrokerConfig:
 
     node_id: int
     broker_rack: str | None
+    cluster: ClusterConfig
+    # All that are bound here; those of controllers are in `cluster`, too.
     listeners: tuple[Listener, ...]
+    # What clients are told: none of a controller's listeners.
     advertised_listeners: tuple[Listener, ...]
     log_dirs: tuple[str, ...]
     ledgerstone_http_listener: Listener | None
@@ -126,14 +125,26 @@ class BrokerConfig:
         plain: dict[str, Any] = {
             field: given.get(name, BROKER_DEFAULTS[name]) for field, name in _PLAIN.items()
         }
-        listeners = _listeners("listeners", given)
+        node_id, log_dirs = _node_id(given), _log_dirs(given)
+        listeners = _listeners(given)
+        advertised = parse_advertised(given, listeners)
+        cluster = ClusterConfig.from_given(
+            given,
+            node_id=node_id,
+            log_dir=log_dirs[0],
+            listeners=listeners,
+            advertised=advertised,
+        )
+        names = (*(each.name for each in listeners), *cluster.controller_listener_names)
+        check_protocols(given, names)
         _check_groups(plain)
         return cls(
             **plain,
-            node_id=_node_id(given),
+            node_id=node_id,
+            cluster=cluster,
             listeners=listeners,
-            advertised_listeners=_advertised(given, listeners),
-            log_dirs=_log_dirs(given),
+            advertised_listeners=_advertised(cluster, listeners, advertised),
+            log_dirs=log_dirs,
             ledgerstone_http_listener=_http_listener(given),
             ledgerstone_http_hosts=_http_hosts(given),
             raw=dict(raw),
@@ -143,6 +154,7 @@ class BrokerConfig:
 # Fields that need more than the parsed value of the key of their name.
 _DERIVED: Final = (
     "node_id",
+    "cluster",
     "listeners",
     "advertised_listeners",
     "log_dirs",
@@ -224,53 +236,26 @@ def _node_id(given: Mapping[str, Value]) -> int:
     return node_id
 
 
-def _listeners(key: str, given: Mapping[str, Value]) -> tuple[Listener, ...]:
-    text = given.get(key, BROKER_KEYS[key].default)
+def _listeners(given: Mapping[str, Value]) -> tuple[Listener, ...]:
+    text = given.get("listeners", BROKER_KEYS["listeners"].default)
     assert isinstance(text, str)
-    listeners = tuple(_listener(key, part.strip()) for part in text.split(",") if part.strip())
-    if not listeners:
-        raise ConfigError(key, text, "must name at least one name://host:port")
-    names = [listener.name for listener in listeners]
-    if len(dict.fromkeys(names)) != len(names):
-        raise ConfigError(key, text, "must name each listener once")
-    return listeners
-
-
-def _listener(key: str, text: str) -> Listener:
-    name, separator, address = text.partition("://")
-    if not separator or not name:
-        raise ConfigError(key, text, "must be name://host:port")
-    host, port = _host_and_port(key, text, address)
-    return Listener(name.upper(), host, port)
-
-
-def _host_and_port(key: str, text: str, address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65_536):
-        raise ConfigError(key, text, "must end in a port from 0 to 65535")
-    if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise ConfigError(key, text, "must have its IPv6 address in brackets")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return parse_listeners("listeners", text)
 
 
 def _advertised(
-    given: Mapping[str, Value], listeners: tuple[Listener, ...]
+    cluster: ClusterConfig, listeners: tuple[Listener, ...], advertised: tuple[Listener, ...]
 ) -> tuple[Listener, ...]:
-    if not given.get("advertised.listeners"):
+    names = cluster.controller_listener_names
+    told = tuple(each for each in advertised or listeners if each.name not in names)
+    if not cluster.is_configured:
         return tuple(
-            listener._replace(host=_LOOPBACK) if listener.host in _EVERY_ADDRESS else listener
-            for listener in listeners
+            each._replace(host=LOOPBACK) if each.host in EVERY_ADDRESS else each for each in told
         )
-    advertised = _listeners("advertised.listeners", given)
-    bound = [listener.name for listener in listeners]
-    for listener in advertised:
-        if listener.name not in bound:
-            reason = f"must be one of the listeners, {', '.join(bound)}"
+    for listener in told:
+        if listener.host in EVERY_ADDRESS:
+            reason = "must be set, with an address that clients and other brokers can connect to"
             raise ConfigError("advertised.listeners", str(listener), reason)
-        if listener.host in _EVERY_ADDRESS:
-            reason = "must have an address that clients can connect to"
-            raise ConfigError("advertised.listeners", str(listener), reason)
-    return advertised
+    return told
 
 
 def _log_dirs(given: Mapping[str, Value]) -> tuple[str, ...]:
@@ -286,7 +271,7 @@ def _http_listener(given: Mapping[str, Value]) -> Listener | None:
     key = "ledgerstone.http.listener"
     text = given.get(key)
     assert isinstance(text, str | None)
-    return Listener("HTTP", *_host_and_port(key, text, text)) if text else None
+    return Listener("HTTP", *host_and_port(key, text, text)) if text else None
 
 
 def _http_hosts(given: Mapping[str, Value]) -> tuple[str, ...]:
@@ -303,12 +288,15 @@ def _check_groups(values: Mapping[str, Any]) -> None:
 
 
 def _advice(config: BrokerConfig) -> Iterator[str]:
-    advertised = dict.fromkeys(listener.name for listener in config.advertised_listeners)
+    told = dict.fromkeys(listener.name for listener in config.advertised_listeners)
     for listener in config.listeners:
-        if listener.host in _EVERY_ADDRESS and "advertised.listeners" not in config.raw:
-            yield f"advertised.listeners: not set, {listener} is advertised as {_LOOPBACK}"
-        elif listener.name not in advertised:
+        if listener.name in config.cluster.controller_listener_names:
+            continue
+        if listener.host in EVERY_ADDRESS and "advertised.listeners" not in config.raw:
+            yield f"advertised.listeners: not set, {listener} is advertised as {LOOPBACK}"
+        elif listener.name not in told:
             yield f"advertised.listeners: {listener} is not advertised to clients"
+    yield from config.cluster.advice(config.raw)
 
 
 assert all(name in BROKER_KEYS for name in _PLAIN.values())

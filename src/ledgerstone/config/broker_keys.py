@@ -4,70 +4,20 @@ The names, types, defaults and ranges are Kafka's; where a default differs, the 
 keys that give topic keys their defaults are made from ``topic``, so the two cannot disagree.
 """
 
-import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from ledgerstone.config.setting import ConfigKey, ConfigType, Value, format_value
+from ledgerstone.config.broker_key import BrokerKey, Update
+from ledgerstone.config.broker_key import flag_key as _flag
+from ledgerstone.config.broker_key import int_key as _int
+from ledgerstone.config.broker_key import long_key as _long
+from ledgerstone.config.broker_key import text_key as _text
+from ledgerstone.config.cluster_keys import CLUSTER_KEYS
+from ledgerstone.config.setting import ConfigKey, ConfigType, Value
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.types import INT32_MAX
 
 _DOUBLE_MAX: Final = 1.7976931348623157e308
-
-
-class Update(enum.Enum):
-    """Whether the key can change on a running broker, and for which brokers."""
-
-    READ_ONLY = "read-only"
-    PER_BROKER = "per-broker"
-    CLUSTER_WIDE = "cluster-wide"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerKey:
-    name: str
-    kind: ConfigType
-    default: Value | None  # None: unset unless configured.
-    doc: str
-    at_least: float | None = None
-    at_most: float | None = None
-    one_of: tuple[str, ...] = ()
-    update: Update = Update.READ_ONLY
-    is_sensitive: bool = False
-
-    @property
-    def default_text(self) -> str | None:
-        return None if self.default is None else format_value(self.default)
-
-    def parse(self, text: str) -> Value:
-        """The typed value of `text`; ConfigError names the key, the value and the reason."""
-        rule = ConfigKey(
-            name=self.name,
-            kind=self.kind,
-            default="",
-            doc="",
-            at_least=self.at_least,
-            at_most=self.at_most,
-            one_of=self.one_of,
-        )
-        return rule.parse(text)
-
-
-def _text(name: str, default: str | None, doc: str) -> BrokerKey:
-    return BrokerKey(name=name, kind=ConfigType.STRING, default=default, doc=doc)
-
-
-def _flag(name: str, default: bool, doc: str) -> BrokerKey:
-    return BrokerKey(name=name, kind=ConfigType.BOOLEAN, default=default, doc=doc)
-
-
-def _int(name: str, default: int, doc: str, at_least: int = 1) -> BrokerKey:
-    return BrokerKey(name=name, kind=ConfigType.INT, default=default, doc=doc, at_least=at_least)
-
-
-def _long(name: str, default: int, doc: str, at_least: int = 1) -> BrokerKey:
-    return BrokerKey(name=name, kind=ConfigType.LONG, default=default, doc=doc, at_least=at_least)
 
 
 def _dynamic(
@@ -478,6 +428,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
     key.name: key
     for key in (
         *_IDENTITY,
+        *CLUSTER_KEYS,
         *_NETWORK,
         *_TOPICS,
         *_GROUPS,

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.config.broker_keys import BROKER_KEYS, BrokerKey, Update
+from ledgerstone.config.broker_key import BrokerKey, Update
+from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.group import GROUP_KEYS, parse_group_settings
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.config.broker_keys import BROKER_KEYS, BrokerKey, Update
+from ledgerstone.config.broker_key import BrokerKey, Update
+from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.group import GROUP_KEYS, GroupKey
 from ledgerstone.config.setting import ConfigKey, ConfigType, format_value
 from ledgerstone.config.topic import TOPIC_KEYS, resolve_topic

@@ -1,34 +1,19 @@
-"""What requests that change metadata are answered where no controller decides about them. Pure.
+"""Answers to requests for the controller that no controller has decided about. Pure.
 
-NOT_CONTROLLER in the place each API has for it: clients look for the controller again. A change
-that was under way may still happen, so to ask again may find it done.
+The code stands in the place each API has for it. NOT_CONTROLLER makes clients look for the
+controller again. A change that was under way may still happen, so a retry may find it done.
 """
 
-from typing import Final
+from typing import Any, Final, cast
 
 from ledgerstone.errors import InvariantViolation
+from ledgerstone.protocol.codec import api_class
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.protocol.messages.allocate_producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterConfigsResult,
-)
-from ledgerstone.protocol.messages.broker_heartbeat import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-)
-from ledgerstone.protocol.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
-from ledgerstone.protocol.messages.controller_registration import (
-    ControllerRegistrationRequest,
-    ControllerRegistrationResponse,
 )
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -45,32 +30,38 @@ from ledgerstone.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResult,
 )
-from ledgerstone.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResult,
 )
-from ledgerstone.protocol.messages.unregister_broker import (
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
-from ledgerstone.protocol.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
 
-_CODE: Final = ErrorCode.NOT_CONTROLLER
 _REASON: Final = "this node is not the controller"
+# Where the results of an answer without a code for the whole of it are.
+_RESULTS: Final = ("topics", "responses", "results")
 
 
 def not_controller(request: ApiMessage) -> ApiMessage:
+    return refusal(request, ErrorCode.NOT_CONTROLLER, _REASON)
+
+
+def says_not_controller(response: ApiMessage) -> bool:
+    """Whether another node has to be asked."""
+    code = ErrorCode.NOT_CONTROLLER
+    if getattr(response, "error_code", 0) == code:
+        return True
+    results = next((getattr(response, n) for n in _RESULTS if hasattr(response, n)), ())
+    return any(getattr(each, "error_code", 0) == code for each in results)
+
+
+def refusal(request: ApiMessage, code: int, reason: str) -> ApiMessage:
+    """The same code for everything that was asked for."""
     match request:
         case CreateTopicsRequest():
             names = dict.fromkeys(topic.name for topic in request.topics)
             return CreateTopicsResponse(
                 topics=[
-                    CreateTopicsResponseTopic(name=name, error_code=_CODE, error_message=_REASON)
+                    CreateTopicsResponseTopic(name=name, error_code=code, error_message=reason)
                     for name in names
                 ]
             )
@@ -78,17 +69,17 @@ def not_controller(request: ApiMessage) -> ApiMessage:
             by_name = [DeleteTopicsResult(name=name) for name in request.topic_names]
             by_both = [DeleteTopicsResult(each.name, each.topic_id) for each in request.topics]
             for result in (*by_name, *by_both):
-                result.error_code, result.error_message = _CODE, _REASON
+                result.error_code, result.error_message = code, reason
             return DeleteTopicsResponse(responses=[*by_both, *by_name])
         case CreatePartitionsRequest():
             names = dict.fromkeys(topic.name for topic in request.topics)
-            results = [CreatePartitionsResult(name, _CODE, _REASON) for name in names]
+            results = [CreatePartitionsResult(name, code, reason) for name in names]
             return CreatePartitionsResponse(results=results)
         case IncrementalAlterConfigsRequest():
             return IncrementalAlterConfigsResponse(
                 responses=[
                     IncrementalAlterConfigsResult(
-                        _CODE, _REASON, each.resource_type, each.resource_name
+                        code, reason, each.resource_type, each.resource_name
                     )
                     for each in request.resources
                 ]
@@ -96,23 +87,19 @@ def not_controller(request: ApiMessage) -> ApiMessage:
         case AlterConfigsRequest():
             return AlterConfigsResponse(
                 responses=[
-                    AlterConfigsResult(_CODE, _REASON, each.resource_type, each.resource_name)
+                    AlterConfigsResult(code, reason, each.resource_type, each.resource_name)
                     for each in request.resources
                 ]
             )
-        case ElectLeadersRequest():
-            return ElectLeadersResponse(error_code=_CODE)
-        case AllocateProducerIdsRequest():
-            return AllocateProducerIdsResponse(error_code=_CODE)
-        case BrokerHeartbeatRequest():
-            return BrokerHeartbeatResponse(error_code=_CODE)
-        case BrokerRegistrationRequest():
-            return BrokerRegistrationResponse(error_code=_CODE)
-        case UnregisterBrokerRequest():
-            return UnregisterBrokerResponse(error_code=_CODE, error_message=_REASON)
-        case ControllerRegistrationRequest():
-            return ControllerRegistrationResponse(error_code=_CODE, error_message=_REASON)
-        case UpdateFeaturesRequest():
-            return UpdateFeaturesResponse(error_code=_CODE, error_message=_REASON)
         case _:
-            raise InvariantViolation(f"{request.name} is not for the controller")
+            return _with_one_code(request, code, reason)
+
+
+def _with_one_code(request: ApiMessage, code: int, reason: str) -> ApiMessage:
+    response: Any = api_class(request.api_key, "Response")()
+    if not hasattr(response, "error_code"):
+        raise InvariantViolation(f"{request.name} has no place for an error")
+    response.error_code = code
+    if hasattr(response, "error_message"):
+        response.error_message = reason
+    return cast(ApiMessage, response)

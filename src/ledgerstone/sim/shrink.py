@@ -4,13 +4,33 @@ Faults are data and every concern has dice of its own, so taking one away leaves
 were. A candidate is kept if the same checker still fails, whatever it says.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from ledgerstone.sim.scenario import Config, Fault, Scenario
+from ledgerstone.sim.scenario import Fault
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+class Shrinkable(Protocol):
+    """A scenario of any simulator: a dataclass with a configuration and faults."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def config(self) -> "DataclassInstance": ...
+
+    @property
+    def faults(self) -> tuple[Fault, ...]: ...
+
+
+S = TypeVar("S", bound=Shrinkable)
+Simpler = Mapping[str, tuple[int, ...]]
 
 # What each number of the configuration is tried at, from the simplest on.
-_SIMPLER = {
+_SIMPLER: Simpler = {
     "nodes": (1,),
     "members": (0, 1),
     "erasures": (0, 1),
@@ -38,12 +58,16 @@ _SIMPLER = {
 
 
 def shrink(
-    scenario: Scenario, still_fails: Callable[[Scenario], bool], *, budget: int = 150
-) -> Scenario:
+    scenario: S,
+    still_fails: Callable[[S], bool],
+    *,
+    budget: int = 150,
+    simpler: Simpler = _SIMPLER,
+) -> S:
     """`still_fails` runs a candidate; at most `budget` are tried."""
     left = [budget]
 
-    def holds(candidate: Scenario) -> bool:
+    def holds(candidate: S) -> bool:
         if left[0] <= 0 or candidate == scenario:
             return False
         left[0] -= 1
@@ -53,12 +77,12 @@ def shrink(
     while before != scenario and left[0] > 0:
         before = scenario
         scenario = _fewer_faults(scenario, holds)
-        scenario = _simpler_config(scenario, holds)
+        scenario = _simpler_config(scenario, holds, simpler)
         scenario = _shorter_faults(scenario, holds)
     return scenario
 
 
-def _fewer_faults(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Scenario:
+def _fewer_faults(scenario: S, holds: Callable[[S], bool]) -> S:
     size = len(scenario.faults)
     while size >= 1:
         start = 0
@@ -73,12 +97,12 @@ def _fewer_faults(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Scen
     return scenario
 
 
-def _simpler_config(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Scenario:
-    for name, values in _SIMPLER.items():
+def _simpler_config(scenario: S, holds: Callable[[S], bool], simpler: Simpler) -> S:
+    for name, values in simpler.items():
         for value in values:
             if value >= getattr(scenario.config, name) and name != "skew_ppm":
                 break
-            config: Config = replace(scenario.config, **{name: value})
+            config = replace(scenario.config, **{name: value})
             candidate = replace(scenario, config=config)
             if holds(candidate):
                 scenario = candidate
@@ -86,7 +110,7 @@ def _simpler_config(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Sc
     return scenario
 
 
-def _shorter_faults(scenario: Scenario, holds: Callable[[Scenario], bool]) -> Scenario:
+def _shorter_faults(scenario: S, holds: Callable[[S], bool]) -> S:
     for place, fault in enumerate(scenario.faults):
         for shorter in _shorter(fault):
             faults = (*scenario.faults[:place], shorter, *scenario.faults[place + 1 :])

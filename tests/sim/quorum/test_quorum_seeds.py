@@ -36,12 +36,17 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", range(0, 200, 10))
 def test_seeds_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 10):
         outcome = run(draw(seed))
         replay = f"python -m ledgerstone.sim.quorum --first {seed} --seeds 1"
         assert outcome.violation is None, f"{outcome.violation}; {replay}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_seed_gives_the_same_trace_twice(seed: int) -> None:
+    assert run(draw(seed)).digest == run(draw(seed)).digest
 
 
 def test_the_same_seed_gives_the_same_trace_in_another_process(tmp_path: Path) -> None:
@@ -69,8 +74,9 @@ def test_a_scenario_survives_its_own_text() -> None:
 
 
 def test_a_failing_seed_prints_the_command_that_replays_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     mutant = next(each for each in MUTANTS if each.name == "old epochs are committed by count")
     mutant.apply(monkeypatch)
 
@@ -79,6 +85,12 @@ def test_a_failing_seed_prints_the_command_that_replays_it(
     said = capsys.readouterr().out
     assert "python -m ledgerstone.sim.quorum --first 0 --seeds 1" in said
     assert "1 seeds, 1 violations" in said
+    script = next(tmp_path.glob("sim-*-0.script"))
+    assert f"make sim PROFILE=quorum SCRIPT={script.name}" in said
+    replayed, seed = run(parse(script.read_text())), draw(0)
+    assert replayed.violation is not None
+    assert replayed.violation.checker == script.name.split("-")[1]
+    assert len(replayed.scenario.faults) < len(seed.faults)
 
 
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)

@@ -10,7 +10,8 @@ import pytest
 import ledgerstone
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.config.broker import BrokerConfig, Listener, from_environment, load_broker_config
-from ledgerstone.config.broker_keys import BROKER_KEYS, Update
+from ledgerstone.config.broker_key import Update
+from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.setting import ConfigType
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.coordinator.turn import GroupConfig
@@ -109,7 +110,7 @@ def test_command_line_comes_before_environment_before_file_before_default() -> N
 
 
 def test_raw_keeps_what_was_given_as_text_and_nothing_else() -> None:
-    config = _load("log.retention.hours=2", "num.partitions= 3 ", "process.roles=broker")
+    config = _load("log.retention.hours=2", "num.partitions= 3 ", "num.io.threads=2")
 
     assert config.raw == {"log.retention.hours": "2", "num.partitions": " 3 "}
     assert LogConfig.from_topic({}, config.raw).retention_ms == 7_200_000
@@ -136,13 +137,13 @@ def test_variables_that_belong_to_start_scripts_are_no_keys() -> None:
 
 def test_unknown_keys_are_warnings_by_name() -> None:
     loaded = load_broker_config(
-        properties=b"process.roles=broker,controller\n",
+        properties=b"zookeeper.connect=localhost:2181\n",
         environment={"KAFKA_NUM_NETWORK_THREADS": "3"},
     )
 
     assert loaded.warnings == (
         "num.network.threads: unknown key, ignored",
-        "process.roles: unknown key, ignored",
+        "zookeeper.connect: unknown key, ignored",
     )
 
 

@@ -41,7 +41,7 @@ def vote(
     return desk.ask(to, Vote(**{**fields, **other}), VoteAnswer)  # type: ignore[arg-type]
 
 
-def test_a_sole_voter_with_an_empty_disk_leads_epoch_1_and_commits_its_leader_change() -> None:
+def test_01_a_sole_voter_with_an_empty_disk_leads_epoch_1_and_commits_its_leader_change() -> None:
     desk = Desk(1)
 
     desk.start(0)
@@ -52,7 +52,7 @@ def test_a_sole_voter_with_an_empty_disk_leads_epoch_1_and_commits_its_leader_ch
     assert desk[0].stored == HardState(1, 0, key_of(0))
 
 
-def test_one_of_three_voters_elects_no_leader_and_two_elect_one_with_the_same_epoch() -> None:
+def test_02_one_of_three_voters_elects_no_leader_and_two_elect_one_with_the_same_epoch() -> None:
     desk = Desk(3)
 
     desk.start(0)
@@ -67,7 +67,7 @@ def test_one_of_three_voters_elects_no_leader_and_two_elect_one_with_the_same_ep
     assert desk[0].stored.leader_id == desk[1].stored.leader_id == leader.identity.key.id
 
 
-def test_a_replica_whose_file_says_leader_starts_resigned_and_never_leads_that_epoch_again() -> (
+def test_03_a_replica_whose_file_says_leader_starts_resigned_and_never_leads_that_epoch_again() -> (
     None
 ):
     desk = Desk(3)
@@ -82,7 +82,7 @@ def test_a_replica_whose_file_says_leader_starts_resigned_and_never_leads_that_e
     assert desk[0].stored == HardState(5, None, None)
 
 
-def test_a_replica_whose_file_says_it_voted_for_itself_starts_candidate_in_that_epoch() -> None:
+def test_04_a_replica_whose_file_says_it_voted_for_itself_starts_candidate_in_that_epoch() -> None:
     desk = Desk(3)
     desk[0].stored = HardState(4, None, key_of(0))
 
@@ -94,7 +94,7 @@ def test_a_replica_whose_file_says_it_voted_for_itself_starts_candidate_in_that_
     assert asked == [(1, 4), (2, 4)]
 
 
-def test_a_file_older_than_the_log_makes_unattached_at_the_epoch_of_the_log() -> None:
+def test_05_a_file_older_than_the_log_makes_unattached_at_the_epoch_of_the_log() -> None:
     desk = Desk(3)
     desk[0].stored = HardState(2, 1, None)
     desk[0].log.append(batch(0, 7))
@@ -106,7 +106,7 @@ def test_a_file_older_than_the_log_makes_unattached_at_the_epoch_of_the_log() ->
     assert desk[0].stored == HardState(7, None, None)
 
 
-def test_a_vote_survives_a_restart_others_are_refused_and_the_same_is_granted_again() -> None:
+def test_06_a_vote_survives_a_restart_others_are_refused_and_the_same_is_granted_again() -> None:
     desk = Desk(3)
     desk.start(0)
     assert vote(desk, by=1, to=0, epoch=3).is_granted
@@ -119,7 +119,9 @@ def test_a_vote_survives_a_restart_others_are_refused_and_the_same_is_granted_ag
     assert desk[0].stored == HardState(3, None, key_of(1))
 
 
-def test_a_longer_log_of_a_lower_epoch_is_refused_and_a_shorter_one_of_a_higher_granted() -> None:
+def test_07_a_longer_log_of_a_lower_epoch_is_refused_and_a_shorter_one_of_a_higher_granted() -> (
+    None
+):
     desk = Desk(3)
     desk[0].log.append(batch(0, 5))
     desk[0].log.append(batch(1, 5))
@@ -129,7 +131,7 @@ def test_a_longer_log_of_a_lower_epoch_is_refused_and_a_shorter_one_of_a_higher_
     assert vote(desk, by=2, to=0, epoch=9, end=(1, 6)).is_granted
 
 
-def test_a_request_of_a_lower_epoch_is_fenced_and_told_the_leader() -> None:
+def test_08_a_request_of_a_lower_epoch_is_fenced_and_told_the_leader() -> None:
     desk = Desk(3)
     desk.start()
     leader = desk.elect(1)
@@ -142,7 +144,7 @@ def test_a_request_of_a_lower_epoch_is_fenced_and_told_the_leader() -> None:
     assert answer.leader.host == "host1"
 
 
-def test_another_cluster_id_is_refused_and_changes_nothing() -> None:
+def test_09_another_cluster_id_is_refused_and_changes_nothing() -> None:
     desk = Desk(3)
     desk.start(0)
     before = desk[0].stored
@@ -154,7 +156,7 @@ def test_another_cluster_id_is_refused_and_changes_nothing() -> None:
     assert desk[0].raft.epoch == 0
 
 
-def test_a_vote_for_another_directory_is_refused_but_its_epoch_is_adopted() -> None:
+def test_10_a_vote_for_another_directory_is_refused_but_its_epoch_is_adopted() -> None:
     desk = Desk(3)
     desk.start(0)
 
@@ -166,7 +168,7 @@ def test_a_vote_for_another_directory_is_refused_but_its_epoch_is_adopted() -> N
     assert desk[0].stored == HardState(9, None, None)
 
 
-def test_a_follower_grants_pre_votes_only_until_its_first_fetch_and_never_writes_them() -> None:
+def test_11_a_follower_grants_pre_votes_only_until_its_first_fetch_and_never_writes_them() -> None:
     desk = Desk(3)
     desk.start()
     leader = desk.elect(1)
@@ -183,7 +185,7 @@ def test_a_follower_grants_pre_votes_only_until_its_first_fetch_and_never_writes
     assert desk[0].stored == fetched
 
 
-def test_a_follower_that_hears_nothing_asks_for_ever_and_the_leader_and_its_epoch_stay() -> None:
+def test_12_a_follower_that_hears_nothing_asks_for_ever_and_the_leader_and_its_epoch_stay() -> None:
     desk = Desk(3)
     desk.start()
     leader = desk.elect(0)
@@ -197,7 +199,7 @@ def test_a_follower_that_hears_nothing_asks_for_ever_and_the_leader_and_its_epoc
     assert any(isinstance(each, Vote) for by, _, each in desk.sent if by == 2)
 
 
-def test_a_graph_where_no_voter_sees_all_others_has_one_stable_leader() -> None:
+def test_13_a_graph_where_no_voter_sees_all_others_has_one_stable_leader() -> None:
     """KIP-996: the links are 0-2, 2-3, 3-1, and 4 with 2 and 3."""
     desk = Desk(5)
     links = {(0, 2), (2, 3), (3, 1), (4, 2), (4, 3)}
@@ -217,7 +219,7 @@ def test_a_graph_where_no_voter_sees_all_others_has_one_stable_leader() -> None:
     assert max(each.raft.epoch for each in desk.replicas) == epoch
 
 
-def test_a_peer_without_pre_vote_makes_a_prospective_candidate_at_once() -> None:
+def test_14_a_peer_without_pre_vote_makes_a_prospective_candidate_at_once() -> None:
     desk = Desk(3)
     desk.old = {1, 2}
 
@@ -229,7 +231,7 @@ def test_a_peer_without_pre_vote_makes_a_prospective_candidate_at_once() -> None
     assert any(not each.is_pre_vote for each in votes)
 
 
-def test_a_split_vote_waits_goes_back_to_prospective_and_converges() -> None:
+def test_15_a_split_vote_waits_goes_back_to_prospective_and_converges() -> None:
     desk = Desk(2, seed="split")
     for node_id in (0, 1):
         desk[node_id].stored = HardState(3, None, key_of(node_id))
@@ -244,7 +246,7 @@ def test_a_split_vote_waits_goes_back_to_prospective_and_converges() -> None:
     assert leader.raft.epoch > 3
 
 
-def test_a_candidate_follows_the_leader_of_its_epoch() -> None:
+def test_16_a_candidate_follows_the_leader_of_its_epoch() -> None:
     desk = Desk(3)
     desk[0].stored = HardState(4, None, key_of(0))
     desk.start(0)
@@ -264,7 +266,7 @@ def test_a_candidate_follows_the_leader_of_its_epoch() -> None:
     assert desk[0].stored == HardState(4, 2, key_of(0))
 
 
-def test_a_leader_that_sees_a_higher_epoch_steps_down_and_turns_everybody_away() -> None:
+def test_17_a_leader_that_sees_a_higher_epoch_steps_down_and_turns_everybody_away() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -292,7 +294,7 @@ def test_a_leader_that_sees_a_higher_epoch_steps_down_and_turns_everybody_away()
         desk[0].raft.propose(desk.now, epoch, [(0, None, b"late", ())])
 
 
-def test_a_leader_without_a_majority_for_three_seconds_resigns_and_says_so_until_heard() -> None:
+def test_18_a_leader_without_a_majority_for_three_seconds_resigns_and_says_so_until_heard() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -307,7 +309,7 @@ def test_a_leader_without_a_majority_for_three_seconds_resigns_and_says_so_until
     assert set(ends) == {1, 2}
 
 
-def test_the_first_successor_asks_for_votes_at_once_and_the_second_after_its_stagger() -> None:
+def test_19_the_first_successor_asks_for_votes_at_once_and_the_second_after_its_stagger() -> None:
     desk = Desk(4)
     desk.start()
     leader = desk.elect(0)
@@ -331,7 +333,7 @@ def test_the_first_successor_asks_for_votes_at_once_and_the_second_after_its_sta
     assert desk[2].role.fetch_deadline_ms == desk.now_ms + 250
 
 
-def test_an_observer_left_alone_never_runs() -> None:
+def test_20_an_observer_left_alone_never_runs() -> None:
     desk = Desk(3, observers=1)
     desk.start()
     desk.wait_for_leader()

@@ -36,7 +36,7 @@ def logs_are_equal(desk: Desk) -> bool:
     return len({tuple(each.records) for each in desk.replicas if each.node is not None}) == 1
 
 
-def test_a_record_that_only_a_dead_leader_had_is_gone_and_was_never_called_committed() -> None:
+def test_21_a_record_that_only_a_dead_leader_had_is_gone_and_was_never_called_committed() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -56,7 +56,7 @@ def test_a_record_that_only_a_dead_leader_had_is_gone_and_was_never_called_commi
     assert logs_are_equal(desk)
 
 
-def test_a_record_on_a_majority_survives_its_leader_even_if_its_commit_was_not_known() -> None:
+def test_22_a_record_on_a_majority_survives_its_leader_even_if_its_commit_was_not_known() -> None:
     desk = Desk(3)
     desk.start()
     leader = desk.elect(0)
@@ -77,7 +77,9 @@ def test_a_record_on_a_majority_survives_its_leader_even_if_its_commit_was_not_k
     assert desk.leader_id == 1
 
 
-def test_an_old_record_on_a_majority_is_committed_only_with_one_of_the_leaders_own_epoch() -> None:
+def test_23_an_old_record_on_a_majority_is_committed_only_with_one_of_the_leaders_own_epoch() -> (
+    None
+):
     """Figure 8 of the Raft paper."""
     desk = Desk(3)
     for node_id in (0, 1):
@@ -100,7 +102,7 @@ def test_an_old_record_on_a_majority_is_committed_only_with_one_of_the_leaders_o
     assert leader.raft.high_watermark > role.epoch_start_offset
 
 
-def test_a_follower_with_an_extra_tail_is_told_to_truncate_and_becomes_equal() -> None:
+def test_24_a_follower_with_an_extra_tail_is_told_to_truncate_and_becomes_equal() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -118,7 +120,7 @@ def test_a_follower_with_an_extra_tail_is_told_to_truncate_and_becomes_equal() -
     assert logs_are_equal(desk)
 
 
-def test_a_follower_with_unknown_epochs_converges_in_no_more_rounds_than_epochs() -> None:
+def test_25_a_follower_with_unknown_epochs_converges_in_no_more_rounds_than_epochs() -> None:
     desk = Desk(3)
     for offset, epoch in enumerate((1, 1, 4, 4, 5, 6)):
         desk[2].log.append(batch(offset, epoch, b"lost"))
@@ -136,7 +138,7 @@ def test_a_follower_with_unknown_epochs_converges_in_no_more_rounds_than_epochs(
     assert desk[2].raft.quorum.truncations <= 6
 
 
-def test_divergence_below_the_high_watermark_stops_the_process() -> None:
+def test_26_divergence_below_the_high_watermark_stops_the_process() -> None:
     desk = Desk(3)
     for offset in range(5):
         desk[0].log.append(batch(offset, 1))
@@ -150,7 +152,7 @@ def test_divergence_below_the_high_watermark_stops_the_process() -> None:
         answer(desk, 0, correlation + 1, diverging)
 
 
-def test_batches_of_a_newer_epoch_than_the_followers_are_not_appended() -> None:
+def test_27_batches_of_a_newer_epoch_than_the_followers_are_not_appended() -> None:
     desk = Desk(3)
     correlation = follower_of_epoch(desk, 0, 1, 2)
     records = batch(0, 1) + batch(1, 2) + batch(2, 3)
@@ -160,7 +162,7 @@ def test_batches_of_a_newer_epoch_than_the_followers_are_not_appended() -> None:
     assert desk[0].records == [(0, 1), (1, 2)]
 
 
-def test_a_corrupt_batch_is_not_appended_not_acknowledged_and_asked_for_again() -> None:
+def test_28_a_corrupt_batch_is_not_appended_not_acknowledged_and_asked_for_again() -> None:
     desk = Desk(3)
     correlation = follower_of_epoch(desk, 0, 1, 2)
     deadline_ms = desk[0].role.fetch_deadline_ms  # type: ignore[union-attr]
@@ -177,7 +179,7 @@ def test_a_corrupt_batch_is_not_appended_not_acknowledged_and_asked_for_again() 
     assert [each.log_end.offset for each in fetches] == [0, 0]
 
 
-def test_a_voter_whose_sync_does_not_end_fetches_nothing_more() -> None:
+def test_29_a_voter_whose_sync_does_not_end_fetches_nothing_more() -> None:
     """A failed fsync is fatal to the process; until then nothing may be acknowledged."""
     desk = Desk(3)
     desk.start()
@@ -193,7 +195,7 @@ def test_a_voter_whose_sync_does_not_end_fetches_nothing_more() -> None:
     assert sum(by == 1 for by, _, each in desk.sent if isinstance(each, Fetch)) == count
 
 
-def test_a_crash_between_append_and_sync_comes_back_shorter_and_fetches_again() -> None:
+def test_30_a_crash_between_append_and_sync_comes_back_shorter_and_fetches_again() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -214,7 +216,7 @@ def test_a_crash_between_append_and_sync_comes_back_shorter_and_fetches_again() 
     assert desk[0].raft.high_watermark >= committed
 
 
-def test_a_torn_temporary_file_leaves_the_old_state_in_force() -> None:
+def test_31_a_torn_temporary_file_leaves_the_old_state_in_force() -> None:
     for operation in range(1, 7):
         fs = SimFilesystem(dice=SeededDice(str(operation)))
         fs.make_dir("/meta")

@@ -71,7 +71,31 @@ def remove(node_id: int) -> RemoveVoter:
     return RemoveVoter(cluster_id=CLUSTER, key=key_of(node_id))
 
 
-def test_a_fetch_at_zero_gets_the_snapshot_and_the_follower_starts_over_from_it() -> None:
+def is_downloading(replica: Replica) -> bool:
+    role = replica.raft.role
+    return isinstance(role, Follower) and role.download is not None
+
+
+def test_a_snapshot_is_given_up_too_when_kafka_cannot_say_what_is_wrong_with_it() -> None:
+    """Apache Kafka answers UNKNOWN_SERVER_ERROR, without an epoch, for every refusal."""
+    desk = Desk(3, settings=SMALL)
+    leader, latest = leader_with_snapshot(desk)
+    desk.start(2)
+    desk.run(3_000)
+    follower = desk[2].raft.role
+    assert isinstance(follower, Follower)
+    follower.download = Download(latest)
+
+    refused = FetchSnapshotAnswer(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+    desk[2].raft._downloads.on_answer(0, refused)
+
+    assert not is_downloading(desk[2])
+    desk.propose(0)
+    desk.run(1_000)
+    assert desk[2].log.end_offset == leader.log.end_offset
+
+
+def test_32_a_fetch_at_zero_gets_the_snapshot_and_the_follower_starts_over_from_it() -> None:
     desk = Desk(3, settings=SMALL)
     leader, latest = leader_with_snapshot(desk)
 
@@ -86,7 +110,7 @@ def test_a_fetch_at_zero_gets_the_snapshot_and_the_follower_starts_over_from_it(
     assert latest in desk[2].snapshots.ids()
 
 
-def test_a_snapshot_deleted_while_it_is_fetched_is_given_up_and_another_one_taken() -> None:
+def test_33_a_snapshot_deleted_while_it_is_fetched_is_given_up_and_another_one_taken() -> None:
     desk = Desk(3, settings=SMALL)
     leader, latest = leader_with_snapshot(desk)
     epoch = leader.raft.epoch
@@ -106,7 +130,7 @@ def test_a_snapshot_deleted_while_it_is_fetched_is_given_up_and_another_one_take
     assert desk[2].log.end_offset == leader.log.end_offset
 
 
-def test_a_crash_after_a_fetched_snapshot_got_its_name_is_finished_by_the_next_start() -> None:
+def test_34_a_crash_after_a_fetched_snapshot_got_its_name_is_finished_by_the_next_start() -> None:
     desk = Desk(3, settings=SMALL)
     leader, latest = leader_with_snapshot(desk)
     content = leader.snapshots.read(latest, 0, leader.snapshots.size_of(latest))
@@ -121,7 +145,7 @@ def test_a_crash_after_a_fetched_snapshot_got_its_name_is_finished_by_the_next_s
     assert desk[2].loaded == [latest]
 
 
-def test_a_snapshot_inside_a_batch_or_beyond_the_high_watermark_is_refused() -> None:
+def test_35_a_snapshot_inside_a_batch_or_beyond_the_high_watermark_is_refused() -> None:
     desk = Desk(1)
     desk.start(0)
     raft = desk[0].raft
@@ -139,7 +163,7 @@ def test_a_snapshot_inside_a_batch_or_beyond_the_high_watermark_is_refused() -> 
         raft.plan_snapshot(desk.now, beyond, WALL_MS)
 
 
-def test_a_log_that_begins_after_zero_without_a_snapshot_stops_the_start() -> None:
+def test_36_a_log_that_begins_after_zero_without_a_snapshot_stops_the_start() -> None:
     desk = Desk(1)
     desk[0].log.append(batch(0, 1))
     desk[0].log.append(batch(1, 1))
@@ -149,7 +173,7 @@ def test_a_log_that_begins_after_zero_without_a_snapshot_stops_the_start() -> No
         desk.start(0)
 
 
-def test_a_voter_that_lags_a_pending_change_a_taken_id_and_kraft_version_0_are_refused() -> None:
+def test_37_a_voter_that_lags_a_pending_change_a_taken_id_and_kraft_version_0_are_refused() -> None:
     desk = Desk(3, observers=2)
     desk.start(0, 1, 2, 4)
     desk.elect(0)
@@ -195,7 +219,7 @@ def test_an_observer_that_caught_up_becomes_a_voter_everywhere() -> None:
     assert desk[3].raft.quorum.is_voter
 
 
-def test_a_leader_that_removes_itself_commits_with_the_others_resigns_and_is_followed() -> None:
+def test_38_a_leader_that_removes_itself_commits_with_the_others_resigns_and_is_followed() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -211,7 +235,7 @@ def test_a_leader_that_removes_itself_commits_with_the_others_resigns_and_is_fol
     assert desk[1].raft.voters.ids == desk[2].raft.voters.ids == (1, 2)
 
 
-def test_a_truncated_voter_set_brings_the_one_before_it_back() -> None:
+def test_39_a_truncated_voter_set_brings_the_one_before_it_back() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -229,7 +253,7 @@ def test_a_truncated_voter_set_brings_the_one_before_it_back() -> None:
     assert desk[0].raft.quorum.truncations > 0
 
 
-def test_a_voter_with_a_new_disk_is_an_observer_until_it_is_added() -> None:
+def test_40_a_voter_with_a_new_disk_is_an_observer_until_it_is_added() -> None:
     desk = Desk(3)
     desk.start()
     desk.elect(0)
@@ -252,7 +276,7 @@ def test_a_voter_with_a_new_disk_is_an_observer_until_it_is_added() -> None:
     assert desk[2].raft.quorum.is_voter
 
 
-def test_a_leader_that_slept_ten_seconds_commits_nothing_when_it_wakes() -> None:
+def test_41_a_leader_that_slept_ten_seconds_commits_nothing_when_it_wakes() -> None:
     desk = Desk(3)
     desk.start()
     leader = desk.elect(0)

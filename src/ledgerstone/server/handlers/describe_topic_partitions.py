@@ -6,6 +6,8 @@ Versions: 0.
 """
 
 from ledgerstone.errors import InvalidTopic
+from ledgerstone.metadata.image import MetadataImage, PartitionImage
+from ledgerstone.metadata.reachable import leader_and_error, offline_replicas
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.describe_topic_partitions import (
@@ -39,7 +41,7 @@ def handle(broker: Broker, request: Request, message: DescribeTopicPartitionsReq
         if left <= 0:
             response.next_cursor = DescribeTopicPartitionsNextCursor(name, 0)
             break
-        topic = _describe(broker, name, first_partition, left)
+        topic = _describe(broker, request, name, first_partition, left)
         response.topics.append(topic)
         left -= len(topic.partitions)
         end = first_partition + len(topic.partitions)
@@ -52,7 +54,7 @@ def handle(broker: Broker, request: Request, message: DescribeTopicPartitionsReq
 
 
 def _describe(
-    broker: Broker, name: str, first: int, limit: int
+    broker: Broker, request: Request, name: str, first: int, limit: int
 ) -> DescribeTopicPartitionsResponseTopic:
     topic = broker.image.topics.get(name)
     if topic is None:
@@ -71,15 +73,24 @@ def _describe(
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=ALL_TOPIC_OPERATIONS,
         partitions=[
-            DescribeTopicPartitionsPartition(
-                partition_index=number,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-                eligible_leader_replicas=list(state.eligible_leader_replicas),
-                last_known_elr=list(state.last_known_elr),
-            )
+            _partition(broker.image, request.session.listener, number, state)
             for number, state in sorted(topic.partitions.items())[first : first + limit]
         ],
+    )
+
+
+def _partition(
+    image: MetadataImage, listener: str, number: int, state: PartitionImage
+) -> DescribeTopicPartitionsPartition:
+    leader, error = leader_and_error(image, state, listener)
+    return DescribeTopicPartitionsPartition(
+        error_code=error,
+        partition_index=number,
+        leader_id=leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.eligible_leader_replicas),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=offline_replicas(image, state, listener),
     )

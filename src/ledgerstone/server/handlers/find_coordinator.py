@@ -10,6 +10,7 @@ from typing import Final
 
 from ledgerstone.errors import CoordinatorNotAvailable
 from ledgerstone.metadata.decision import reason_of
+from ledgerstone.metadata.reachable import endpoint_of
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.find_coordinator import (
     FindCoordinatorCoordinator,
@@ -27,9 +28,9 @@ _NO_ERROR: Final = "NONE"
 
 def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) -> Answer:
     if request.api_version >= _FIRST_VERSION_WITH_KEYS:
-        found = [_find(broker, message.key_type, key) for key in message.coordinator_keys]
+        found = [_find(broker, request, message.key_type, key) for key in message.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
-    only = _find(broker, message.key_type, message.key)
+    only = _find(broker, request, message.key_type, message.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message or _NO_ERROR,
@@ -39,7 +40,7 @@ def handle(broker: Broker, request: Request, message: FindCoordinatorRequest) ->
     )
 
 
-def _find(broker: Broker, key_type: int, key: str) -> FindCoordinatorCoordinator:
+def _find(broker: Broker, request: Request, key_type: int, key: str) -> FindCoordinatorCoordinator:
     found = FindCoordinatorCoordinator(key=key, node_id=-1, port=-1, error_message="")
     if key_type not in (GROUP, TRANSACTION):
         found.error_code = ErrorCode.INVALID_REQUEST
@@ -47,9 +48,12 @@ def _find(broker: Broker, key_type: int, key: str) -> FindCoordinatorCoordinator
         return found
     coordinators = broker.transactions if key_type == TRANSACTION else broker.groups
     try:
-        found.node_id = coordinators.coordinator_of(key)
+        node_id = coordinators.coordinator_of(key)
+        endpoint = endpoint_of(broker.image.brokers[node_id], request.session.listener)
+        if endpoint is None:
+            raise CoordinatorNotAvailable(f"{node_id} has no listener {request.session.listener}")
     except CoordinatorNotAvailable as error:
         found.error_code, found.error_message = error.code, reason_of(error)
         return found
-    found.host, found.port = broker.address_of(found.node_id)
+    found.node_id, found.host, found.port = node_id, endpoint.host, endpoint.port
     return found

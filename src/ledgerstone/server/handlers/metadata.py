@@ -3,14 +3,22 @@
 Behaviour: brokers, controller and topics with their partitions; null topics (an empty list in
 version 0) means all. A topic that does not exist is created if the client and the broker allow it.
 Versions: 0-13; by topic id from 10.
-Differs from Kafka: with one node a created topic is ready at once and answered so, where Kafka says
+Brokers have the addresses of the listener that the client came in on; the controller is a live
+broker, since admin requests are forwarded.
+Differs from Kafka: a created topic is answered once it is ready, where Kafka says
 UNKNOWN_TOPIC_OR_PARTITION the first time.
 """
 
 from typing import Final
 
 from ledgerstone.errors import InvalidTopic
-from ledgerstone.metadata.image import TopicImage
+from ledgerstone.metadata.image import PartitionImage, TopicImage
+from ledgerstone.metadata.reachable import (
+    broker_for_admin,
+    leader_and_error,
+    live_brokers,
+    offline_replicas,
+)
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, auto_creation, check_topic_name
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
@@ -26,6 +34,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
 _FIRST_VERSION_WITH_AUTO_CREATION_FLAG: Final = 4
+_FIRST_VERSION_WITH_LISTENER_NOT_FOUND: Final = 6
 _FIRST_VERSION_WITH_NULL_NAMES: Final = 12
 # Bits are the codes of ACL operations. Nobody is refused anything yet, so everything is allowed:
 # read, write, create, delete, alter, describe, describe and alter configs.
@@ -53,20 +62,19 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
 def _response(broker: Broker, request: Request, message: MetadataRequest) -> MetadataResponse:
     image = broker.image
     if _wants_all(request, message):
-        topics = [_describe(topic) for topic in image.topics.values()]
+        topics = [_describe(broker, request, topic) for topic in image.topics.values()]
     else:
         assert message.topics is not None
         # Each topic once, as in Kafka.
         distinct = {(each.topic_id, each.name): each for each in message.topics}
-        topics = [_lookup(broker, each, request.api_version) for each in distinct.values()]
+        topics = [_lookup(broker, request, each) for each in distinct.values()]
     response = MetadataResponse(
         brokers=[
-            MetadataBroker(node_id, *broker.address_of(node_id), rack=each.rack)
-            for node_id, each in broker.image.brokers.items()
-            if not each.fenced
+            MetadataBroker(each.broker_id, endpoint.host, endpoint.port, rack=each.rack)
+            for each, endpoint in live_brokers(image, request.session.listener)
         ],
         cluster_id=image.cluster_id,
-        controller_id=broker.controller_link.controller_id,
+        controller_id=broker_for_admin(image, broker.config.node_id),
         topics=topics,
     )
     if message.include_topic_authorized_operations:
@@ -115,7 +123,7 @@ def _to_create(broker: Broker, request: Request, message: MetadataRequest) -> li
 
 
 def _lookup(
-    broker: Broker, wanted: MetadataRequestTopic, api_version: int
+    broker: Broker, request: Request, wanted: MetadataRequestTopic
 ) -> MetadataResponseTopic:
     image = broker.image
     if wanted.topic_id != ZERO_UUID:
@@ -123,13 +131,14 @@ def _lookup(
         if found is None:
             error = ErrorCode.UNKNOWN_TOPIC_ID
             # Null only from version 12 on, and then only where the request had it.
-            name = wanted.name if api_version >= _FIRST_VERSION_WITH_NULL_NAMES else ""
+            has_null_names = request.api_version >= _FIRST_VERSION_WITH_NULL_NAMES
+            name = wanted.name if has_null_names else ""
             return MetadataResponseTopic(error, name, wanted.topic_id)
-        return _describe(found)
+        return _describe(broker, request, found)
     name = wanted.name or ""
     found = image.topics.get(name)
     if found is not None:
-        return _describe(found)
+        return _describe(broker, request, found)
     try:
         check_topic_name(name)
     except InvalidTopic:
@@ -137,20 +146,37 @@ def _lookup(
     return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
 
 
-def _describe(topic: TopicImage) -> MetadataResponseTopic:
+def _describe(broker: Broker, request: Request, topic: TopicImage) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            MetadataPartition(
-                error_code=0 if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=number,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-            )
-            for number, state in topic.partitions.items()
+            _partition(broker, request, number, state) for number, state in topic.partitions.items()
         ],
+    )
+
+
+def _partition(
+    broker: Broker, request: Request, number: int, state: PartitionImage
+) -> MetadataPartition:
+    image, listener, version = broker.image, request.session.listener, request.api_version
+    leader, error = leader_and_error(
+        image, state, listener, names_listener=version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND
+    )
+    offline = offline_replicas(image, state, listener)
+    replicas, isr = list(state.replicas), list(state.isr)
+    if version == 0 and offline:
+        # Clients of this version cannot be told of replicas that they cannot reach.
+        replicas = [each for each in replicas if each not in offline]
+        isr = [each for each in isr if each not in offline]
+        error = error or ErrorCode.REPLICA_NOT_AVAILABLE
+    return MetadataPartition(
+        error_code=error,
+        partition_index=number,
+        leader_id=leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline,
     )

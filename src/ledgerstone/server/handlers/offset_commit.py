@@ -19,6 +19,7 @@ from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.handlers.known_partitions import add_answered, split_partitions
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.types import INT64_MAX, TopicPartition
 
@@ -50,38 +51,25 @@ def _finished(
     for topic in known:
         for partition in topic.partitions:
             broker.cleaning.offset_committed(TopicPartition(topic.name, partition.partition_index))
-    return _merged(response, answer)
+    add_answered(response.topics, answer.topics)
+    return response
 
 
 def _split(
     broker: Broker, topics: list[OffsetCommitRequestTopic]
 ) -> tuple[list[OffsetCommitRequestTopic], OffsetCommitResponse]:
     """What can be committed, with its topic id, and the answer to the rest."""
-    known: list[OffsetCommitRequestTopic] = []
-    response = OffsetCommitResponse()
-    for topic in topics:
-        numbers = broker.image.partition_numbers(topic.name)
-        there = [each for each in topic.partitions if each.partition_index in numbers]
-        missing = [each for each in topic.partitions if each.partition_index not in numbers]
-        if there:
-            topic_id = broker.image.topics[topic.name].topic_id
-            known.append(replace(topic, topic_id=topic_id, partitions=there))
-        if missing:
-            refused = [
-                OffsetCommitResponsePartition(
-                    each.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                )
-                for each in missing
-            ]
-            response.topics.append(OffsetCommitResponseTopic(topic.name, partitions=refused))
-    return known, response
-
-
-def _merged(response: OffsetCommitResponse, answer: OffsetCommitResponse) -> OffsetCommitResponse:
-    refused = {topic.name: topic for topic in response.topics}
-    for topic in answer.topics:
-        if topic.name in refused:
-            refused[topic.name].partitions += topic.partitions
-        else:
-            response.topics.append(topic)
-    return response
+    image = broker.image
+    known, missing = split_partitions(image, topics)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    refused = [
+        OffsetCommitResponseTopic(
+            name, partitions=[OffsetCommitResponsePartition(each, code) for each in numbers]
+        )
+        for name, numbers in missing
+    ]
+    asked = [
+        replace(topic, topic_id=image.topics[topic.name].topic_id, partitions=there)
+        for topic, there in known
+    ]
+    return asked, OffsetCommitResponse(topics=refused)

@@ -18,6 +18,7 @@ from ledgerstone.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.handlers.known_partitions import add_answered, split_partitions
 from ledgerstone.server.request import Answer, Request
 
 
@@ -36,12 +37,7 @@ def _merged(response: OffsetDeleteResponse, answer: ApiMessage) -> OffsetDeleteR
     assert isinstance(answer, OffsetDeleteResponse)
     if answer.error_code:
         return answer
-    refused = {topic.name: topic for topic in response.topics}
-    for topic in answer.topics:
-        if topic.name in refused:
-            refused[topic.name].partitions += topic.partitions
-        else:
-            response.topics.append(topic)
+    add_answered(response.topics, answer.topics)
     return response
 
 
@@ -49,20 +45,13 @@ def _split(
     broker: Broker, topics: list[OffsetDeleteRequestTopic]
 ) -> tuple[list[OffsetDeleteRequestTopic], OffsetDeleteResponse]:
     """What the group is asked about, and the answer to the rest."""
-    known: list[OffsetDeleteRequestTopic] = []
-    response = OffsetDeleteResponse()
-    for topic in topics:
-        numbers = broker.image.partition_numbers(topic.name)
-        there = [each for each in topic.partitions if each.partition_index in numbers]
-        missing = [each for each in topic.partitions if each.partition_index not in numbers]
-        if there:
-            known.append(replace(topic, partitions=there))
-        if missing:
-            refused = [
-                OffsetDeleteResponsePartition(
-                    each.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                )
-                for each in missing
-            ]
-            response.topics.append(OffsetDeleteResponseTopic(topic.name, partitions=refused))
-    return known, response
+    known, missing = split_partitions(broker.image, topics)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    refused = [
+        OffsetDeleteResponseTopic(
+            name, partitions=[OffsetDeleteResponsePartition(each, code) for each in numbers]
+        )
+        for name, numbers in missing
+    ]
+    asked = [replace(topic, partitions=there) for topic, there in known]
+    return asked, OffsetDeleteResponse(topics=refused)

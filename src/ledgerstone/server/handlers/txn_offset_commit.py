@@ -23,6 +23,7 @@ from ledgerstone.protocol.messages.txn_offset_commit import (
 )
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR
+from ledgerstone.server.handlers.known_partitions import add_answered, split_partitions
 from ledgerstone.server.request import Answer, Request
 from ledgerstone.server.verification import TxnQuestion, TxnSupport, Verified
 from ledgerstone.server.waiting_answer import WaitingAnswer
@@ -107,30 +108,20 @@ def _split(
     broker: Broker, topics: list[TxnOffsetCommitRequestTopic]
 ) -> tuple[list[TxnOffsetCommitRequestTopic], TxnOffsetCommitResponse]:
     """What can be committed, and the answer to the rest."""
-    known: list[TxnOffsetCommitRequestTopic] = []
-    response = TxnOffsetCommitResponse()
-    for topic in topics:
-        numbers = broker.image.partition_numbers(topic.name)
-        there = [each for each in topic.partitions if each.partition_index in numbers]
-        missing = [each for each in topic.partitions if each.partition_index not in numbers]
-        if there:
-            known.append(replace(topic, partitions=there))
-        if missing:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused = [
-                TxnOffsetCommitResponsePartition(each.partition_index, code) for each in missing
-            ]
-            response.topics.append(TxnOffsetCommitResponseTopic(topic.name, refused))
-    return known, response
+    known, missing = split_partitions(broker.image, topics)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    refused = [
+        TxnOffsetCommitResponseTopic(
+            name, [TxnOffsetCommitResponsePartition(each, code) for each in numbers]
+        )
+        for name, numbers in missing
+    ]
+    asked = [replace(topic, partitions=there) for topic, there in known]
+    return asked, TxnOffsetCommitResponse(topics=refused)
 
 
 def _merged(
     response: TxnOffsetCommitResponse, answer: TxnOffsetCommitResponse
 ) -> TxnOffsetCommitResponse:
-    refused = {topic.name: topic for topic in response.topics}
-    for topic in answer.topics:
-        if topic.name in refused:
-            refused[topic.name].partitions += topic.partitions
-        else:
-            response.topics.append(topic)
+    add_answered(response.topics, answer.topics)
     return response

@@ -6,7 +6,8 @@
     --trace                also print every step of a single run
     --jobs 2               processes; each seed runs in one
 
-Exit code 1 where a checker failed. Each failing seed names the command that replays it.
+Exit code 1 where a checker failed. Each failing seed names the command that replays it; the first
+one of each checker is shrunk to a script.
 """
 
 import argparse
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from ledgerstone.sim.quorum.cluster import Outcome, run
 from ledgerstone.sim.quorum.marks import missing
-from ledgerstone.sim.quorum.scenario import Scenario, draw, parse
+from ledgerstone.sim.quorum.scenario import SIMPLER, Scenario, draw, parse
+from ledgerstone.sim.shrink import shrink
 
 _PROGRESS_S = 1.0
 # Below this many seeds it is no wonder that some marks are not hit.
@@ -33,6 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--script", type=Path)
     parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--marks", action="store_true", help="how often each mark was hit")
     parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 4))
     given = parser.parse_args(arguments)
@@ -42,11 +45,14 @@ def main(arguments: list[str] | None = None) -> int:
         scenarios = [draw(seed) for seed in range(given.first, given.first + given.seeds)]
     started_s = time.monotonic()
     totals = _Totals()
+    told: set[str] = set()
     for outcome in _shown(_outcomes(scenarios, given.jobs, given.trace), len(scenarios)):
         totals.add(outcome)
         for line in outcome.trace or ():
             _say(line)
         _tell_failure(outcome, given.script)
+        if outcome.violation is not None and given.script is None and not given.no_shrink:
+            _tell_script(outcome, told)
         if len(scenarios) == 1:
             _say(f"trace {outcome.digest}")
     totals.tell(time.monotonic() - started_s, shows_marks=given.marks)
@@ -121,6 +127,26 @@ def _tell_failure(outcome: Outcome, script: Path | None) -> None:
     _say(f"seed {seed}: {outcome.violation}")
     if script is None:
         _say(f"  replay: python -m ledgerstone.sim.quorum --first {seed} --seeds 1 --trace")
+
+
+def _tell_script(outcome: Outcome, told: set[str]) -> None:
+    """The first failure of each checker, as short as it gets."""
+    assert outcome.violation is not None
+    checker = outcome.violation.checker
+    if checker in told:
+        return
+    told.add(checker)
+    short = shrink(outcome.scenario, lambda each: fails(each, checker), simpler=SIMPLER)
+    path = Path(f"sim-{checker}-{short.seed}.script")
+    path.write_text(f"# {checker}\n{short.text()}")
+    _say(f"  script: make sim PROFILE=quorum SCRIPT={path}")
+    for line in short.text().splitlines():
+        _say(f"    {line}")
+
+
+def fails(scenario: Scenario, checker: str) -> bool:
+    violation = run(scenario).violation
+    return violation is not None and violation.checker == checker
 
 
 def _say(line: str) -> None:

@@ -77,6 +77,7 @@ class Hands:
         """Another process: what the last one had on its hands is gone."""
         self._queue: deque[Ready] = deque()
         self._is_storing = False
+        self._is_performing = False
         self._is_writing_snapshot = False
         self.fails_next_sync = False
         self.proposals: list[Proposal] = []
@@ -96,13 +97,20 @@ class Hands:
         self._body.schedule_wake()
 
     def _perform(self) -> None:
-        while self._queue and not self._is_storing and self._host.node is not None:
-            ready = self._queue[0]
-            if ready.hard_state is not None:
-                self._begin_storing(ready.hard_state)
-                return
-            self._queue.popleft()
-            self._act(ready)
+        """What the state machine does on hearing of one Ready waits for the end of that one."""
+        if self._is_performing:
+            return
+        self._is_performing = True
+        try:
+            while self._queue and not self._is_storing and self._host.node is not None:
+                ready = self._queue[0]
+                if ready.hard_state is not None:
+                    self._begin_storing(ready.hard_state)
+                    return
+                self._queue.popleft()
+                self._act(ready)
+        finally:
+            self._is_performing = False
 
     def _begin_storing(self, state: HardState) -> None:
         self._is_storing = True
@@ -124,7 +132,7 @@ class Hands:
             return
         self._host.durable = state
         self._is_storing = False
-        self._act(replace(self._queue.popleft(), hard_state=None))
+        self._queue[0] = replace(self._queue[0], hard_state=None)
         self._perform()
         self._body.schedule_wake()
 
@@ -146,13 +154,14 @@ class Hands:
             host.state.load(host.snapshots, ready.load)
             if host.log.end_offset == ready.load.offset:
                 self._world.mark("a snapshot was installed")
+        if ready.high_watermark is not None:
+            self._apply()
         if ready.leadership is not None:
             self.is_told_leader = ready.leadership.is_me
             if not ready.leadership.is_me and self.proposals:
                 self._world.mark("a proposal was lost with its leader")
                 self.proposals.clear()
-        if ready.high_watermark is not None:
-            self._apply()
+            host.state.leadership(ready.leadership)
 
     # -- reports ------------------------------------------------------------------------------
 
@@ -202,6 +211,8 @@ class Hands:
         if plan is None:
             return
         content = host.state.snapshot(node, plan, self._body.latency.below(200))
+        if content is None:
+            return
         self._is_writing_snapshot = True
 
         def written() -> None:

@@ -12,7 +12,7 @@ from ledgerstone.raft.voter_reader import read_history
 from ledgerstone.raft.voters import VoterSet
 from ledgerstone.sim.quorum.memory_log import MemoryLog
 from ledgerstone.sim.quorum.memory_snapshots import MemorySnapshots
-from ledgerstone.sim.quorum.state_machine import StateMachine
+from ledgerstone.sim.quorum.state_machine import State
 
 
 class Proposal(NamedTuple):
@@ -31,7 +31,7 @@ class Host:
     static_voters: VoterSet
     log: MemoryLog
     snapshots: MemorySnapshots
-    state: StateMachine
+    state: State
     # What a completed store of quorum-state left on the platter.
     durable: HardState = field(default_factory=HardState)
     node: RaftNode | None = None

@@ -22,7 +22,7 @@ from ledgerstone.sim.quorum.memory_snapshots import MemorySnapshots
 from ledgerstone.sim.quorum.network import Network
 from ledgerstone.sim.quorum.scenario import Config
 from ledgerstone.sim.quorum.sightings import Sightings
-from ledgerstone.sim.quorum.state_machine import StateMachine
+from ledgerstone.sim.quorum.state_machine import State, StateMachine
 from ledgerstone.sim.world import Event as Scheduled
 from ledgerstone.sim.world import Violation, World
 
@@ -47,8 +47,10 @@ class Machine:
         settings: Settings,
         static_voters: VoterSet,
         bootstrap: tuple[Peer, ...],
+        make_state: Callable[["Machine"], State] = lambda machine: StateMachine(),
     ) -> None:
         self._world = world
+        self._make_state = make_state
         self.checkers = checkers
         self._sightings = sightings
         self._bootstrap = bootstrap
@@ -69,6 +71,8 @@ class Machine:
         self.incarnation = 0
         self.dies_with_power = True
         self.paused_until_ms = 0
+        # How wrong its wall clock is.
+        self.wall_ahead_ms = 0
         # Stays down while the others must recover.
         self.is_left_out = False
         self._wake: Scheduled | None = None
@@ -106,7 +110,10 @@ class Machine:
 
     def now(self) -> Now:
         world_ms = self._world.now_ms
-        return Now(int(world_ms * self._rate) + self._clock_offset_ms, _EPOCH_MS + world_ms)
+        return Now(
+            int(world_ms * self._rate) + self._clock_offset_ms,
+            _EPOCH_MS + world_ms + self.wall_ahead_ms,
+        )
 
     @property
     def is_paused(self) -> bool:
@@ -155,7 +162,7 @@ class Machine:
         self.hands.reset()
         self.mail.reset()
         self._world.note(f"n{self.number} starts")
-        host.state = StateMachine()
+        host.state = self._make_state(self)
         try:
             hard_state = self.file.load()
             self.checkers.started(host, hard_state)
@@ -234,6 +241,10 @@ class Machine:
             raise
         except (LedgerstoneError, AssertionError, LookupError) as error:
             raise Violation("NodeFault", f"n{self.number}: {error!r}") from error
+        self.settle()
+
+    def settle(self) -> None:
+        """Looks at what a call has made of the replica, and does what it asks for."""
         self.checkers.stepped(self.host)
         self._sightings.stepped(self.host)
         self.hands.drain()

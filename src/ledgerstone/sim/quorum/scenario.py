@@ -12,11 +12,32 @@ out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Final, NamedTuple
 
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.scenario import Fault
 
 _MAX_FAULTS = 14
+
+# What shrinking tries each number at, from the simplest on.
+SIMPLER: Final = {
+    "brokers": (0, 1),
+    "spares": (0, 1),
+    "voters": (1, 2, 3, 4),
+    "auto_join": (0,),
+    "changes": (0, 1, 2),
+    "upgrade": (0,),
+    "snapshot_every": (0,),
+    "skew_ppm": (0,),
+    "delay_ms": (1,),
+    "jitter_ms": (0, 10),
+    "loss_percent": (0,),
+    "twin_percent": (0,),
+    "disk_ms": (0, 3),
+    "old_nodes": (0,),
+    "left_out": (0,),
+    "fault_ms": (3_000, 6_000),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +93,23 @@ class Scenario:
         return "\n".join(lines) + "\n"
 
 
+class Given(NamedTuple):
+    """A script as it is written."""
+
+    seed: int
+    settings: dict[str, int]
+    faults: tuple[Fault, ...]
+
+
 def parse(text: str) -> Scenario:
-    seed, settings, faults = 0, {}, []
+    given = read(text)
+    config = replace(draw_config(given.seed), **given.settings)
+    return Scenario(seed=given.seed, config=config, faults=given.faults)
+
+
+def read(text: str) -> Given:
+    seed, faults = 0, []
+    settings: dict[str, int] = {}
     for line in text.splitlines():
         match line.partition("#")[0].split():
             case []:
@@ -88,7 +124,7 @@ def parse(text: str) -> Scenario:
                     name, _, value = pair.partition("=")
                     args[name] = int(value)
                 faults.append(Fault(int(at_ms), kind, args))
-    return Scenario(seed=seed, config=replace(draw_config(seed), **settings), faults=tuple(faults))
+    return Given(seed, settings, tuple(faults))
 
 
 def draw(seed: int) -> Scenario:
@@ -154,10 +190,10 @@ def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
     count = dice.between(1, _MAX_FAULTS)
     for at_ms in sorted(dice.between(300, config.fault_ms - 500) for _ in range(count)):
         kind = dice.pick(enabled)
-        yield Fault(at_ms, kind, _draw_args(kind, dice, config))
+        yield Fault(at_ms, kind, draw_args(kind, dice, config))
 
 
-def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:
+def draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:
     # Half of the time the leader of that moment is hit: node -1.
     node: dict[str, int | str] = {"node": -1 if dice.chance(50) else dice.below(config.nodes)}
     ms = dice.pick((50, 400, 1_500, 4_000, 9_000))

@@ -5,8 +5,9 @@ the beginning or started from a snapshot.
 """
 
 import zlib
+from typing import Protocol
 
-from ledgerstone.raft.events import SnapshotPlan
+from ledgerstone.raft.events import Leadership, SnapshotPlan
 from ledgerstone.raft.node import RaftNode
 from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.batch import iter_headers
@@ -14,6 +15,31 @@ from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.sim.quorum.memory_log import MemoryLog
 from ledgerstone.sim.quorum.memory_snapshots import MemorySnapshots
+
+
+class State(Protocol):
+    """What the hands of a node feed, in the order of the log."""
+
+    last_timestamp: int
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def digest(self) -> int: ...
+
+    @property
+    def batches_since_snapshot(self) -> int: ...
+
+    def apply(self, log: MemoryLog, high_watermark: int) -> None: ...
+
+    def load(self, snapshots: MemorySnapshots, snapshot_id: OffsetAndEpoch) -> None: ...
+
+    def leadership(self, leadership: Leadership) -> None: ...
+
+    def snapshot(self, node: RaftNode, plan: SnapshotPlan, padding: int) -> bytes | None:
+        """None: not at this offset."""
+        ...
 
 
 class StateMachine:
@@ -44,6 +70,9 @@ class StateMachine:
                 self.end_offset, self.digest = int(end_offset), int(digest)
         assert self.end_offset == snapshot_id.offset, (self.end_offset, snapshot_id)
         self.batches_since_snapshot = 0
+
+    def leadership(self, leadership: Leadership) -> None:
+        """Proposals are made by the workload, not here."""
 
     def snapshot(self, node: RaftNode, plan: SnapshotPlan, padding: int) -> bytes:
         """Head, one batch of state, foot."""

@@ -1,0 +1,1 @@
+"""The life of a broker in a cluster: registration, heartbeats, controlled shutdown."""

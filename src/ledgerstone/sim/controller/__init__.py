@@ -1,0 +1,1 @@
+"""Simulated clusters of controllers and brokers: the real quorum, the real controller."""

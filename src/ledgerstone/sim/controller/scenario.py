@@ -1,0 +1,169 @@
+"""What a run of the controller is made of: a seed, a configuration, faults. As text, and back.
+
+The same form as the quorum's scenarios, whose configuration and faults it extends.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.quorum import scenario as quorum
+from ledgerstone.sim.scenario import Fault
+
+_MAX_FAULTS = 10
+
+# What shrinking tries each number at, from the simplest on.
+SIMPLER: Final = {
+    **quorum.SIMPLER,
+    "voters": (1, 3),
+    "combined": (0, 1),
+    "brokers": (0, 1, 2, 3),
+    "clients": (0, 1, 2),
+    "names": (1, 2),
+    "reassign_percent": (0,),
+    "delete_percent": (0,),
+    "fault_ms": (6_000, 10_000),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(quorum.Config):
+    # Voters that are brokers, too.
+    combined: int = 0
+    # Eligible leader replicas are on.
+    elr: int = 1
+    min_isr: int = 1
+    unclean: int = 0
+    clients: int = 2
+    # How many names clients create and delete topics under.
+    names: int = 3
+    op_ms: int = 300
+    delete_percent: int = 15
+    reassign_percent: int = 15
+    # How long a broker's logs take to recover.
+    recovery_ms: int = 200
+    data_ms: int = 300
+    # Chance that an operation is a metadata transaction of several batches.
+    transaction_percent: int = 5
+
+    @property
+    def broker_numbers(self) -> range:
+        """The last of the voters, and all after them that are no controllers."""
+        return range(self.voters - self.combined, self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    seed: int
+    config: Config
+    faults: tuple[Fault, ...]
+
+    def text(self) -> str:
+        lines = [f"seed {self.seed}"]
+        drawn = draw_config(self.seed)
+        for each in fields(Config):
+            value = getattr(self.config, each.name)
+            if value != getattr(drawn, each.name):
+                lines.append(f"set {each.name} {value}")
+        lines += [str(fault) for fault in self.faults]
+        return "\n".join(lines) + "\n"
+
+
+def parse(text: str) -> Scenario:
+    given = quorum.read(text)
+    config = replace(draw_config(given.seed), **given.settings)
+    return Scenario(seed=given.seed, config=config, faults=given.faults)
+
+
+def draw(seed: int) -> Scenario:
+    config = draw_config(seed)
+    return Scenario(seed=seed, config=config, faults=tuple(_draw_faults(seed, config)))
+
+
+def draw_config(seed: int) -> Config:
+    dice = SeededDice(f"{seed}/config")
+    voters = dice.pick((1, 3, 3, 3, 3, 5))
+    combined = dice.pick((0, voters, 1)) if voters < 5 else dice.pick((3, 5))
+    brokers = dice.between(max(3 - combined, 0), 6 - voters if voters < 5 else 2)
+    is_bad_network = dice.chance(40)
+    return Config(
+        voters=voters,
+        combined=combined,
+        brokers=brokers,
+        spares=0,
+        dynamic=int(dice.chance(70)),
+        auto_join=1,
+        snapshot_every=dice.pick((0, 8, 20)),
+        snapshot_bytes=dice.pick((300, 6_000)),
+        skew_ppm=dice.pick((0, 500, 20_000)),
+        delay_ms=dice.pick((1, 5, 40)),
+        jitter_ms=dice.pick((0, 10, 80, 400)),
+        loss_percent=dice.between(1, 10) if is_bad_network else 0,
+        disk_ms=dice.pick((0, 3, 20, 120)),
+        left_out=dice.below(2),
+        fault_ms=dice.pick((12_000, 20_000, 30_000)),
+        elr=int(dice.chance(70)),
+        min_isr=dice.pick((1, 2, 2)),
+        unclean=int(dice.chance(10)),
+        clients=dice.between(1, 3),
+        names=dice.pick((2, 4)),
+        op_ms=dice.pick((60, 250, 800)),
+        delete_percent=dice.pick((5, 25)),
+        reassign_percent=dice.pick((0, 10, 30)),
+        recovery_ms=dice.pick((0, 200, 2_000)),
+        data_ms=dice.pick((150, 400)),
+        transaction_percent=dice.pick((0, 5, 20)),
+    )
+
+
+# -- faults ---------------------------------------------------------------------------------------
+
+KINDS = (
+    "crash",
+    "power",
+    "torn",
+    "stop",
+    "pause",
+    "cut",
+    "link",
+    "split",
+    "slow",
+    "eio",
+    "resign",
+    "blackout",
+    "wipe",
+    "jump",
+    "bounce",
+)
+
+
+def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
+    dice = SeededDice(f"{seed}/faults")
+    enabled = [kind for kind in KINDS if dice.chance(40)]
+    if not config.dynamic or config.voters < 3:
+        enabled = [kind for kind in enabled if kind != "wipe"]
+    if not enabled:
+        return
+    count = dice.between(1, _MAX_FAULTS)
+    for at_ms in sorted(dice.between(2_000, config.fault_ms - 500) for _ in range(count)):
+        kind = dice.pick(enabled)
+        yield Fault(at_ms, kind, _draw_args(kind, dice, config))
+
+
+def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:
+    if kind == "jump":
+        days = dice.between(-10, 10)
+        return {"node": dice.below(config.nodes), "ahead": days * 86_400_000}
+    if kind == "bounce":
+        # Dies with its power and is back within its session.
+        return {
+            "node": dice.pick(config.broker_numbers),
+            "down": dice.pick((50, 400, 1_500)),
+            "mode": dice.below(3),
+        }
+    args = quorum.draw_args(kind, dice, config)
+    if "down" in args and dice.chance(40):
+        # Longer than a session.
+        args["down"] = dice.pick((9_500, 12_000))
+    return args
