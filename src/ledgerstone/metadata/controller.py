@@ -7,7 +7,7 @@ batch (`decided_on`), waits until they are committed (`committed_to`), and only 
 response. Losing leadership throws away what is decided and not committed. Rules in README.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ledgerstone.clock import Dice
@@ -17,17 +17,20 @@ from ledgerstone.metadata import (
     broker_life,
     config_changes,
     elections,
+    feature_updates,
     heartbeats,
     reassignments,
     registration,
     topic_changes,
 )
+from ledgerstone.metadata.activation import activation_records
 from ledgerstone.metadata.alter_partition import alter_partition
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.broker_sessions import DEFAULT_SESSION_TIMEOUT_MS, BrokerSessions
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.directory_changes import assign_replicas_to_dirs
+from ledgerstone.metadata.feature_updates import QuorumFacts
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.leader_passes import LeaderPasses
 from ledgerstone.metadata.partition_changes import affects_leaders, changes_for_configs
@@ -73,6 +76,10 @@ from ledgerstone.protocol.messages.list_partition_reassignments import (
 )
 from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from ledgerstone.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 
 R = TypeVar("R")
 
@@ -80,7 +87,16 @@ R = TypeVar("R")
 class Controller:
     """Invariant: `committed` is what the committed records say, `decided` what all of them say."""
 
-    __slots__ = ("_config", "_dice", "_index", "_passes", "committed", "decided", "sessions")
+    __slots__ = (
+        "_config",
+        "_dice",
+        "_index",
+        "_passes",
+        "committed",
+        "decided",
+        "quorum",
+        "sessions",
+    )
 
     def __init__(
         self,
@@ -94,6 +110,8 @@ class Controller:
         self.committed = MetadataImage(cluster_id=cluster_id)
         self.decided = self.committed
         self.sessions = BrokerSessions(own_id=config.node_id, timeout_ms=session_timeout_ms)
+        # Asked for when a decision depends on it; whoever runs the controller knows the quorum.
+        self.quorum: Callable[[], QuorumFacts] = QuorumFacts
         self._config = config
         self._dice = dice
         # Of `decided`, from the first decision that needs it on.
@@ -133,6 +151,10 @@ class Controller:
         """This node decides from now on; all that others have decided is committed here."""
         self.sessions.start(self.decided, now_ms=now_ms, end_offset=next_offset)
         self._passes.start(now_ms)
+
+    def activation(self, bootstrap: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+        """What a new leader writes before anything else; often nothing."""
+        return activation_records(self.decided, bootstrap, min_insync_replicas=self._static_min_isr)
 
     def resign(self) -> None:
         self.decided = self.committed
@@ -198,6 +220,8 @@ class Controller:
                 return registration.unregister_broker(self.partitions, self.sessions, request)
             case ControllerRegistrationRequest():
                 return registration.register_controller(self.decided, request)
+            case UpdateFeaturesRequest():
+                return self.update_features(request)
             case _:
                 raise InvariantViolation(f"{request.name} is not for the controller")
 
@@ -211,6 +235,19 @@ class Controller:
         self, request: AllocateProducerIdsRequest
     ) -> Decision[AllocateProducerIdsResponse]:
         return broker_life.allocate_producer_ids(self.decided, request)
+
+    def update_features(self, request: UpdateFeaturesRequest) -> Decision[UpdateFeaturesResponse]:
+        return feature_updates.update_features(
+            self.decided,
+            request,
+            own_id=self._config.node_id,
+            quorum=self.quorum(),
+            min_insync_replicas=self._static_min_isr,
+        )
+
+    @property
+    def _static_min_isr(self) -> str:
+        return self._config.raw.get("min.insync.replicas", "1")
 
     def create_topics(
         self, request: CreateTopicsRequest, *, by_broker: bool = False

@@ -15,8 +15,11 @@ from ledgerstone.metadata.features import (
     METADATA_VERSION_FEATURE,
     MINIMUM_METADATA_VERSION,
     TRANSACTION_VERSION,
-    TRANSACTION_VERSION_FEATURE,
     ZK_MIGRATION_FROM,
+)
+from ledgerstone.metadata.features import SUPPORTED_FEATURES as SUPPORTED_FEATURES
+from ledgerstone.metadata.features import (
+    TRANSACTION_VERSION_FEATURE as TRANSACTION_VERSION_FEATURE,
 )
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
@@ -71,10 +74,16 @@ def decode_record(value: Buffer) -> MetadataRecord:
     return decode_metadata_record(value)
 
 
-def bootstrap_records() -> list[MetadataRecord]:
-    """The first records of a new cluster."""
-    metadata = FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=METADATA_VERSION)
-    return [metadata, *missing_features({})]
+def bootstrap_records(features: Mapping[str, int] | None = None) -> list[MetadataRecord]:
+    """The features of a new cluster, metadata.version first. Without any named: those of a single
+    node that nobody has formatted."""
+    if features is None:
+        features = {
+            METADATA_VERSION_FEATURE: METADATA_VERSION,
+            TRANSACTION_VERSION_FEATURE: TRANSACTION_VERSION,
+        }
+    names = sorted(features, key=lambda name: (name != METADATA_VERSION_FEATURE, name))
+    return [FeatureLevelRecord(name, features[name]) for name in names if features[name]]
 
 
 def missing_features(finalized: Mapping[str, int]) -> list[MetadataRecord]:
