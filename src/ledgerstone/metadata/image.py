@@ -83,6 +83,12 @@ class BrokerImage:
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
+    def takes_new_replicas(self) -> bool:
+        """Whether some directory is not cordoned. Brokers that name none have one all the same."""
+        cordoned = self.cordoned_log_dirs
+        return not cordoned or not self.log_dirs or not set(self.log_dirs) <= set(cordoned)
+
+    @property
     def default_directory(self) -> bytes:
         """Where a new replica goes. A broker with several directories chooses by itself."""
         if len(self.log_dirs) == 1:
