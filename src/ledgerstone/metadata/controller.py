@@ -26,6 +26,8 @@ from ledgerstone.metadata.broker_sessions import DEFAULT_SESSION_TIMEOUT_MS, Bro
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.partition_index import PartitionIndex
+from ledgerstone.metadata.partitions import Partitions
 from ledgerstone.metadata.replay import Replayed, apply
 from ledgerstone.metadata.topic_creation import create_topics
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
@@ -54,7 +56,7 @@ from ledgerstone.protocol.messages.unregister_broker import UnregisterBrokerRequ
 class Controller:
     """Invariant: `committed` is what the committed records say, `decided` what all of them say."""
 
-    __slots__ = ("_config", "_dice", "committed", "decided", "sessions")
+    __slots__ = ("_config", "_dice", "_index", "committed", "decided", "sessions")
 
     def __init__(
         self,
@@ -69,6 +71,15 @@ class Controller:
         self.sessions = BrokerSessions(own_id=config.node_id, timeout_ms=session_timeout_ms)
         self._config = config
         self._dice = dice
+        # Of `decided`, from the first decision that needs it on.
+        self._index: PartitionIndex | None = None
+
+    @property
+    def partitions(self) -> Partitions:
+        """What is decided, as decisions about partitions see it."""
+        if self._index is None or self._index.image is not self.decided:
+            self._index = PartitionIndex(self.decided)
+        return Partitions(self.decided, self._config, self._index)
 
     def replay(self, records: Iterable[MetadataRecord]) -> Delta:
         """Committed records, in the order of the log; says what a broker must do about them."""
@@ -84,6 +95,8 @@ class Controller:
 
     def decided_on(self, applied: Replayed) -> None:
         """The records are in the log: the next decision is made on top of them."""
+        if self._index is not None and self._index.image is self.decided:
+            self._index.follow(applied.delta, applied.image)
         self.decided = applied.image
 
     def committed_to(self, applied: Replayed) -> None:
@@ -96,6 +109,7 @@ class Controller:
 
     def resign(self) -> None:
         self.decided = self.committed
+        self._index = None
         self.sessions.clear()
 
     @property

@@ -15,6 +15,7 @@ from ledgerstone.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
+from ledgerstone.metadata.change_record import LeaderRecoveryState
 from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage
 from ledgerstone.protocol.message import MetadataRecord
@@ -30,13 +31,6 @@ from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
 class ElectionType(enum.IntEnum):
     PREFERRED = 0
     UNCLEAN = 1
-
-
-class LeaderRecoveryState(enum.IntEnum):
-    """Whether a leader may lack records that were acknowledged before it led."""
-
-    RECOVERED = 0
-    RECOVERING = 1
 
 
 def elect_leaders(

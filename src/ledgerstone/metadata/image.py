@@ -13,6 +13,12 @@ from ledgerstone.uuid_text import UUID_BYTES, ZERO_UUID
 
 NO_LEADER: Final = -1
 
+# Directory ids that name no directory. The first two count as online, a lost one does not.
+MIGRATING: Final = ZERO_UUID  # Not known yet: the record is older than directories.
+UNASSIGNED: Final = (1).to_bytes(UUID_BYTES)  # The broker has several and will say which.
+LOST: Final = (2).to_bytes(UUID_BYTES)
+_RESERVED_DIRECTORIES: Final = 100
+
 
 class ResourceType(enum.IntEnum):
     """What a setting belongs to; the values are the wire's."""
@@ -32,6 +38,11 @@ class ConfigResource(NamedTuple):
 
 
 EVERY_BROKER: Final = ConfigResource(ResourceType.BROKER, "")
+
+
+def is_reserved(directory: bytes) -> bool:
+    """Whether no broker can have a directory of this id."""
+    return int.from_bytes(directory) < _RESERVED_DIRECTORIES
 
 
 class Endpoint(NamedTuple):
@@ -70,8 +81,16 @@ class BrokerImage:
 
     @property
     def default_directory(self) -> bytes:
-        """Where a new replica goes: all zero leaves the choice to a broker that has several."""
-        return self.log_dirs[0] if len(self.log_dirs) == 1 else ZERO_UUID
+        """Where a new replica goes. A broker with several directories chooses by itself."""
+        if len(self.log_dirs) == 1:
+            return self.log_dirs[0]
+        return UNASSIGNED if self.log_dirs else MIGRATING
+
+    def has_online(self, directory: bytes) -> bool:
+        """Brokers that name no directories are older than that: theirs count as online."""
+        if directory in (MIGRATING, UNASSIGNED):
+            return True
+        return directory != LOST and (not self.log_dirs or directory in self.log_dirs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +116,14 @@ class PartitionImage:
     directories: tuple[bytes, ...] = ()
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    def directory_of(self, broker_id: int) -> bytes:
+        """Of a broker that is a replica."""
+        return self.directories[self.replicas.index(broker_id)] if self.directories else MIGRATING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

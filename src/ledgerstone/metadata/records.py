@@ -24,6 +24,8 @@ METADATA_VERSION: Final = 25
 # KIP-890: 1 has flexible records of transactions, 2 an epoch for each transaction.
 TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
 TRANSACTION_VERSION: Final = 2
+# KIP-966: replicas that left the ISR below min.insync.replicas and may still lead.
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
 # What this release supports of each feature: the first level and the last.
 SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     METADATA_VERSION_FEATURE: (7, METADATA_VERSION),  # 3.3-IV3, where Kafka 4 begins too

@@ -47,6 +47,10 @@ class Downloads:
 
     def on_answer(self, peer_id: int, answer: FetchSnapshotAnswer) -> None:
         quorum = self._quorum
+        role = quorum.role
+        if answer.error is ErrorCode.UNKNOWN_SERVER_ERROR and isinstance(role, Follower):
+            # Apache Kafka 4.3 cannot encode its refusals, and says this instead of which one it is.
+            self._give_up(role)
         if not fencing.is_usable(quorum, answer, peer_id):
             return
         role = quorum.role
@@ -54,9 +58,7 @@ class Downloads:
             return
         download = role.download
         if answer.error is not ErrorCode.NONE or answer.snapshot_id != download.snapshot_id:
-            # Deleted meanwhile: the next Fetch names another one.
-            quorum.snapshots.drop_part()
-            role.download = None
+            self._give_up(role)
         elif answer.position == download.position and not download.is_complete:
             quorum.snapshots.write_part(download.snapshot_id, download.position, answer.chunk)
             download.position += len(answer.chunk)
@@ -65,6 +67,12 @@ class Downloads:
                 quorum.outbox.freeze(download.snapshot_id)
         role.fetch_deadline_ms = quorum.now.monotonic_ms + quorum.settings.fetch_timeout_ms
         role.has_fetched = True
+
+    def _give_up(self, role: Follower) -> None:
+        """Deleted meanwhile: the next Fetch names another one."""
+        if role.download is not None and not role.download.is_complete:
+            self._quorum.snapshots.drop_part()
+            role.download = None
 
     def on_fetched(self, snapshot_id: OffsetAndEpoch) -> None:
         """It is durable. Crash here: the next start finds it beyond the log's end and does this."""

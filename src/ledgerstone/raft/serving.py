@@ -25,13 +25,16 @@ class Serving:
         quorum = self._quorum
         error = fencing.cluster_error(quorum, fetch.cluster_id)
         end = fetch.log_end
-        if error is None and (end.offset < 0 or end.epoch < 0 or end.epoch > fetch.epoch >= 0):
+        if error is None and (end.offset < 0 or end.epoch < 0 or end.epoch > fetch.epoch):
             error = ErrorCode.INVALID_REQUEST
         if error is None:
             error = fencing.leader_only_error(quorum, fetch.epoch)
         role = quorum.role
         if error is not None or not isinstance(role, Leader):
-            quorum.reply(token, fencing.told(quorum, FetchAnswer(error=error or ErrorCode.NONE)))
+            refused = FetchAnswer(
+                error=error or ErrorCode.NONE, log_start_offset=quorum.log.start_offset
+            )
+            quorum.reply(token, fencing.told(quorum, refused))
             return
         self._hear(role, fetch)
         answer = self._answer(role, fetch, records_progress=True)
@@ -107,11 +110,11 @@ class Serving:
 
     def turn_away(self, former: Leader) -> None:
         """The leadership is gone: waiting replicas must look for the next leader."""
+        refused = FetchAnswer(
+            error=ErrorCode.NOT_LEADER_OR_FOLLOWER, log_start_offset=self._quorum.log.start_offset
+        )
         for parked in former.parked:
-            self._quorum.reply(
-                parked.token,
-                fencing.told(self._quorum, FetchAnswer(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)),
-            )
+            self._quorum.reply(parked.token, fencing.told(self._quorum, refused))
         former.parked = []
 
     # -- FetchSnapshot ------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ledgerstone.raft.messages import (
 )
 from ledgerstone.raft.peers import NEVER
 from ledgerstone.raft.quorum import Quorum
-from ledgerstone.raft.replica import NO_DIRECTORY, peer_of
+from ledgerstone.raft.replica import NO_DIRECTORY, Peer, ReplicaKey, peer_of
 from ledgerstone.raft.voter_change import VoterChange
 from ledgerstone.raft.voters import DYNAMIC_VERSION, Voter, VoterSet
 
@@ -45,8 +45,7 @@ class VoterChanges:
         voter = asked.voter
         refusal = self._refusal(asked.cluster_id)
         peer = peer_of(voter.key.id, voter.listeners, quorum.identity.listener_name)
-        if refusal is None and (voter.key.directory_id == NO_DIRECTORY or peer is None):
-            refusal = ErrorCode.INVALID_REQUEST, f"no directory id, or no default listener: {voter}"
+        refusal = refusal or _unnamed(voter.key) or _unreachable(voter, peer)
         refusal = refusal or self._not_yet() or self._needs_dynamic()
         if refusal is None and quorum.voters.get(voter.key.id) is not None:
             refusal = ErrorCode.DUPLICATE_VOTER, f"{voter.key.id} is a voter: {quorum.voters}"
@@ -99,7 +98,8 @@ class VoterChanges:
 
     def on_remove(self, token: int, asked: RemoveVoter) -> None:
         quorum = self._quorum
-        refusal = self._refusal(asked.cluster_id) or self._not_yet() or self._needs_dynamic()
+        refusal = self._refusal(asked.cluster_id) or _unnamed(asked.key)
+        refusal = refusal or self._not_yet() or self._needs_dynamic()
         voters = quorum.voters.removed(asked.key)
         if refusal is None and voters is None:
             refusal = (
@@ -118,8 +118,10 @@ class VoterChanges:
 
     def on_update(self, token: int, asked: UpdateVoter) -> None:
         quorum = self._quorum
-        refusal = self._refusal(asked.cluster_id, asked.epoch) or self._not_yet()
         voter = asked.voter
+        peer = peer_of(voter.key.id, voter.listeners, quorum.identity.listener_name)
+        refusal = self._refusal(asked.cluster_id, asked.epoch) or _unnamed(voter.key)
+        refusal = refusal or _unreachable(voter, peer) or self._not_yet()
         if refusal is None and not voter.supports(quorum.history.version):
             refusal = ErrorCode.INVALID_REQUEST, f"{voter.key} lacks this kraft.version"
         voters = quorum.voters.updated(voter)
@@ -241,3 +243,16 @@ class VoterChanges:
             refusal = ErrorCode.NOT_LEADER_OR_FOLLOWER, "lost the leadership"
             self._refuse(former.change.token, refusal)
             former.change = None
+
+
+def _unnamed(key: ReplicaKey) -> Refusal | None:
+    """A change is about one replica, and a replica is a node and its directory."""
+    if key.id < 0 or key.directory_id == NO_DIRECTORY:
+        return ErrorCode.INVALID_REQUEST, f"not a node with its directory: {key}"
+    return None
+
+
+def _unreachable(voter: Voter, peer: Peer | None) -> Refusal | None:
+    if peer is None:
+        return ErrorCode.INVALID_REQUEST, f"no default listener: {voter}"
+    return None

@@ -1,6 +1,7 @@
 """ElectLeaders: who leads next, and when nobody has to."""
 
-from ledgerstone.metadata.elections import ElectionType, LeaderRecoveryState
+from ledgerstone.metadata.change_record import LeaderRecoveryState
+from ledgerstone.metadata.elections import ElectionType
 from ledgerstone.metadata.image import NO_LEADER
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.elect_leaders import (

@@ -71,6 +71,30 @@ def remove(node_id: int) -> RemoveVoter:
     return RemoveVoter(cluster_id=CLUSTER, key=key_of(node_id))
 
 
+def is_downloading(replica: Replica) -> bool:
+    role = replica.raft.role
+    return isinstance(role, Follower) and role.download is not None
+
+
+def test_a_snapshot_is_given_up_too_when_kafka_cannot_say_what_is_wrong_with_it() -> None:
+    """Apache Kafka answers UNKNOWN_SERVER_ERROR, without an epoch, for every refusal."""
+    desk = Desk(3, settings=SMALL)
+    leader, latest = leader_with_snapshot(desk)
+    desk.start(2)
+    desk.run(3_000)
+    follower = desk[2].raft.role
+    assert isinstance(follower, Follower)
+    follower.download = Download(latest)
+
+    refused = FetchSnapshotAnswer(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+    desk[2].raft._downloads.on_answer(0, refused)
+
+    assert not is_downloading(desk[2])
+    desk.propose(0)
+    desk.run(1_000)
+    assert desk[2].log.end_offset == leader.log.end_offset
+
+
 def test_32_a_fetch_at_zero_gets_the_snapshot_and_the_follower_starts_over_from_it() -> None:
     desk = Desk(3, settings=SMALL)
     leader, latest = leader_with_snapshot(desk)

@@ -41,6 +41,7 @@ def request_from_wire(request: DescribeQuorumRequest) -> DescribeQuorum:
 def refusal(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """For any other topic or partition: Kafka says of each that it does not know it."""
     return DescribeQuorumResponse(
+        error_message="",
         topics=[
             DescribeQuorumResponseTopic(
                 topic_name=topic.topic_name,
@@ -48,12 +49,13 @@ def refusal(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
                     DescribeQuorumResponsePartition(
                         partition_index=each.partition_index,
                         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=f"The quorum replicates {TOPIC}-{PARTITION} only.",
                     )
                     for each in topic.partitions
                 ],
             )
             for topic in request.topics
-        ]
+        ],
     )
 
 
@@ -61,6 +63,7 @@ def answer_to_wire(answer: QuorumAnswer) -> DescribeQuorumResponse:
     partition = DescribeQuorumResponsePartition(
         partition_index=PARTITION,
         error_code=answer.error,
+        error_message="" if answer.error is ErrorCode.NONE else answer.error.name,
         leader_id=answer.leader_id,
         leader_epoch=answer.epoch,
         high_watermark=answer.high_watermark,
@@ -69,6 +72,8 @@ def answer_to_wire(answer: QuorumAnswer) -> DescribeQuorumResponse:
     )
     voters = () if answer.voter_set is None else answer.voter_set.voters
     return DescribeQuorumResponse(
+        # Kafka sends no null here.
+        error_message="",
         topics=[DescribeQuorumResponseTopic(topic_name=TOPIC, partitions=[partition])],
         nodes=[
             DescribeQuorumNode(
