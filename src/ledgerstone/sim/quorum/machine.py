@@ -112,6 +112,11 @@ class Machine:
         world_ms = self._world.now_ms
         return Now(int(world_ms * self._rate) + self._clock_offset_ms, _EPOCH_MS + world_ms + self.wall_ahead_ms)
 
+    def world_ms(self, due_ms: int) -> int:
+        """When this machine's monotonic clock shows `due_ms`, but not before the next moment."""
+        at_ms = int((due_ms - self._clock_offset_ms) / self._rate) + 1
+        return max(at_ms, self._world.now_ms + 1)
+
     @property
     def is_paused(self) -> bool:
         return self._world.now_ms < self.paused_until_ms
@@ -119,8 +124,7 @@ class Machine:
     def schedule_wake(self) -> None:
         if self.node is None:
             return
-        due_ms = self.node.next_deadline_ms - self._clock_offset_ms
-        at_ms = max(int(due_ms / self._rate) + 1, self._world.now_ms + 1)
+        at_ms = self.world_ms(self.node.next_deadline_ms)
         if self._wake is not None and self._wake.action is not None:
             if at_ms == self._wake_at_ms:
                 return
