@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.metadata.change_record import Election, Rules, PartitionTarget, change_record
+from ledgerstone.metadata.change_record import Election, PartitionTarget, Rules, change_record
 from ledgerstone.metadata.image import MIGRATING, MetadataImage, PartitionImage
 from ledgerstone.metadata.partition_index import Key, PartitionIndex
 from ledgerstone.metadata.records import ELR_FEATURE

@@ -110,7 +110,10 @@ class Machine:
 
     def now(self) -> Now:
         world_ms = self._world.now_ms
-        return Now(int(world_ms * self._rate) + self._clock_offset_ms, _EPOCH_MS + world_ms + self.wall_ahead_ms)
+        return Now(
+            int(world_ms * self._rate) + self._clock_offset_ms,
+            _EPOCH_MS + world_ms + self.wall_ahead_ms,
+        )
 
     def world_ms(self, due_ms: int) -> int:
         """When this machine's monotonic clock shows `due_ms`, but not before the next moment."""
