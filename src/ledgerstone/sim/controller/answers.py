@@ -95,9 +95,7 @@ class Answers:
             if each.error_code == _OK:
                 self.success_count += 1
                 if each.topic_id not in self._truth.ids:
-                    raise Violation(
-                        "AnswersAreCommitted", f"{each.name} is made, says the answer"
-                    )
+                    raise Violation("AnswersAreCommitted", f"{each.name} is made, says the answer")
                 if each.topic_id not in held[1:]:
                     raise Violation(
                         "AnswersAreCommitted", f"{each.name} was made before it was asked for"

@@ -190,7 +190,7 @@ class SimBroker:
 
     def _gone(self) -> None:
         self._machine.die()
-        self._machine.come_back(_STOP_MS)
+        self._machine.come_back(self._stage.down_ms.pop(self.number, _STOP_MS))
 
     # -- partitions ---------------------------------------------------------------------------
 

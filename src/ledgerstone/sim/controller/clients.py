@@ -46,9 +46,7 @@ _SET = 0
 
 
 class Client:
-    def __init__(
-        self, stage: Stage, number: int, processes: Callable[[], list["Process"]]
-    ) -> None:
+    def __init__(self, stage: Stage, number: int, processes: Callable[[], list["Process"]]) -> None:
         self._stage = stage
         self._world = stage.world
         self._number = number
@@ -139,8 +137,12 @@ class Client:
         match dice.below(5):
             case 0:
                 count = len(topic.partitions) + 1
-                return None if count > 4 else CreatePartitionsRequest(
-                    topics=[CreatePartitionsTopic(name=name, count=count)], timeout_ms=5_000
+                return (
+                    None
+                    if count > 4
+                    else CreatePartitionsRequest(
+                        topics=[CreatePartitionsTopic(name=name, count=count)], timeout_ms=5_000
+                    )
                 )
             case 1:
                 return self._elect(topic)
@@ -198,9 +200,7 @@ class Client:
         broker = process.broker
         if broker is None or broker.broker_epoch < 0:
             return None
-        return AllocateProducerIdsRequest(
-            broker_id=broker.number, broker_epoch=broker.broker_epoch
-        )
+        return AllocateProducerIdsRequest(broker_id=broker.number, broker_epoch=broker.broker_epoch)
 
     def _configure(self, name: str, process: "Process") -> ApiMessage:
         dice = self._dice
@@ -226,6 +226,4 @@ def _is_retriable(answer: ApiMessage) -> bool:
         codes = [each.error_code for each in answer.topics]
     for each in (*getattr(answer, "results", ()), *getattr(answer, "responses", ())):
         codes.append(getattr(each, "error_code", 0))
-    return any(
-        code in (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT) for code in codes
-    )
+    return any(code in (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT) for code in codes)

@@ -9,6 +9,7 @@ from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.not_controller import not_controller
 from ledgerstone.metadata.records import decode_record
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
@@ -21,6 +22,7 @@ from ledgerstone.records.record import iter_records
 from ledgerstone.server.controller_link import ControllerLink, record_parts
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.quorum.door import CommittedBatch
+from ledgerstone.sim.controller.bootstrap import bootstrap
 from ledgerstone.sim.controller.broker import SimBroker
 from ledgerstone.sim.controller.clock import MachineClock
 from ledgerstone.sim.controller.door import SimQuorum
@@ -53,7 +55,9 @@ class Process:
         self.quorum = SimQuorum(machine, stage.judge.proposed)
         dice = stage.world.dice(f"controller{self.number}/{machine.incarnation}")
         self.controller = Controller(CLUSTER_ID, config, dice)
-        self.link = ControllerLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
+        self.link = ControllerLink(
+            self.quorum, self.controller, self.clock, bootstrap(stage.config)
+        )
         self.link.subscriber = self
         exchange = Exchange(machine, stage.network, self._process_of)
         self.forwarding = Forwarding(
@@ -67,6 +71,13 @@ class Process:
         self.broker: SimBroker | None = None
         if self.number in stage.config.broker_numbers:
             self.broker = SimBroker(stage, machine, self)
+
+        machine.later(0, "agents", self._begin)
+
+    def _begin(self) -> None:
+        if self.broker is not None:
+            self.broker.begin()
+        self._guard(self._run_agents)
 
     def _process_of(self, number: int) -> "Process | None":
         return process_of(self.stage.fleet[number])
@@ -101,6 +112,12 @@ class Process:
         if self.link.is_active:
             on_answer = self._judged(request, on_answer)
         self._guard(lambda: self.link.ask(request, on_answer))
+
+    def ask_for_broker(self, request: ApiMessage, on_answer: Callable[[ApiMessage], None]) -> None:
+        """What the broker of this process asks, for itself."""
+        if self.link.is_active:
+            on_answer = self._judged(request, on_answer)
+        self._guard(lambda: self.link.ask(request, on_answer, by_broker=True))
 
     def _judged(
         self, request: ApiMessage, on_answer: Callable[[ApiMessage], None]
@@ -155,6 +172,8 @@ class Process:
         self._guard(self._run_agents)
 
     def _run_agents(self) -> None:
+        while self.link.act_on_time():
+            pass
         self.forwarding.tick()
         if self.broker is not None:
             self.broker.tick()

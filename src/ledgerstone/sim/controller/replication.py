@@ -166,14 +166,16 @@ class Replication:
         for each in partition.isr:
             broker = image.brokers.get(each)
             found = member if each == member.number else self.reach(member.number, each)
-            is_known = broker is not None and found is not None
-            if is_known and broker.broker_epoch == found.broker_epoch:
-                if self._has.get((key, each), 0) < acked:
-                    raise Violation(
-                        "IsrHoldsData",
-                        f"{key[0].hex()[:8]}-{key[1]}: n{each} is in sync with"
-                        f" {self._has.get((key, each), 0)} of {acked}, {partition}",
-                    )
+            if broker is None or found is None or broker.broker_epoch != found.broker_epoch:
+                # Another process, whose registration this leader has not seen.
+                continue
+            has = self._has.get((key, each), 0)
+            if has < acked:
+                raise Violation(
+                    "IsrHoldsData",
+                    f"{key[0].hex()[:8]}-{key[1]}: n{each} is in sync with {has} of {acked},"
+                    f" {partition}",
+                )
         self._acked[key] = acked + 1
         self.acks += 1
         for each in maximal:
@@ -200,9 +202,8 @@ class Replication:
                 if each not in isr and broker is not None and broker.is_active:
                     isr[each] = found.broker_epoch
                     added.append(each)
-            elif each in isr:
-                if now_ms - self._silent_since.setdefault(place, now_ms) > LAG_MS:
-                    del isr[each]
+            elif now_ms - self._silent_since.setdefault(place, now_ms) > LAG_MS:
+                isr.pop(each, None)
         if set(isr) == set(partition.isr):
             return None
         return Change(

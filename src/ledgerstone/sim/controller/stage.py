@@ -20,6 +20,8 @@ class Stage:
     judge: Judge
     replication: Replication
     fleet: list[Machine] = field(default_factory=list)
+    # How long a node that was told to stop stays away.
+    down_ms: dict[int, int] = field(default_factory=dict)
     # By node: the broker epoch that a clean stop has left on its disk.
     clean_epochs: dict[int, int] = field(default_factory=dict)
     is_healed: bool = False

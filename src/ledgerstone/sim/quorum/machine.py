@@ -73,6 +73,8 @@ class Machine:
         self.paused_until_ms = 0
         # How wrong its wall clock is.
         self.wall_ahead_ms = 0
+        # Hears that its disks lost what was not synced, or (True) everything.
+        self.on_loss: Callable[[bool], None] = lambda whole: None
         # Stays down while the others must recover.
         self.is_left_out = False
         self._wake: Scheduled | None = None
@@ -218,6 +220,8 @@ class Machine:
         host.snapshots.lose_power(undeletes=mode > 0)
         self.fs.clear_faults()
         self.fs.power_loss(("none", "all", "random")[mode])
+        if mode != 1:
+            self.on_loss(False)
 
     def wipe(self, directory_id: bytes) -> None:
         """Another disk: the same node, another replica."""
@@ -225,6 +229,7 @@ class Machine:
         key = self.host.identity.key._replace(directory_id=directory_id)
         self.host.identity = replace(self.host.identity, key=key)
         self.new_disk()
+        self.on_loss(True)
 
     # -- the replica's calls ------------------------------------------------------------------
 
