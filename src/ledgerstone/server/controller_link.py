@@ -30,6 +30,7 @@ from ledgerstone.records.builder import RecordParts
 from ledgerstone.server.controlling.in_flight import InFlight, WaitingCaller
 from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataQuorum
+from ledgerstone.server.request import Request
 
 _LOG: Final = logging.getLogger(__name__)
 # Records applied at once while nothing follows the metadata yet: at a start.
@@ -56,8 +57,15 @@ class MetadataSubscriber(Protocol):
 class Forwarder(Protocol):
     """Carries requests to the active controller on another node."""
 
-    def forward(self, request: ApiMessage, on_answer: OnAnswer, *, by_broker: bool) -> None:
-        """Answers exactly once, with NOT_CONTROLLER if no controller could be reached."""
+    def forward(
+        self,
+        request: ApiMessage,
+        on_answer: OnAnswer,
+        *,
+        by_broker: bool = False,
+        client: Request | None = None,
+    ) -> None:
+        """Answers exactly once; REQUEST_TIMED_OUT if no controller answered in time."""
         ...
 
 
@@ -123,14 +131,22 @@ class ControllerLink:
 
     # -- asking -------------------------------------------------------------------------------
 
-    def ask(self, request: ApiMessage, on_answer: OnAnswer, *, by_broker: bool = False) -> None:
+    def ask(
+        self,
+        request: ApiMessage,
+        on_answer: OnAnswer,
+        *,
+        by_broker: bool = False,
+        client: Request | None = None,
+    ) -> None:
         """A request that changes metadata. A log that refuses the records raises: then nothing of
-        them is true. `by_broker`: for a topic that the broker alone may make."""
+        them is true. `by_broker`: for a topic that the broker alone may make. `client`: the request
+        of a client that this one is made for; None for what the broker wants itself."""
         if self._led_epoch is None:
             if self.forwarder is None:
                 on_answer(not_controller(request))
             else:
-                self.forwarder.forward(request, on_answer, by_broker=by_broker)
+                self.forwarder.forward(request, on_answer, by_broker=by_broker, client=client)
             return
         try:
             decision = self._controller.decide(
