@@ -151,6 +151,11 @@ class InvalidConfig(KafkaError):
     code = 40
 
 
+class NotController(KafkaError):
+    code = 41
+    retriable = True
+
+
 class InvalidRequest(KafkaError):
     code = 42
 

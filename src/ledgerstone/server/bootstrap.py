@@ -19,7 +19,6 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
-from ledgerstone.metadata.records import bootstrap_records, missing_features
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -100,12 +99,8 @@ def _compose(
 ) -> Broker:
     metadata_log = MetadataLog(log_dir)
     controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
-    controller.replay(record for _, record in metadata_log.replay())
-    link = ControllerLink(metadata_log, controller)
-    if not link.image.features:
-        link.write(bootstrap_records())
-    elif missing := missing_features(link.image.features):
-        link.write(missing)
+    link = ControllerLink(metadata_log, controller, world.clock)
+    metadata_log.start(link)
     _register(config, world, advertised, log_dir, link, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     partitions.load(link.image, metadata_log.topic_ids)
@@ -169,7 +164,7 @@ def _register(
         log_dirs=[log_dir.meta.directory_id] if log_dir.meta.directory_id else [],
         stopped_cleanly=log_dir.remembered.clean,
     )
-    epoch = link.log.log.log_end_offset
+    epoch = link.quorum.end_offset
     link.write(controller.register_broker(registration, broker_epoch=epoch))
     link.write(controller.unfence_broker(config.node_id, broker_epoch=epoch))
 

@@ -488,9 +488,11 @@ class Broker:
         return self.partitions.get(TopicPartition(name, number))
 
     def address_of(self, node_id: int) -> tuple[str, int]:
-        """Host and port that clients are told for a broker."""
-        endpoint = self.image.brokers[node_id].endpoints[0]
-        return endpoint.host, endpoint.port
+        """Host and port of a broker's first listener; of its own before it is registered."""
+        registered = self.image.brokers.get(node_id)
+        endpoints = () if registered is None else registered.endpoints
+        first = endpoints[0] if endpoints else self.config.listeners[0]
+        return first.host, first.port
 
     def grew(self, topic_partition: TopicPartition) -> None:
         """Requests that wait for the partition are tried again before the turn ends."""

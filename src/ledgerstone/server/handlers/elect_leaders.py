@@ -13,5 +13,5 @@ from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: ElectLeadersRequest) -> Answer:
-    broker.controller_link.ask(message, partial(broker.answer, request))
+    broker.controller_link.ask(message, partial(broker.answer, request), client=request)
     return ANSWERED_LATER
