@@ -22,6 +22,7 @@ from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.not_controller import not_controller, refusal
 from ledgerstone.metadata.records import bootstrap_records, encode_record, missing_features
 from ledgerstone.metadata.replay import Replayed, apply
+from ledgerstone.metadata.snapshot import snapshot_records
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.raft.events import Leadership
@@ -319,7 +320,8 @@ class ControllerLink:
             self.write(records)
 
     def snapshot(self) -> Iterable[MetadataRecord] | None:
-        raise NotImplementedError
+        image = self.image
+        return None if image.open_transaction is not None else snapshot_records(image)
 
     def _give_up(self, asking: WaitingCaller | None = None) -> None:
         """What was decided here and not committed may still be, by the next leader: callers get
