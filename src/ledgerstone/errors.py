@@ -285,6 +285,10 @@ class ElectionNotNeeded(KafkaError):
     retriable = True
 
 
+class NoReassignmentInProgress(KafkaError):
+    code = 85
+
+
 class GroupSubscribedToTopic(KafkaError):
     code = 86
 
@@ -336,6 +340,14 @@ class TransactionalIdNotFound(KafkaError):
 class FetchSessionTopicIdError(KafkaError):
     code = 106
     retriable = True
+
+
+class IneligibleReplica(KafkaError):
+    code = 107
+
+
+class NewLeaderElected(KafkaError):
+    code = 108
 
 
 class InvalidRegistration(KafkaError):

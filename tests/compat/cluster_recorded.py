@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from golden.cluster_plan import BROKER, CONTROLLER, ClusterPlan, PlannedNode
 from golden.kafka_broker import free_port
@@ -20,6 +19,7 @@ from golden.kafka_node import KafkaNode
 from golden.kafka_tools import fetch_jars
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
+from tests.compat.confluent_admin import AdminClient, NewTopic
 from tests.compat.wire import ask
 from tests.kit.wiretap import HeardRequest, Wires
 

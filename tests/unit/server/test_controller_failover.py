@@ -20,7 +20,9 @@ from ledgerstone.protocol.messages.create_topics import (
 )
 from ledgerstone.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsTopic
 from ledgerstone.protocol.messages.metadata_records import NoOpRecord, RemoveTopicRecord
+from ledgerstone.server.controller_link import OnAnswer
 from ledgerstone.server.quorum.door import CommittedBatch
+from ledgerstone.server.request import Request
 from tests.kit.controllers import ControllerDesk, register
 
 
@@ -247,7 +249,14 @@ def test_node_that_does_not_lead_forwards(desk: ControllerDesk) -> None:
     forwarded: list[tuple[ApiMessage, bool]] = []
 
     class Recorded:
-        def forward(self, request: ApiMessage, on_answer: object, *, by_broker: bool) -> None:
+        def forward(
+            self,
+            request: ApiMessage,
+            on_answer: OnAnswer,
+            *,
+            by_broker: bool = False,
+            client: Request | None = None,
+        ) -> None:
             forwarded.append((request, by_broker))
 
     request = create("a")
