@@ -33,8 +33,8 @@ from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.log_agents import build_log_agents
-from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.producer_ids import ProducerIds
+from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
@@ -97,13 +97,13 @@ def open_broker(
 def _compose(
     config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dir: LogDir
 ) -> Broker:
-    metadata_log = MetadataLog(log_dir)
+    quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
     controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
-    link = ControllerLink(metadata_log, controller, world.clock)
-    metadata_log.start(link)
+    link = ControllerLink(quorum, controller, world.clock)
+    quorum.start(link)
     _register(config, world, advertised, log_dir, link, controller)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
-    partitions.load(link.image, metadata_log.topic_ids)
+    partitions.load(link.image, quorum.topic_ids)
     slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
@@ -128,7 +128,7 @@ def _compose(
         dispatch=dispatch,
         handled=HANDLED,
         log_dir=log_dir,
-        metadata_log=metadata_log,
+        quorum=quorum,
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,

@@ -36,11 +36,11 @@ from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.markers import PartitionMarkers
-from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
+from ledgerstone.server.quorum.agent import QuorumAgent
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
@@ -80,7 +80,7 @@ class Broker:
     dispatch: Dispatch
     handled: frozenset[int]
     log_dir: LogDir
-    metadata_log: MetadataLog
+    quorum: QuorumAgent
     controller_link: ControllerLink
     producer_ids: ProducerIds
     partitions: HostedPartitions
@@ -161,6 +161,9 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
+        self.agents.add_quorum(self.quorum)
+        self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
+        self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
 
     # -- what the runtime calls ---------------------------------------------------------------
