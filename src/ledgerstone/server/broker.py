@@ -25,6 +25,7 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
+from ledgerstone.server.broker_life.joining import Membership
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
@@ -105,6 +106,8 @@ class Broker:
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
+    # Of a node of a cluster; None where there is no cluster.
+    membership: Membership | None = None
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -167,6 +170,21 @@ class Broker:
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
+
+    def join(self, membership: Membership) -> None:
+        """Before the runtime starts. It follows the metadata from its first publish on."""
+        self.membership = membership
+        for calls in membership.calls:
+            calls.turn = self
+            self.agents.add_dialling(calls.purpose, calls)
+        # After those they ask, so that a request leaves in the same tick.
+        agents = (membership.life, membership.registering, membership.forwarding)
+        for agent in agents:
+            if agent is not None:
+                self.agents.add(agent)
+        self.controller_link.forwarder = membership.forwarding
+        if membership.life is not None:
+            self.controller_link.subscriber = None
 
     # -- what the runtime calls ---------------------------------------------------------------
 
