@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 ROUNDS: Final = 2
 DISK_MB: Final = 48
+SMALL_INDEXES: Final = {"log.index.size.max.bytes": "4096"}
 KINDS: Final = [
     LEDGERSTONE,
     pytest.param(
@@ -88,11 +89,13 @@ def test_leader_cut_off_from_the_others_gives_way(
 def test_leader_with_a_full_disk_gives_way(kind: str, tmp_path: Path) -> None:
     if not small_disk.is_permitted(tmp_path):
         pytest.skip("needs root for a small disk")
-    # Whoever leads: node 1 does, if it is alone with a disk that could be filled.
-    with SmallDisk(tmp_path / "node-1" / "data", DISK_MB) as disk:
-        with cluster_of_three(kind, tmp_path, **{"log.index.size.max.bytes": "4096"}) as cluster:
-            nemesis = _begin(cluster)
-            while cluster.wait_for_leader().leader_id != 1:
-                nemesis.kill_the_leader()
-            nemesis.fill_the_disk_of_the_leader(disk)
-            _end(nemesis)
+    with (
+        SmallDisk(tmp_path / "node-1" / "data", DISK_MB) as disk,
+        cluster_of_three(kind, tmp_path, settings=SMALL_INDEXES) as cluster,
+    ):
+        nemesis = _begin(cluster)
+        # Only node 1 has a disk that can be filled.
+        while cluster.wait_for_leader().leader_id != 1:
+            nemesis.kill_the_leader()
+        nemesis.fill_the_disk_of_the_leader(disk)
+        _end(nemesis)
