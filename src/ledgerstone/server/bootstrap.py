@@ -28,6 +28,7 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.dispatch import HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
+from ledgerstone.server.formatting.checking import check_formatted
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
@@ -71,6 +72,7 @@ def open_broker(
         if world.fs.exists(path):
             # Before anything is changed, above all the clean marker removed.
             probe(world.fs, path)
+        check_formatted(world.fs, config)
         log_dir = open_log_dir(
             world.fs,
             world.clock,
