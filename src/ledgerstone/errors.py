@@ -152,6 +152,11 @@ class InvalidConfig(KafkaError):
     code = 40
 
 
+class NotController(KafkaError):
+    code = 41
+    retriable = True
+
+
 class InvalidRequest(KafkaError):
     code = 42
 
@@ -281,6 +286,10 @@ class ElectionNotNeeded(KafkaError):
     retriable = True
 
 
+class NoReassignmentInProgress(KafkaError):
+    code = 85
+
+
 class GroupSubscribedToTopic(KafkaError):
     code = 86
 
@@ -301,6 +310,10 @@ class ProducerFenced(KafkaError):
 
 class InvalidUpdateVersion(KafkaError):
     code = 95
+
+
+class PrincipalDeserializationFailure(KafkaError):
+    code = 97
 
 
 class UnknownTopicId(KafkaError):
@@ -332,6 +345,14 @@ class TransactionalIdNotFound(KafkaError):
 class FetchSessionTopicIdError(KafkaError):
     code = 106
     retriable = True
+
+
+class IneligibleReplica(KafkaError):
+    code = 107
+
+
+class NewLeaderElected(KafkaError):
+    code = 108
 
 
 class InvalidRegistration(KafkaError):

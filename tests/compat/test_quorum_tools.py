@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledgerstone.config.properties import parse_properties
-from ledgerstone.metadata.records import METADATA_VERSION
+from ledgerstone.metadata.features import METADATA_VERSION
 from ledgerstone.metadata.releases import feature_records, name_of
 from ledgerstone.protocol.messages.control_records import SnapshotHeaderRecord, VotersRecord
 from ledgerstone.raft.control_batches import (

@@ -27,7 +27,8 @@ def check_assignments(
     """The same assignments, one per partition, once every rule holds for them."""
     expected = replication_factor
     for replicas in assignments:
-        _check_replicas(brokers, replicas)
+        check_replicas(brokers, replicas)
+        _check_is_led(brokers, replicas)
         if expected is not None and len(replicas) != expected:
             raise InvalidReplicaAssignment(
                 f"the assignment {list(replicas)} has {len(replicas)} replica(s), where the other"
@@ -37,7 +38,7 @@ def check_assignments(
     return [tuple(replicas) for replicas in assignments]
 
 
-def _check_replicas(brokers: Mapping[int, BrokerImage], replicas: Sequence[int]) -> None:
+def check_replicas(brokers: Mapping[int, BrokerImage], replicas: Sequence[int]) -> None:
     if not replicas:
         raise InvalidReplicaAssignment("an assignment has no replicas")
     seen: dict[int, None] = {}
@@ -51,6 +52,9 @@ def _check_replicas(brokers: Mapping[int, BrokerImage], replicas: Sequence[int])
                 f"the assignment {list(replicas)} names broker {broker_id}, which is not registered"
             )
         seen[broker_id] = None
+
+
+def _check_is_led(brokers: Mapping[int, BrokerImage], replicas: Sequence[int]) -> None:
     if not any(brokers[broker_id].is_active for broker_id in replicas):
         raise InvalidReplicaAssignment(
             f"all brokers of the assignment {list(replicas)} are fenced or shutting down"

@@ -6,8 +6,8 @@ from typing import Final
 
 from ledgerstone.errors import BrokerIdNotRegistered, KafkaError, StaleBrokerEpoch
 from ledgerstone.metadata.decision import Decision
+from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import BrokerImage, Endpoint, MetadataImage
-from ledgerstone.metadata.records import SUPPORTED_FEATURES
 from ledgerstone.metadata.replay import UNFENCE
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import (

@@ -51,6 +51,8 @@ class Rules:
     default_directory: Callable[[int], bytes]
     min_isr: int  # Never more than the replication factor.
     elr: bool  # Whether eligible leader replicas are kept.
+    has_directories: bool = True  # Whether records may name directories.
+    bumps_on_shrink: bool = False  # Old brokers need a new leader epoch when the ISR shrinks.
     election: Election = Election.ONLINE
 
 
@@ -175,6 +177,9 @@ class _Change:
         # is known to have everything.
         if self._isr != before.isr and (self._isr or self._rules.elr):
             record.isr = list(self._isr)
+            is_smaller = not set(before.isr) <= set(self._isr)
+            if self._rules.bumps_on_shrink and is_smaller and record.leader == LEADER_UNCHANGED:
+                record.leader = before.leader
         self._write_last_known_leader(record)
         self._write_assignment(record)
         self._write_recovery_state(record)
@@ -191,7 +196,7 @@ class _Change:
     def _write_assignment(self, record: PartitionChangeRecord) -> None:
         before = self._before
         directories = self._directories()
-        if directories != before.directories:
+        if directories != before.directories and self._rules.has_directories:
             record.directories = list(directories)
         if self._replicas != before.replicas:
             record.replicas = list(self._replicas)

@@ -7,8 +7,8 @@ batch (`decided_on`), waits until they are committed (`committed_to`), and only 
 response. Losing leadership throws away what is decided and not committed. Rules in README.md.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from ledgerstone.clock import Dice
 from ledgerstone.config.broker import BrokerConfig
@@ -17,15 +17,23 @@ from ledgerstone.metadata import (
     broker_life,
     config_changes,
     elections,
+    feature_updates,
     heartbeats,
+    reassignments,
     registration,
     topic_changes,
 )
+from ledgerstone.metadata.activation import activation_records
+from ledgerstone.metadata.alter_partition import alter_partition
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.broker_sessions import DEFAULT_SESSION_TIMEOUT_MS, BrokerSessions
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import Delta
+from ledgerstone.metadata.directory_changes import assign_replicas_to_dirs
+from ledgerstone.metadata.feature_updates import QuorumFacts
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.leader_passes import LeaderPasses
+from ledgerstone.metadata.partition_changes import affects_leaders, changes_for_configs
 from ledgerstone.metadata.partition_index import PartitionIndex
 from ledgerstone.metadata.partitions import Partitions
 from ledgerstone.metadata.replay import Replayed, apply
@@ -36,6 +44,18 @@ from ledgerstone.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 from ledgerstone.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ledgerstone.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
+from ledgerstone.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationRequest
 from ledgerstone.protocol.messages.controller_registration import ControllerRegistrationRequest
@@ -50,13 +70,33 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ledgerstone.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from ledgerstone.protocol.messages.metadata_records import ConfigRecord
 from ledgerstone.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from ledgerstone.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+R = TypeVar("R")
 
 
 class Controller:
     """Invariant: `committed` is what the committed records say, `decided` what all of them say."""
 
-    __slots__ = ("_config", "_dice", "_index", "committed", "decided", "sessions")
+    __slots__ = (
+        "_config",
+        "_dice",
+        "_index",
+        "_passes",
+        "committed",
+        "decided",
+        "quorum",
+        "sessions",
+    )
 
     def __init__(
         self,
@@ -65,14 +105,18 @@ class Controller:
         dice: Dice,
         *,
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+        passes: LeaderPasses | None = None,
     ) -> None:
         self.committed = MetadataImage(cluster_id=cluster_id)
         self.decided = self.committed
         self.sessions = BrokerSessions(own_id=config.node_id, timeout_ms=session_timeout_ms)
+        # Asked for when a decision depends on it; whoever runs the controller knows the quorum.
+        self.quorum: Callable[[], QuorumFacts] = QuorumFacts
         self._config = config
         self._dice = dice
         # Of `decided`, from the first decision that needs it on.
         self._index: PartitionIndex | None = None
+        self._passes = LeaderPasses() if passes is None else passes
 
     @property
     def partitions(self) -> Partitions:
@@ -106,25 +150,34 @@ class Controller:
     def lead(self, *, now_ms: int, next_offset: int) -> None:
         """This node decides from now on; all that others have decided is committed here."""
         self.sessions.start(self.decided, now_ms=now_ms, end_offset=next_offset)
+        self._passes.start(now_ms)
+
+    def activation(self, bootstrap: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+        """What a new leader writes before anything else; often nothing."""
+        return activation_records(self.decided, bootstrap, min_insync_replicas=self._static_min_isr)
 
     def resign(self) -> None:
         self.decided = self.committed
-        self._index = None
         self.sessions.clear()
+        self._passes.clear()
+        self._index = None
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When `due` may have something to do, by the monotonic clock."""
-        return self.sessions.next_deadline_ms
+        deadlines = (self.sessions.next_deadline_ms, self._passes.next_deadline_ms)
+        return min((each for each in deadlines if each is not None), default=None)
 
     def due(self, now_ms: int) -> Decision[None] | None:
         """What time alone brings about, one thing at a time: call it again until there is nothing.
         The next decision must see what this one has done."""
         while (expired := self.sessions.take_expired(now_ms)) is not None:
             broker = self.decided.brokers.get(expired)
-            if broker is not None and (records := heartbeats.fencing(self.decided, broker)):
+            if broker is not None and (records := heartbeats.fencing(self.partitions, broker)):
                 self.sessions.fenced(expired)
                 return Decision(records, None, is_atomic=False)
+        if self._passes.is_due(now_ms) and (records := self._passes.run(self.partitions, now_ms)):
+            return Decision(records, None, is_atomic=False)
         return None
 
     def decide(
@@ -145,20 +198,30 @@ class Controller:
                 return self.alter_configs(request)
             case ElectLeadersRequest():
                 return self.elect_leaders(request)
+            case AlterPartitionRequest():
+                return self.alter_partition(request)
+            case AlterPartitionReassignmentsRequest():
+                return self.alter_reassignments(request)
+            case ListPartitionReassignmentsRequest():
+                return self.list_reassignments(request)
+            case AssignReplicasToDirsRequest():
+                return self.assign_replicas_to_dirs(request)
             case AllocateProducerIdsRequest():
                 return self.allocate_producer_ids(request)
             case BrokerHeartbeatRequest():
                 return heartbeats.heartbeat(
-                    self.decided, self.sessions, request, now_ms=now_ms, next_offset=next_offset
+                    self.partitions, self.sessions, request, now_ms=now_ms, next_offset=next_offset
                 )
             case BrokerRegistrationRequest():
                 return registration.register_broker(
-                    self.decided, self.sessions, request, now_ms=now_ms, next_offset=next_offset
+                    self.partitions, self.sessions, request, now_ms=now_ms, next_offset=next_offset
                 )
             case UnregisterBrokerRequest():
-                return registration.unregister_broker(self.decided, self.sessions, request)
+                return registration.unregister_broker(self.partitions, self.sessions, request)
             case ControllerRegistrationRequest():
                 return registration.register_controller(self.decided, request)
+            case UpdateFeaturesRequest():
+                return self.update_features(request)
             case _:
                 raise InvariantViolation(f"{request.name} is not for the controller")
 
@@ -172,6 +235,19 @@ class Controller:
         self, request: AllocateProducerIdsRequest
     ) -> Decision[AllocateProducerIdsResponse]:
         return broker_life.allocate_producer_ids(self.decided, request)
+
+    def update_features(self, request: UpdateFeaturesRequest) -> Decision[UpdateFeaturesResponse]:
+        return feature_updates.update_features(
+            self.decided,
+            request,
+            own_id=self._config.node_id,
+            quorum=self.quorum(),
+            min_insync_replicas=self._static_min_isr,
+        )
+
+    @property
+    def _static_min_isr(self) -> str:
+        return self._config.raw.get("min.insync.replicas", "1")
 
     def create_topics(
         self, request: CreateTopicsRequest, *, by_broker: bool = False
@@ -189,10 +265,45 @@ class Controller:
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> Decision[IncrementalAlterConfigsResponse]:
-        return config_changes.incremental_alter_configs(self.decided, self._config, request)
+        decision = config_changes.incremental_alter_configs(self.decided, self._config, request)
+        return self._with_consequences(decision)
 
     def alter_configs(self, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
-        return config_changes.alter_configs(self.decided, self._config, request)
+        decision = config_changes.alter_configs(self.decided, self._config, request)
+        return self._with_consequences(decision)
+
+    def _with_consequences(self, decision: Decision[R]) -> Decision[R]:
+        """Settings that say who may lead: partitions follow in the same batch."""
+        changes = [each for each in decision.records if isinstance(each, ConfigRecord)]
+        if not affects_leaders(changes):
+            return decision
+        partitions = self.partitions
+        after = Partitions(self.preview(changes).image, self._config)
+        follow = changes_for_configs(after, changes, partitions.index.leaderless)
+        return decision._replace(records=[*decision.records, *follow])
 
     def elect_leaders(self, request: ElectLeadersRequest) -> Decision[ElectLeadersResponse]:
-        return elections.elect_leaders(self.decided, request)
+        return elections.elect_leaders(self.partitions, request)
+
+    def alter_partition(self, request: AlterPartitionRequest) -> Decision[AlterPartitionResponse]:
+        return alter_partition(self.partitions, request)
+
+    def alter_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> Decision[AlterPartitionReassignmentsResponse]:
+        return reassignments.alter_reassignments(self.partitions, request)
+
+    def list_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> Decision[ListPartitionReassignmentsResponse]:
+        """Of what is committed: what is only decided may still be lost."""
+        partitions = self.partitions
+        if self.committed is not self.decided:
+            partitions = Partitions(self.committed, self._config)
+        running = partitions.index.reassigning
+        return Decision([], reassignments.list_reassignments(self.committed, request, running))
+
+    def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest
+    ) -> Decision[AssignReplicasToDirsResponse]:
+        return assign_replicas_to_dirs(self.partitions, request)

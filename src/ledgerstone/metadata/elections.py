@@ -1,11 +1,13 @@
-"""ElectLeaders: who should lead a partition, and when there is nothing to do. Pure.
+"""Elections that were asked for, and those the controller holds by itself. Pure.
 
-Leaders are found in the order of the replicas: the first that is in sync and active. Only an
-unclean election goes outside the in-sync set, and says so in the record. Rules in README.md.
+Who wins is decided where all changes of partitions are, in `change_record`. Here is when to hold
+one, and what to answer where it changes nothing. Rules in README.md.
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple
 
 from ledgerstone.errors import (
     ElectionNotNeeded,
@@ -15,9 +17,11 @@ from ledgerstone.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
-from ledgerstone.metadata.change_record import LeaderRecoveryState
+from ledgerstone.metadata.change_record import Election, PartitionTarget
 from ledgerstone.metadata.decision import Decision, reason_of
-from ledgerstone.metadata.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage
+from ledgerstone.metadata.image import NO_LEADER, MetadataImage
+from ledgerstone.metadata.partition_index import Key
+from ledgerstone.metadata.partitions import Partitions
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.elect_leaders import (
     ElectLeadersPartitionResult,
@@ -27,6 +31,9 @@ from ledgerstone.protocol.messages.elect_leaders import (
 )
 from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
 
+# Of one pass of the controller's own, so that other work gets its turn.
+MAX_ELECTIONS: Final = 1000
+
 
 class ElectionType(enum.IntEnum):
     PREFERRED = 0
@@ -34,20 +41,21 @@ class ElectionType(enum.IntEnum):
 
 
 def elect_leaders(
-    image: MetadataImage, request: ElectLeadersRequest
+    partitions: Partitions, request: ElectLeadersRequest
 ) -> Decision[ElectLeadersResponse]:
+    image = partitions.image
     if request.election_type not in tuple(ElectionType):
         error = InvalidRequest(f"there is no election type {request.election_type}")
         return Decision([], _refused(image, request, error))
     election = ElectionType(request.election_type)
     response = ElectLeadersResponse()
     records: list[MetadataRecord] = []
-    for topic, partitions in _wanted(image, request):
+    for topic, numbers in _wanted(image, request):
         results = []
-        for partition in partitions:
+        for partition in numbers:
             result = ElectLeadersPartitionResult(partition_id=partition)
             try:
-                records.append(_elect(image, topic, partition, election))
+                records.append(_elect(partitions, (topic, partition), election))
             except ElectionNotNeeded as error:
                 if request.topic_partitions is None:
                     # Nobody asked about this one.
@@ -98,51 +106,54 @@ def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> Iterator[tupl
         yield name, list(partitions)
 
 
-def _elect(
-    image: MetadataImage, topic: str, partition: int, election: ElectionType
-) -> PartitionChangeRecord:
-    found = image.partition(topic, partition)
+def _elect(partitions: Partitions, key: Key, election: ElectionType) -> PartitionChangeRecord:
+    label = f"{key[0]}-{key[1]}"
+    found = partitions.image.partition(*key)
     if found is None:
-        raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
-    topic_id = image.topics[topic].topic_id
-    change = PartitionChangeRecord(partition_id=partition, topic_id=topic_id)
+        raise UnknownTopicOrPartition(f"there is no partition {label}")
+    preferred = found.replicas[0]
     if election is ElectionType.PREFERRED:
-        change.leader = _preferred(found, image.brokers, f"{topic}-{partition}")
-    elif found.leader != NO_LEADER:
-        raise ElectionNotNeeded(f"{topic}-{partition} is led by broker {found.leader}")
-    else:
-        _elect_unclean(change, found, image.brokers)
+        if found.leader == preferred:
+            raise ElectionNotNeeded(f"{label} is led by its preferred leader, broker {preferred}")
+        change = partitions.change(key, PartitionTarget(), election=Election.PREFERRED)
+        if change is None:
+            raise PreferredLeaderNotAvailable(
+                f"broker {preferred}, the preferred leader of {label}, is not in sync and active"
+            )
+        return change
+    if found.leader != NO_LEADER:
+        raise ElectionNotNeeded(f"{label} is led by broker {found.leader}")
+    change = partitions.change(key, PartitionTarget(), election=Election.UNCLEAN)
+    if change is None:
+        raise EligibleLeadersNotAvailable(f"none of the replicas {list(found.replicas)} is active")
     return change
 
 
-def _preferred(partition: PartitionImage, brokers: Mapping[int, BrokerImage], label: str) -> int:
-    preferred = partition.replicas[0]
-    if partition.leader == preferred:
-        raise ElectionNotNeeded(f"{label} is led by its preferred leader, broker {preferred}")
-    if preferred not in partition.isr or not _is_active(brokers, preferred):
-        raise PreferredLeaderNotAvailable(
-            f"broker {preferred}, the preferred leader of {label}, is not in sync and active"
-        )
-    return preferred
+class Pass(NamedTuple):
+    """One pass of periodic work. A full one is followed by the next at once."""
+
+    records: list[MetadataRecord]
+    is_full: bool
 
 
-def _elect_unclean(
-    change: PartitionChangeRecord, partition: PartitionImage, brokers: Mapping[int, BrokerImage]
-) -> None:
-    active = [broker_id for broker_id in partition.replicas if _is_active(brokers, broker_id)]
-    in_sync = [broker_id for broker_id in active if broker_id in partition.isr]
-    if in_sync:
-        change.leader = in_sync[0]
-    elif active:
-        change.leader = active[0]
-        change.isr = [active[0]]
-        change.leader_recovery_state = LeaderRecoveryState.RECOVERING
-    else:
-        raise EligibleLeadersNotAvailable(
-            f"none of the replicas {list(partition.replicas)} is active"
-        )
+def balance_leaders(partitions: Partitions) -> Pass:
+    """Preferred leaders for partitions that have another one, or none."""
+    keys = sorted(partitions.index.imbalanced)
+    return _pass(
+        partitions.change(key, PartitionTarget(), election=Election.PREFERRED) for key in keys
+    )
 
 
-def _is_active(brokers: Mapping[int, BrokerImage], broker_id: int) -> bool:
-    broker = brokers.get(broker_id)
-    return broker is not None and broker.is_active
+def elect_unclean_leaders(partitions: Partitions, keys: Iterable[Key]) -> Pass:
+    """Leaders for those of the leaderless partitions whose topics rather lose records."""
+    return _pass(
+        partitions.change(key, PartitionTarget(), election=Election.UNCLEAN)
+        for key in sorted(keys)
+        if partitions.is_unclean_allowed(key[0])
+    )
+
+
+def _pass(changes: Iterable[PartitionChangeRecord | None]) -> Pass:
+    needed = (change for change in changes if change is not None)
+    records: list[MetadataRecord] = list(islice(needed, MAX_ELECTIONS))
+    return Pass(records, is_full=len(records) == MAX_ELECTIONS)

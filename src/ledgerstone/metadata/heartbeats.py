@@ -11,11 +11,20 @@
 """
 
 import enum
+from collections.abc import Sequence
 
 from ledgerstone.errors import KafkaError, StaleBrokerEpoch
 from ledgerstone.metadata.broker_sessions import BrokerSessions
 from ledgerstone.metadata.decision import Decision
+from ledgerstone.metadata.features import CORDONED_DIRECTORIES_FROM, DIRECTORIES_FROM
 from ledgerstone.metadata.image import BrokerImage, MetadataImage
+from ledgerstone.metadata.partition_changes import (
+    changes_for_controlled_shutdown,
+    changes_for_fenced,
+    changes_for_offline_directories,
+    changes_for_unfenced,
+)
+from ledgerstone.metadata.partitions import Partitions
 from ledgerstone.metadata.replay import FENCE, UNFENCE
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.broker_heartbeat import (
@@ -33,7 +42,7 @@ class BrokerState(enum.Enum):
 
 
 def heartbeat(
-    image: MetadataImage,
+    partitions: Partitions,
     sessions: BrokerSessions,
     request: BrokerHeartbeatRequest,
     *,
@@ -41,22 +50,22 @@ def heartbeat(
     next_offset: int,
 ) -> Decision[BrokerHeartbeatResponse]:
     try:
-        broker = _registered(image, request)
+        broker = _registered(partitions.image, request)
     except KafkaError as error:
         return Decision([], BrokerHeartbeatResponse(error_code=error.code))
     sessions.heartbeat(broker.broker_id, broker.broker_epoch, now_ms=now_ms, end_offset=next_offset)
-    state = current_state(broker, sessions)
-    after = next_state(image, sessions, broker, request)
+    after = next_state(partitions, sessions, broker, request)
     records: list[MetadataRecord] = []
     match after:
         case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW:
-            records += fencing(image, broker)
+            records += fencing(partitions, broker)
             sessions.fenced(broker.broker_id)
-        case BrokerState.UNFENCED if state is not after:
-            records += unfencing(image, broker)
-        case BrokerState.CONTROLLED_SHUTDOWN if state is not after:
-            records += _leaving(image, broker)
+        case BrokerState.UNFENCED:
+            records += unfencing(partitions, broker)
+        case BrokerState.CONTROLLED_SHUTDOWN:
+            records += _leaving(partitions, broker)
             sessions.begin_shutdown(broker.broker_id, next_offset + len(records) - 1)
+    records += _directories(partitions, broker, request)
     sessions.applied(broker.broker_id, request.current_metadata_offset)
     response = BrokerHeartbeatResponse(
         is_caught_up=_is_caught_up(sessions, request),
@@ -75,7 +84,7 @@ def current_state(broker: BrokerImage, sessions: BrokerSessions) -> BrokerState:
 
 
 def next_state(
-    image: MetadataImage,
+    partitions: Partitions,
     sessions: BrokerSessions,
     broker: BrokerImage,
     request: BrokerHeartbeatRequest,
@@ -91,61 +100,81 @@ def next_state(
             if request.want_fence:
                 return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
             if request.want_shut_down:
-                leads = _leads_something(image, broker.broker_id)
+                leads = partitions.leads_something(broker.broker_id)
                 return BrokerState.CONTROLLED_SHUTDOWN if leads else BrokerState.SHUTDOWN_NOW
         case BrokerState.CONTROLLED_SHUTDOWN:
-            if _may_stop(image, sessions, broker.broker_id):
+            if _may_stop(partitions, sessions, broker.broker_id):
                 return BrokerState.SHUTDOWN_NOW
     return state
 
 
-def fencing(image: MetadataImage, broker: BrokerImage) -> list[MetadataRecord]:
-    """First the partitions, while the broker is still shown as it was; then the broker."""
+def fencing(partitions: Partitions, broker: BrokerImage) -> list[MetadataRecord]:
+    """First the partitions, then the broker: where the batches are cut, it is asked for again."""
     if broker.fenced:
         return []
-    return [
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=FENCE
-        ),
-    ]
+    changes = changes_for_fenced(partitions, broker.broker_id)
+    return [*changes, _change(broker, fenced=FENCE)]
 
 
-def unfencing(image: MetadataImage, broker: BrokerImage) -> list[MetadataRecord]:
+def unfencing(partitions: Partitions, broker: BrokerImage) -> list[MetadataRecord]:
     if not broker.fenced:
         return []
-    return [
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=UNFENCE
-        ),
-    ]
+    changes = changes_for_unfenced(partitions, broker.broker_id)
+    return [_change(broker, fenced=UNFENCE), *changes]
 
 
-def _leaving(image: MetadataImage, broker: BrokerImage) -> list[MetadataRecord]:
+def _leaving(partitions: Partitions, broker: BrokerImage) -> list[MetadataRecord]:
+    """A broker in controlled shutdown is not elected any more, so this is written once; what it
+    still leads after a cut is moved by its next heartbeat."""
+    changes = changes_for_controlled_shutdown(partitions, broker.broker_id)
     if broker.in_controlled_shutdown:
-        return []
-    return [
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id,
-            broker_epoch=broker.broker_epoch,
-            in_controlled_shutdown=1,
-        )
-    ]
+        return changes
+    return [_change(broker, in_controlled_shutdown=1), *changes]
 
 
-def _may_stop(image: MetadataImage, sessions: BrokerSessions, broker_id: int) -> bool:
-    """Once its leaders have moved, and every active broker knows that."""
-    if _leads_something(image, broker_id):
-        return False
-    offset, lowest = sessions.shutdown_offset(broker_id), sessions.lowest_offset(image)
-    return offset is None or lowest is None or offset <= lowest
+def _directories(
+    partitions: Partitions, broker: BrokerImage, request: BrokerHeartbeatRequest
+) -> list[MetadataRecord]:
+    """What the broker says of its log directories: those that failed, those closed to replicas."""
+    level = partitions.image.metadata_version
+    records: list[MetadataRecord] = []
+    offline = [each for each in broker.log_dirs if each in request.offline_log_dirs]
+    if offline and level >= DIRECTORIES_FROM:
+        online = [each for each in broker.log_dirs if each not in offline]
+        records += changes_for_offline_directories(partitions, broker.broker_id, offline)
+        records.append(_change(broker, log_dirs=online))
+    cordoned = request.cordoned_log_dirs
+    if cordoned is not None and level >= CORDONED_DIRECTORIES_FROM:
+        known = broker.cordoned_log_dirs
+        if known is None or set(known) != set(cordoned):
+            records.append(_change(broker, cordoned_log_dirs=list(cordoned)))
+    return records
 
 
-def _leads_something(image: MetadataImage, broker_id: int) -> bool:
-    return any(
-        partition.leader == broker_id
-        for topic in image.topics.values()
-        for partition in topic.partitions.values()
+def _change(
+    broker: BrokerImage,
+    *,
+    fenced: int = 0,
+    in_controlled_shutdown: int = 0,
+    log_dirs: Sequence[bytes] = (),
+    cordoned_log_dirs: list[bytes] | None = None,
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id,
+        broker_epoch=broker.broker_epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        log_dirs=list(log_dirs),
+        cordoned_log_dirs=cordoned_log_dirs,
     )
+
+
+def _may_stop(partitions: Partitions, sessions: BrokerSessions, broker_id: int) -> bool:
+    """Once its leaders have moved, and every active broker knows that."""
+    if partitions.leads_something(broker_id):
+        return False
+    offset, lowest = sessions.shutdown_offset(broker_id), sessions.lowest_offset(partitions.image)
+    return offset is None or lowest is None or offset <= lowest
 
 
 def _is_caught_up(sessions: BrokerSessions, request: BrokerHeartbeatRequest) -> bool:

@@ -9,6 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
+from ledgerstone.metadata.kept_records import KeptKey
+from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.uuid_text import UUID_BYTES, ZERO_UUID
 
 NO_LEADER: Final = -1
@@ -80,6 +83,12 @@ class BrokerImage:
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
+    def takes_new_replicas(self) -> bool:
+        """Whether some directory is not cordoned. Brokers that name none have one all the same."""
+        cordoned = self.cordoned_log_dirs
+        return not cordoned or not self.log_dirs or not set(self.log_dirs) <= set(cordoned)
+
+    @property
     def default_directory(self) -> bytes:
         """Where a new replica goes. A broker with several directories chooses by itself."""
         if len(self.log_dirs) == 1:
@@ -147,6 +156,16 @@ class MetadataImage:
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    # What this release does not act on, by key, as it came.
+    kept: Mapping[KeptKey, MetadataRecord] = field(default_factory=dict)
+    # Records of a transaction that has not ended. They are not in the rest of the image, and never
+    # in a snapshot.
+    open_transaction: tuple[MetadataRecord, ...] | None = None
+
+    @property
+    def metadata_version(self) -> int:
+        """Says in which versions records are written. A log without one is about to begin."""
+        return self.features.get(METADATA_VERSION_FEATURE, METADATA_VERSION)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         name = self.topic_names.get(topic_id)

@@ -5,24 +5,28 @@ leads then, and which epochs rise, is decided in one place, `change_record`. The
 broker itself are the caller's: README.md says which come first.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ledgerstone.metadata.change_record import PartitionTarget
-from ledgerstone.metadata.image import ConfigResource, ResourceType
+from ledgerstone.metadata.elections import elect_unclean_leaders
+from ledgerstone.metadata.image import ResourceType
 from ledgerstone.metadata.partition_index import Key
-from ledgerstone.metadata.partitions import MIN_ISR, Partitions
+from ledgerstone.metadata.partitions import MIN_ISR, UNCLEAN_ELECTION, Partitions
 from ledgerstone.protocol.message import MetadataRecord
-from ledgerstone.protocol.messages.metadata_records import ClearElrRecord
+from ledgerstone.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
+
+_EVERY_TOPIC: Final = ""
 
 
 def changes_for_fenced(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
     """Out of every ISR, and leading nothing. Below min.insync.replicas it becomes eligible."""
-    return _without(partitions, broker_id, partitions.in_isr(broker_id))
+    return changes_without(partitions, broker_id, partitions.in_isr(broker_id))
 
 
 def changes_for_controlled_shutdown(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
     """As fenced. A partition that nobody else can lead has no leader from now on."""
-    return _without(partitions, broker_id, partitions.in_isr(broker_id))
+    return changes_without(partitions, broker_id, partitions.in_isr(broker_id))
 
 
 def changes_for_unfenced(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
@@ -39,7 +43,7 @@ def changes_for_new_incarnation(
     """Before the new registration. A process that did not stop cleanly may have lost the end of its
     logs, so where eligible leader replicas are kept it is none any more."""
     if stopped_cleanly or not partitions.elr:
-        return _without(partitions, broker_id, partitions.in_isr(broker_id))
+        return changes_without(partitions, broker_id, partitions.in_isr(broker_id))
     return _lost(partitions, broker_id)
 
 
@@ -54,25 +58,37 @@ def changes_for_offline_directories(
     """Only the partitions in those directories leave the broker."""
     by_directory = partitions.index.by_directory
     keys = {key for each in directories for key in by_directory.get(each, ())}
-    return _without(partitions, broker_id, sorted(keys))
+    return changes_without(partitions, broker_id, sorted(keys))
+
+
+def affects_leaders(changed: Iterable[ConfigRecord]) -> bool:
+    """Whether one of these settings says who may lead a partition."""
+    return any(record.name in (MIN_ISR, UNCLEAN_ELECTION) for record in changed)
 
 
 def changes_for_configs(
-    partitions: Partitions, changed: Collection[tuple[ConfigResource, str]]
+    after: Partitions, changed: Sequence[ConfigRecord], leaderless: Iterable[Key]
 ) -> list[MetadataRecord]:
-    """The resource and the name of each setting that a decision changes. Who is eligible depends on
-    min.insync.replicas: with another one the collected replicas say nothing."""
-    if not partitions.elr:
-        return []
-    topics = dict.fromkeys(
-        resource.name if resource.resource_type == ResourceType.TOPIC else ""
-        for resource, name in changed
-        if name == MIN_ISR
-    )
-    return [ClearElrRecord(topic_name=name) for name in topics]
+    """`after` has the changed settings. Eligible replicas were collected by min.insync.replicas:
+    under another one they say nothing. A topic that allows unclean elections from now on does not
+    wait for the next pass."""
+    allowed = {_topic_of(each) for each in changed if each.name == UNCLEAN_ELECTION}
+    keys = [key for key in leaderless if key[0] in allowed or _EVERY_TOPIC in allowed]
+    records = elect_unclean_leaders(after, keys).records
+    if after.elr:
+        cleared = dict.fromkeys(_topic_of(each) for each in changed if each.name == MIN_ISR)
+        records += [ClearElrRecord(topic_name=name) for name in cleared]
+    return records
 
 
-def _without(partitions: Partitions, broker_id: int, keys: Iterable[Key]) -> list[MetadataRecord]:
+def _topic_of(record: ConfigRecord) -> str:
+    is_topic = record.resource_type == ResourceType.TOPIC
+    return record.resource_name if is_topic else _EVERY_TOPIC
+
+
+def changes_without(
+    partitions: Partitions, broker_id: int, keys: Iterable[Key]
+) -> list[MetadataRecord]:
     return _changes(
         partitions.change(
             key, PartitionTarget(isr=_isr_without(partitions, key, broker_id)), without=broker_id

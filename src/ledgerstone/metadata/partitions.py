@@ -1,14 +1,20 @@
 """The partitions of an image as decisions see them: with their settings, the brokers that may lead
 them, and an index of which ones an event touches. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.metadata.change_record import Election, Rules, PartitionTarget, change_record
-from ledgerstone.metadata.image import MIGRATING, MetadataImage, PartitionImage
+from ledgerstone.metadata.change_record import Election, PartitionTarget, Rules, change_record
+from ledgerstone.metadata.features import (
+    DIRECTORIES_FROM,
+    ELR_FEATURE,
+    ISR_SHRINK_KEEPS_EPOCH_FROM,
+    METADATA_VERSION,
+    METADATA_VERSION_FEATURE,
+)
+from ledgerstone.metadata.image import UNASSIGNED, MetadataImage, PartitionImage
 from ledgerstone.metadata.partition_index import Key, PartitionIndex
-from ledgerstone.metadata.records import ELR_FEATURE
 from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
 
 MIN_ISR: Final = "min.insync.replicas"
@@ -18,7 +24,7 @@ UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 class Partitions:
     """A view of one image, for one decision. Without an index it counts one when it needs it."""
 
-    __slots__ = ("_defaults", "_index", "elr", "image")
+    __slots__ = ("_defaults", "_index", "_level", "elr", "image")
 
     def __init__(
         self, image: MetadataImage, config: BrokerConfig, index: PartitionIndex | None = None
@@ -26,6 +32,7 @@ class Partitions:
         assert index is None or index.image is image
         self.image = image
         self.elr = image.features.get(ELR_FEATURE, 0) > 0
+        self._level = image.features.get(METADATA_VERSION_FEATURE, METADATA_VERSION)
         self._defaults = image.broker_values(config.node_id, config.raw)
         self._index = index
 
@@ -91,14 +98,12 @@ class Partitions:
             default_directory=self.default_directory,
             min_isr=self.min_isr(name),
             elr=self.elr,
+            has_directories=self._level >= DIRECTORIES_FROM,
+            bumps_on_shrink=self._level < ISR_SHRINK_KEEPS_EPOCH_FROM,
             election=election,
         )
         return change_record(topic.topic_id, number, partition, target, rules)
 
     def default_directory(self, broker_id: int) -> bytes:
         broker = self.image.brokers.get(broker_id)
-        return MIGRATING if broker is None else broker.default_directory
-
-    def known(self, keys: Iterable[Key]) -> list[Key]:
-        """Those of the keys that exist, in order."""
-        return sorted(key for key in keys if self.image.partition(*key) is not None)
+        return UNASSIGNED if broker is None else broker.default_directory

@@ -1,12 +1,26 @@
 """Metadata records to bytes and back, in the versions this cluster writes. Pure.
 
-The framing and the schemas are the protocol's. What is chosen here is the metadata version a new
-cluster starts with, and with it the version each record is written in. Every older version is read.
+The framing and the schemas are the protocol's. What is chosen here is the version each record is
+written in, which follows from metadata.version. Every version is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ledgerstone.metadata.features import (
+    CORDONED_DIRECTORIES_FROM,
+    DIRECTORIES_FROM,
+    ELR_FROM,
+    METADATA_VERSION,
+    METADATA_VERSION_FEATURE,
+    MINIMUM_METADATA_VERSION,
+    TRANSACTION_VERSION,
+    ZK_MIGRATION_FROM,
+)
+from ledgerstone.metadata.features import SUPPORTED_FEATURES as SUPPORTED_FEATURES
+from ledgerstone.metadata.features import (
+    TRANSACTION_VERSION_FEATURE as TRANSACTION_VERSION_FEATURE,
+)
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
@@ -18,32 +32,41 @@ from ledgerstone.protocol.messages.metadata_records import (
 from ledgerstone.protocol.record_codec import decode_metadata_record, encode_metadata_record
 from ledgerstone.types import Buffer
 
-METADATA_VERSION_FEATURE: Final = "metadata.version"
-# 4.0-IV3: the newest level all of whose records are in our schemas.
-METADATA_VERSION: Final = 25
-# KIP-890: 1 has flexible records of transactions, 2 an epoch for each transaction.
-TRANSACTION_VERSION_FEATURE: Final = "transaction.version"
-TRANSACTION_VERSION: Final = 2
-# KIP-966: replicas that left the ISR below min.insync.replicas and may still lead.
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
-# What this release supports of each feature: the first level and the last.
-SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
-    METADATA_VERSION_FEATURE: (7, METADATA_VERSION),  # 3.3-IV3, where Kafka 4 begins too
-    TRANSACTION_VERSION_FEATURE: (0, TRANSACTION_VERSION),
-}
-
-# Types that are not named are written as version 0. Version 2 of the partition records carries the
-# eligible leader replicas, which nothing here keeps yet.
-_WRITTEN: Final[Mapping[type[MetadataRecord], int]] = {
-    RegisterBrokerRecord: 3,
-    BrokerRegistrationChangeRecord: 2,
-    PartitionRecord: 1,
-    PartitionChangeRecord: 1,
+# Versions by metadata.version: from the level on, the version. Types that are not named are written
+# as version 0.
+_WRITTEN: Final[Mapping[type[MetadataRecord], Sequence[tuple[int, int]]]] = {
+    RegisterBrokerRecord: (
+        (CORDONED_DIRECTORIES_FROM, 4),
+        (DIRECTORIES_FROM, 3),
+        (ZK_MIGRATION_FROM, 2),
+        (MINIMUM_METADATA_VERSION, 1),
+    ),
+    PartitionRecord: ((ELR_FROM, 2), (DIRECTORIES_FROM, 1)),
+    PartitionChangeRecord: ((ELR_FROM, 2), (DIRECTORIES_FROM, 1)),
 }
 
 
-def encode_record(record: MetadataRecord) -> bytes:
-    return encode_metadata_record(record, _WRITTEN.get(type(record), 0))
+def encode_record(record: MetadataRecord, metadata_version: int = METADATA_VERSION) -> bytes:
+    """As a controller of Kafka's writes it at that level."""
+    return encode_metadata_record(record, written_version(record, metadata_version))
+
+
+def written_version(record: MetadataRecord, metadata_version: int) -> int:
+    if isinstance(record, BrokerRegistrationChangeRecord):
+        return _change_version(record)
+    for level, version in _WRITTEN.get(type(record), ()):
+        if metadata_version >= level:
+            return version
+    return 0
+
+
+def _change_version(record: BrokerRegistrationChangeRecord) -> int:
+    """The lowest that has all of its fields. None is set before its level allows it."""
+    if record.cordoned_log_dirs is not None:
+        return 3
+    if record.log_dirs:
+        return 2
+    return 1 if record.in_controlled_shutdown else 0
 
 
 def decode_record(value: Buffer) -> MetadataRecord:
@@ -51,10 +74,16 @@ def decode_record(value: Buffer) -> MetadataRecord:
     return decode_metadata_record(value)
 
 
-def bootstrap_records() -> list[MetadataRecord]:
-    """The first records of a new cluster."""
-    metadata = FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=METADATA_VERSION)
-    return [metadata, *missing_features({})]
+def bootstrap_records(features: Mapping[str, int] | None = None) -> list[MetadataRecord]:
+    """The features of a new cluster, metadata.version first. Without any named: those of a single
+    node that nobody has formatted."""
+    if features is None:
+        features = {
+            METADATA_VERSION_FEATURE: METADATA_VERSION,
+            TRANSACTION_VERSION_FEATURE: TRANSACTION_VERSION,
+        }
+    names = sorted(features, key=lambda name: (name != METADATA_VERSION_FEATURE, name))
+    return [FeatureLevelRecord(name, features[name]) for name in names if features[name]]
 
 
 def missing_features(finalized: Mapping[str, int]) -> list[MetadataRecord]:

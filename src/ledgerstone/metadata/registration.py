@@ -17,8 +17,17 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.broker_sessions import BrokerSessions
 from ledgerstone.metadata.decision import Decision, reason_of
-from ledgerstone.metadata.image import BrokerImage, MetadataImage
-from ledgerstone.metadata.records import METADATA_VERSION_FEATURE
+from ledgerstone.metadata.features import (
+    CONTROLLER_REGISTRATION_FROM,
+    DIRECTORIES_FROM,
+    METADATA_VERSION_FEATURE,
+)
+from ledgerstone.metadata.image import BrokerImage, MetadataImage, is_reserved
+from ledgerstone.metadata.partition_changes import (
+    changes_for_new_incarnation,
+    changes_for_unregistered,
+)
+from ledgerstone.metadata.partitions import Partitions
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.broker_registration import (
     BrokerRegistrationFeature,
@@ -44,18 +53,16 @@ from ledgerstone.protocol.messages.unregister_broker import (
 )
 from ledgerstone.uuid_text import uuid_to_text
 
-# Ids of directories below this mean something else than a directory.
-_RESERVED_DIRECTORIES = 100
-
 
 def register_broker(
-    image: MetadataImage,
+    partitions: Partitions,
     sessions: BrokerSessions,
     request: BrokerRegistrationRequest,
     *,
     now_ms: int,
     next_offset: int,
 ) -> Decision[BrokerRegistrationResponse]:
+    image = partitions.image
     before = image.brokers.get(request.broker_id)
     try:
         _check(image, sessions, request, before, now_ms)
@@ -70,6 +77,12 @@ def register_broker(
         record.in_controlled_shutdown = before.in_controlled_shutdown
     else:
         record.broker_epoch = next_offset
+        stopped_cleanly = (
+            before is not None and before.broker_epoch == request.previous_broker_epoch
+        )
+        records += changes_for_new_incarnation(
+            partitions, request.broker_id, stopped_cleanly=stopped_cleanly
+        )
     records.append(record)
     sessions.register(
         request.broker_id,
@@ -81,21 +94,30 @@ def register_broker(
 
 
 def unregister_broker(
-    image: MetadataImage, sessions: BrokerSessions, request: UnregisterBrokerRequest
+    partitions: Partitions, sessions: BrokerSessions, request: UnregisterBrokerRequest
 ) -> Decision[UnregisterBrokerResponse]:
     """Replica lists keep the id: a broker of that id may come back."""
-    broker = image.brokers.get(request.broker_id)
+    broker = partitions.image.brokers.get(request.broker_id)
     if broker is None:
         error = BrokerIdNotRegistered(f"broker {request.broker_id} is not registered")
         return Decision([], UnregisterBrokerResponse(0, error.code, reason_of(error)))
     sessions.forget(request.broker_id)
-    record = UnregisterBrokerRecord(broker.broker_id, broker.broker_epoch)
-    return Decision([record], UnregisterBrokerResponse(), is_atomic=False)
+    records: list[MetadataRecord] = [
+        *changes_for_unregistered(partitions, broker.broker_id),
+        UnregisterBrokerRecord(broker.broker_id, broker.broker_epoch),
+    ]
+    return Decision(records, UnregisterBrokerResponse(), is_atomic=False)
 
 
 def register_controller(
     image: MetadataImage, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
+    if image.metadata_version < CONTROLLER_REGISTRATION_FROM:
+        error = UnsupportedVersion(
+            f"controllers are registered from {METADATA_VERSION_FEATURE} "
+            f"{CONTROLLER_REGISTRATION_FROM} on; it is {image.metadata_version}"
+        )
+        return Decision([], ControllerRegistrationResponse(0, error.code, reason_of(error)))
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -150,7 +172,8 @@ def _check(
         )
     if request.is_migrating_zk_broker:
         raise BrokerIdNotRegistered("brokers with ZooKeeper are not registered")
-    _check_directories(image, request)
+    if image.metadata_version >= DIRECTORIES_FROM:
+        _check_directories(image, request)
     _check_features(image, request.features)
 
 
@@ -160,7 +183,7 @@ def _check_directories(image: MetadataImage, request: BrokerRegistrationRequest)
     if len(set(request.log_dirs)) != len(request.log_dirs):
         raise InvalidRegistration("a log directory is named twice")
     for directory in request.log_dirs:
-        if int.from_bytes(directory) < _RESERVED_DIRECTORIES:
+        if is_reserved(directory):
             raise InvalidRegistration(f"directory id {uuid_to_text(directory)} is reserved")
     for broker in image.brokers.values():
         if broker.broker_id != request.broker_id and not set(request.log_dirs).isdisjoint(

@@ -5,14 +5,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledgerstone.errors import FormatRefused
-from ledgerstone.metadata.records import (
+from ledgerstone.metadata.features import (
+    CONTROLLER_FEATURES,
+    DEPENDENCIES,
+    ELR_FEATURE,
+    GROUP_VERSION_FEATURE,
+    KRAFT_VERSION_FEATURE,
     METADATA_VERSION,
     METADATA_VERSION_FEATURE,
+    SHARE_VERSION_FEATURE,
+    STREAMS_VERSION_FEATURE,
     SUPPORTED_FEATURES,
+    TRANSACTION_VERSION_FEATURE,
 )
 from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
-
-KRAFT_VERSION_FEATURE: Final = "kraft.version"
 
 # The levels of each release, in order: IV0, IV1, … of the ones Kafka 4 still knows.
 _LEVELS: Final[Mapping[str, range]] = {
@@ -33,11 +39,11 @@ _FIRST_NUMBER: Final = {"3.3": 3}
 _RELEASE: Final = re.compile(r"([0-9]+\.[0-9]+)(?:-IV([0-9]+)|(?:\.[0-9]+)*)")
 # Where a new cluster of a release has a feature on: from this level of metadata.version.
 _ON_FROM: Final[Mapping[str, Mapping[int, int]]] = {
-    "transaction.version": {24: 2},
-    "group.version": {22: 1},
-    "eligible.leader.replicas.version": {26: 1},
-    "share.version": {28: 1},
-    "streams.version": {29: 1},
+    TRANSACTION_VERSION_FEATURE: {24: 2},
+    GROUP_VERSION_FEATURE: {22: 1},
+    ELR_FEATURE: {26: 1},
+    SHARE_VERSION_FEATURE: {28: 1},
+    STREAMS_VERSION_FEATURE: {29: 1},
 }
 
 
@@ -85,7 +91,9 @@ def initial_features(
             levels[name] = _supported(name, given[name])
         elif name in SUPPORTED_FEATURES:
             levels[name] = _default(name, metadata)
-    return {name: level for name, level in levels.items() if level > 0}
+    levels = {name: level for name, level in levels.items() if level > 0}
+    _check_dependencies(levels)
+    return levels
 
 
 def feature_records(levels: Mapping[str, int]) -> list[FeatureLevelRecord]:
@@ -101,11 +109,18 @@ def _default(name: str, metadata_version: int) -> int:
     return min(max(reached, default=0), SUPPORTED_FEATURES[name][1])
 
 
+def _check_dependencies(levels: Mapping[str, int]) -> None:
+    for (name, level), needed in DEPENDENCIES.items():
+        for other, least in needed.items():
+            if levels.get(name, 0) >= level and levels.get(other, 0) < least:
+                raise FormatRefused(f"{name}={level} needs {other}={least} or later")
+
+
 def _supported(name: str, level: int) -> int:
-    if name not in SUPPORTED_FEATURES:
-        known = ", ".join(sorted(SUPPORTED_FEATURES))
+    if name not in CONTROLLER_FEATURES:
+        known = ", ".join(sorted(CONTROLLER_FEATURES))
         raise FormatRefused(f"feature {name} is not supported; supported are {known}")
-    low, high = SUPPORTED_FEATURES[name]
+    low, high = CONTROLLER_FEATURES[name]
     if not low <= level <= high:
         raise FormatRefused(f"{name}={level} is not supported; {low} to {high} are")
     return level

@@ -5,29 +5,34 @@ they were cut into batches. A record that contradicts the image means that the l
 that we are wrong: InvariantViolation. Contract in README.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.metadata.delta import Delta, Touched, delta_of
+from ledgerstone.metadata.features import KRAFT_VERSION_FEATURE
 from ledgerstone.metadata.image import (
     BrokerImage,
     ConfigResource,
-    ControllerImage,
-    Endpoint,
     MetadataImage,
     PartitionImage,
     ResourceType,
-    SupportedFeature,
     TopicImage,
 )
+from ledgerstone.metadata.kept_records import KEYS, kept_key
+from ledgerstone.metadata.record_images import broker_of, changed, controller_of, partition_of
 from ledgerstone.metadata.shared_map import MapDraft
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ConfigRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
+    FenceBrokerRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -36,16 +41,15 @@ from ledgerstone.protocol.messages.metadata_records import (
     RegisterControllerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    ZkMigrationStateRecord,
 )
 from ledgerstone.uuid_text import uuid_to_text
 
-V = TypeVar("V")
-
 FENCE: Final = 1
 UNFENCE: Final = -1
-_LEADER_UNCHANGED: Final = -2
-_RECOVERY_UNCHANGED: Final = -1
+_FENCED: Final = {FENCE: True, UNFENCE: False}
 
 
 class Replayed(NamedTuple):
@@ -55,8 +59,7 @@ class Replayed(NamedTuple):
 
 def apply(image: MetadataImage, records: Iterable[MetadataRecord]) -> Replayed:
     draft = _Draft(image)
-    for record in records:
-        draft.replay(record)
+    draft.replay(records)
     after = draft.finish()
     return Replayed(after, delta_of(image, after, draft.touched()))
 
@@ -78,10 +81,12 @@ class _Draft:
         "_controllers",
         "_features",
         "_image",
+        "_kept",
         "_next_producer_id",
         "_open",
         "_topic_names",
         "_topics",
+        "_transaction",
     )
 
     def __init__(self, image: MetadataImage) -> None:
@@ -92,8 +97,11 @@ class _Draft:
         self._topic_names = MapDraft(image.topic_names)
         self._configs = MapDraft(image.configs)
         self._features = MapDraft(image.features)
+        self._kept = MapDraft(image.kept)
         self._next_producer_id = image.next_producer_id
         self._open: dict[bytes, _OpenTopic] = {}
+        transaction = image.open_transaction
+        self._transaction = None if transaction is None else list(transaction)
 
     def finish(self) -> MetadataImage:
         for topic_id, topic in self._open.items():
@@ -109,7 +117,9 @@ class _Draft:
             topic_names=self._topic_names.finish(),
             configs=self._configs.finish(),
             features=self._features.finish(),
+            kept=self._kept.finish(),
             next_producer_id=self._next_producer_id,
+            open_transaction=None if self._transaction is None else tuple(self._transaction),
         )
 
     def touched(self) -> Touched:
@@ -121,35 +131,34 @@ class _Draft:
             brokers=self._brokers.touched,
         )
 
-    def replay(self, record: MetadataRecord) -> None:
-        match record:
-            case PartitionChangeRecord():
-                self._change_partition(record)
-            case PartitionRecord():
-                self._put_partition(record)
-            case TopicRecord():
-                self._put_topic(record)
-            case ConfigRecord():
-                self._put_config(record)
-            case RemoveTopicRecord():
-                self._remove_topic(record)
-            case ProducerIdsRecord():
-                self._next_producer_id = record.next_producer_id
-            case RegisterBrokerRecord():
-                self._brokers.put(record.broker_id, _broker_of(record))
-            case BrokerRegistrationChangeRecord():
-                self._change_broker(record)
-            case UnregisterBrokerRecord():
-                broker = self._broker(record.broker_id, record.broker_epoch)
-                self._brokers.remove(broker.broker_id)
-            case RegisterControllerRecord():
-                self._controllers.put(record.controller_id, _controller_of(record))
-            case FeatureLevelRecord():
-                self._put_feature(record)
-            case NoOpRecord():
-                pass
-            case _:
+    def replay(self, records: Iterable[MetadataRecord]) -> None:
+        """Records of a transaction wait for its end: until then it has not happened."""
+        rules = _RULES
+        for record in records:
+            if self._transaction is not None and type(record) not in _MARKERS:
+                self._transaction.append(record)
+                continue
+            rule = rules.get(type(record))
+            if rule is None:
                 raise InvariantViolation(f"no rule for a {type(record).__name__}")
+            rule(self, record)
+
+    def _begin(self, record: BeginTransactionRecord) -> None:
+        if self._transaction is not None:
+            raise InvariantViolation("a transaction begins inside another one")
+        self._transaction = []
+
+    def _end(self, record: EndTransactionRecord) -> None:
+        transaction = self._transaction
+        if transaction is None:
+            raise InvariantViolation("a transaction ends that has not begun")
+        self._transaction = None
+        self.replay(transaction)
+
+    def _abort(self, record: AbortTransactionRecord) -> None:
+        if self._transaction is None:
+            raise InvariantViolation("a transaction is aborted that has not begun")
+        self._transaction = None
 
     def _put_topic(self, record: TopicRecord) -> None:
         if record.name in self._topics or record.topic_id in self._topic_names:
@@ -173,15 +182,36 @@ class _Draft:
             self._configs.remove(resource)
 
     def _put_partition(self, record: PartitionRecord) -> None:
-        topic = self._open_topic(record.topic_id)
-        topic.partitions.put(record.partition_id, _partition_of(record))
+        topic = self._open.get(record.topic_id) or self._open_topic(record.topic_id)
+        topic.partitions.put(record.partition_id, partition_of(record))
 
     def _change_partition(self, record: PartitionChangeRecord) -> None:
         topic = self._open_topic(record.topic_id)
         before = topic.partitions.get(record.partition_id)
         if before is None:
             raise InvariantViolation(f"{topic.name}-{record.partition_id} changes, but is unknown")
-        topic.partitions.put(record.partition_id, _changed(before, record))
+        topic.partitions.put(record.partition_id, changed(before, record))
+
+    def _clear_elr(self, record: ClearElrRecord) -> None:
+        """Of one topic, or of all where none is named. Partitions without any stay as they are."""
+        if record.topic_name and record.topic_name not in self._topics:
+            raise InvariantViolation(f"no topic has the name {record.topic_name}")
+        for name in [record.topic_name] if record.topic_name else list(self._topics):
+            topic = self._topics.get(name)
+            assert topic is not None
+            self._clear_elr_of(topic)
+
+    def _clear_elr_of(self, topic: TopicImage) -> None:
+        opened = self._open.get(topic.topic_id)
+        partitions = MapDraft(topic.partitions) if opened is None else opened.partitions
+        for number in list(partitions):
+            found = partitions.get(number)
+            if found is not None and (found.eligible_leader_replicas or found.last_known_elr):
+                self._change_partition(
+                    PartitionChangeRecord(
+                        number, topic.topic_id, eligible_leader_replicas=[], last_known_elr=[]
+                    )
+                )
 
     def _put_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
@@ -196,24 +226,54 @@ class _Draft:
             self._configs.remove(resource)
 
     def _put_feature(self, record: FeatureLevelRecord) -> None:
+        if record.name == KRAFT_VERSION_FEATURE:
+            # The quorum's own records say it. Some releases wrote this one by mistake.
+            return
         if record.feature_level:
             self._features.put(record.name, record.feature_level)
         elif record.name in self._features:
             self._features.remove(record.name)
 
+    def _put_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self._next_producer_id = record.next_producer_id
+
+    def _put_broker(self, record: RegisterBrokerRecord) -> None:
+        self._brokers.put(record.broker_id, broker_of(record))
+
     def _change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
         broker = self._broker(record.broker_id, record.broker_epoch)
-        changed = replace(
+        cordoned = record.cordoned_log_dirs
+        after = replace(
             broker,
-            fenced={FENCE: True, UNFENCE: False}.get(record.fenced, broker.fenced),
+            fenced=_FENCED.get(record.fenced, broker.fenced),
             in_controlled_shutdown=broker.in_controlled_shutdown
             or record.in_controlled_shutdown == 1,
             log_dirs=tuple(record.log_dirs) or broker.log_dirs,
-            cordoned_log_dirs=broker.cordoned_log_dirs
-            if record.cordoned_log_dirs is None
-            else tuple(record.cordoned_log_dirs),
+            cordoned_log_dirs=broker.cordoned_log_dirs if cordoned is None else tuple(cordoned),
         )
-        self._brokers.put(record.broker_id, changed)
+        self._brokers.put(record.broker_id, after)
+
+    def _fence_broker(self, record: FenceBrokerRecord | UnfenceBrokerRecord) -> None:
+        """As releases before 3.3 wrote it."""
+        broker = self._broker(record.id, record.epoch)
+        fenced = isinstance(record, FenceBrokerRecord)
+        self._brokers.put(record.id, replace(broker, fenced=fenced))
+
+    def _remove_broker(self, record: UnregisterBrokerRecord) -> None:
+        self._brokers.remove(self._broker(record.broker_id, record.broker_epoch).broker_id)
+
+    def _put_controller(self, record: RegisterControllerRecord) -> None:
+        self._controllers.put(record.controller_id, controller_of(record))
+
+    def _keep(self, record: MetadataRecord) -> None:
+        key, is_gone = kept_key(record)
+        if not is_gone:
+            self._kept.put(key, record)
+        elif key in self._kept:
+            self._kept.remove(key)
+
+    def _pass(self, record: MetadataRecord) -> None:
+        """Nothing that an image holds."""
 
     def _broker(self, broker_id: int, broker_epoch: int) -> BrokerImage:
         broker = self._brokers.get(broker_id)
@@ -235,85 +295,27 @@ class _Draft:
         return topic
 
 
-def _broker_of(record: RegisterBrokerRecord) -> BrokerImage:
-    return BrokerImage(
-        broker_id=record.broker_id,
-        broker_epoch=record.broker_epoch,
-        incarnation_id=record.incarnation_id,
-        endpoints=tuple(
-            Endpoint(end.name, end.host, end.port, end.security_protocol)
-            for end in record.end_points
-        ),
-        features=tuple(
-            SupportedFeature(
-                feature.name, feature.min_supported_version, feature.max_supported_version
-            )
-            for feature in record.features
-        ),
-        rack=record.rack,
-        fenced=record.fenced,
-        in_controlled_shutdown=record.in_controlled_shutdown,
-        log_dirs=tuple(record.log_dirs),
-        cordoned_log_dirs=None
-        if record.cordoned_log_dirs is None
-        else tuple(record.cordoned_log_dirs),
-    )
-
-
-def _controller_of(record: RegisterControllerRecord) -> ControllerImage:
-    return ControllerImage(
-        controller_id=record.controller_id,
-        incarnation_id=record.incarnation_id,
-        endpoints=tuple(
-            Endpoint(end.name, end.host, end.port, end.security_protocol)
-            for end in record.end_points
-        ),
-        features=tuple(
-            SupportedFeature(
-                feature.name, feature.min_supported_version, feature.max_supported_version
-            )
-            for feature in record.features
-        ),
-    )
-
-
-def _partition_of(record: PartitionRecord) -> PartitionImage:
-    return PartitionImage(
-        replicas=tuple(record.replicas),
-        isr=tuple(record.isr),
-        leader=record.leader,
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        leader_recovery_state=record.leader_recovery_state,
-        removing_replicas=tuple(record.removing_replicas),
-        adding_replicas=tuple(record.adding_replicas),
-        directories=tuple(record.directories),
-        eligible_leader_replicas=tuple(record.eligible_leader_replicas or ()),
-        last_known_elr=tuple(record.last_known_elr or ()),
-    )
-
-
-def _changed(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-    names_leader = record.leader != _LEADER_UNCHANGED
-    keeps_state = record.leader_recovery_state == _RECOVERY_UNCHANGED
-    return PartitionImage(
-        replicas=_or(record.replicas, before.replicas),
-        isr=_or(record.isr, before.isr),
-        leader=record.leader if names_leader else before.leader,
-        leader_epoch=before.leader_epoch + names_leader,
-        partition_epoch=before.partition_epoch + 1,
-        leader_recovery_state=before.leader_recovery_state
-        if keeps_state
-        else record.leader_recovery_state,
-        removing_replicas=_or(record.removing_replicas, before.removing_replicas),
-        adding_replicas=_or(record.adding_replicas, before.adding_replicas),
-        directories=_or(record.directories, before.directories),
-        eligible_leader_replicas=_or(
-            record.eligible_leader_replicas, before.eligible_leader_replicas
-        ),
-        last_known_elr=_or(record.last_known_elr, before.last_known_elr),
-    )
-
-
-def _or(given: list[V] | None, before: tuple[V, ...]) -> tuple[V, ...]:
-    return before if given is None else tuple(given)
+_MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
+_RULES: Final[Mapping[type[MetadataRecord], Callable[[_Draft, Any], None]]] = {
+    RegisterBrokerRecord: _Draft._put_broker,
+    UnregisterBrokerRecord: _Draft._remove_broker,
+    TopicRecord: _Draft._put_topic,
+    PartitionRecord: _Draft._put_partition,
+    ConfigRecord: _Draft._put_config,
+    PartitionChangeRecord: _Draft._change_partition,
+    FenceBrokerRecord: _Draft._fence_broker,
+    UnfenceBrokerRecord: _Draft._fence_broker,
+    RemoveTopicRecord: _Draft._remove_topic,
+    FeatureLevelRecord: _Draft._put_feature,
+    ProducerIdsRecord: _Draft._put_producer_ids,
+    BrokerRegistrationChangeRecord: _Draft._change_broker,
+    NoOpRecord: _Draft._pass,
+    # Of clusters that once used ZooKeeper.
+    ZkMigrationStateRecord: _Draft._pass,
+    BeginTransactionRecord: _Draft._begin,
+    EndTransactionRecord: _Draft._end,
+    AbortTransactionRecord: _Draft._abort,
+    RegisterControllerRecord: _Draft._put_controller,
+    ClearElrRecord: _Draft._clear_elr,
+    **dict.fromkeys(KEYS, _Draft._keep),
+}

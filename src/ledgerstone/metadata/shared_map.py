@@ -94,6 +94,13 @@ class MapDraft(Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         return key in self._put or (key not in self._removed and key in self._before)
 
+    def __iter__(self) -> Iterator[K]:
+        """Not in order."""
+        for key in self._before:
+            if key not in self._removed and key not in self._put:
+                yield key
+        yield from self._put
+
     def put(self, key: K, value: V) -> None:
         self._length += key not in self
         self._put[key] = value

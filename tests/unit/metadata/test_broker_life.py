@@ -28,14 +28,16 @@ def test_a_started_broker_is_registered_and_unfenced() -> None:
     assert broker.default_directory == bytes([1] * 16)
     assert [feature.name for feature in broker.features] == [
         "metadata.version",
+        "kraft.version",
         "transaction.version",
+        "eligible.leader.replicas.version",
     ]
 
 
 def test_a_new_cluster_says_its_features_first() -> None:
     features = Cluster(brokers=0).image.features
 
-    assert features == {"metadata.version": 25, "transaction.version": 2}
+    assert features == {"metadata.version": 30, "transaction.version": 2}
 
 
 def test_a_broker_that_stopped_cleanly_keeps_its_leader_epochs() -> None:

@@ -6,22 +6,46 @@ import pytest
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.metadata.delta import Delta
-from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
+from ledgerstone.metadata.image import (
+    EVERY_BROKER,
+    ConfigResource,
+    Endpoint,
+    MetadataImage,
+    ResourceType,
+    SupportedFeature,
+)
 from ledgerstone.metadata.replay import FENCE, apply
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
+    AbortTransactionRecord,
     AccessControlEntryRecord,
+    BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaEntity,
+    ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
+    FenceBrokerRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerEndPoint,
+    RegisterControllerFeature,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+    ZkMigrationStateRecord,
 )
 
 EMPTY = MetadataImage(cluster_id="cluster")
@@ -165,7 +189,11 @@ def test_a_feature_at_level_0_is_gone() -> None:
         BrokerRegistrationChangeRecord(1, 4),
         BrokerRegistrationChangeRecord(2, 5),
         UnregisterBrokerRecord(1, 4),
-        AccessControlEntryRecord(),
+        ClearElrRecord("b"),
+        EndTransactionRecord(),
+        AbortTransactionRecord(),
+        FenceBrokerRecord(1, 4),
+        UnfenceBrokerRecord(2, 5),
     ],
 )
 def test_a_record_that_contradicts_the_image_is_never_guessed_at(record: MetadataRecord) -> None:
@@ -173,6 +201,136 @@ def test_a_record_that_contradicts_the_image_is_never_guessed_at(record: Metadat
 
     with pytest.raises(InvariantViolation):
         apply(image, [record])
+
+
+def test_fence_and_unfence_as_older_releases_wrote_them() -> None:
+    registered = _image(RegisterBrokerRecord(broker_id=1, broker_epoch=5))
+
+    unfenced = apply(registered, [UnfenceBrokerRecord(1, 5)]).image
+    fenced = apply(unfenced, [FenceBrokerRecord(1, 5)]).image
+
+    assert (unfenced.brokers[1].fenced, fenced.brokers[1].fenced) == (False, True)
+
+
+def test_a_controller_is_known_by_its_newest_registration() -> None:
+    first, second = (
+        RegisterControllerRecord(
+            controller_id=3,
+            incarnation_id=incarnation,
+            end_points=[RegisterControllerEndPoint("CONTROLLER", "host", 9093, 0)],
+            features=[RegisterControllerFeature("metadata.version", 7, 30)],
+        )
+        for incarnation in (A, B)
+    )
+
+    controller = _image(first, second).controllers[3]
+
+    assert controller.incarnation_id == B
+    assert controller.endpoints == (Endpoint("CONTROLLER", "host", 9093, 0),)
+    assert controller.features == (SupportedFeature("metadata.version", 7, 30),)
+
+
+def test_the_level_of_kraft_version_is_not_a_matter_of_the_image() -> None:
+    assert _image(FeatureLevelRecord("kraft.version", 1)).features == {}
+
+
+# -- records that are only kept ------------------------------------------------------------------
+
+ACL = AccessControlEntryRecord(A, 2, "t", 3, "User:a", "*", 3, 3)
+SCRAM = UserScramCredentialRecord("ann", 1, b"salt", b"stored", b"server", 4096)
+TOKEN = DelegationTokenRecord("User:a", "User:b", ["User:c"], 1, 2, 3, "token")
+QUOTA = ClientQuotaRecord([ClientQuotaEntity("user", None)], "producer_byte_rate", 10.0)
+
+
+def test_what_this_release_does_not_act_on_is_kept_as_it_came() -> None:
+    image = _image(ACL, SCRAM, TOKEN, QUOTA, ZkMigrationStateRecord(3))
+
+    assert list(image.kept.values()) == [ACL, SCRAM, TOKEN, QUOTA]
+    assert _delta(EMPTY, ACL, SCRAM, TOKEN, QUOTA).is_empty
+
+
+def test_of_each_key_the_newest_is_kept() -> None:
+    named = ClientQuotaRecord([ClientQuotaEntity("user", "")], QUOTA.key, 30.0)
+    later = ClientQuotaRecord(QUOTA.entity, QUOTA.key, 20.0)
+    other = UserScramCredentialRecord("ann", 2, b"salt", b"stored", b"server", 4096)
+
+    image = _image(QUOTA, SCRAM, named, other, later)
+
+    assert list(image.kept.values()) == [later, SCRAM, named, other]
+
+
+def test_what_is_removed_is_gone_and_may_be_removed_again() -> None:
+    removals: list[MetadataRecord] = [
+        RemoveAccessControlEntryRecord(A),
+        RemoveUserScramCredentialRecord("ann", 1),
+        RemoveDelegationTokenRecord("token"),
+        ClientQuotaRecord(QUOTA.entity, QUOTA.key, 0.0, remove=True),
+    ]
+
+    assert _image(ACL, SCRAM, TOKEN, QUOTA, *removals, *removals).kept == {}
+
+
+# -- transactions --------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_transaction_is_seen_before_its_end() -> None:
+    begun = apply(EMPTY, [BeginTransactionRecord("t"), *_topic("a", A)])
+    longer = apply(begun.image, _topic("b", B))
+    ended = apply(longer.image, [EndTransactionRecord()])
+
+    for each in (begun, longer):
+        assert each.delta.is_empty
+        assert each.image.topics == {}
+        assert each.image.open_transaction is not None
+    assert [topic.name for topic in ended.delta.topics_created] == ["a", "b"]
+    assert ended.image == _image(*_topic("a", A), *_topic("b", B))
+
+
+def test_an_aborted_transaction_leaves_no_trace() -> None:
+    before = _image(*_topic("a", A))
+    records = [BeginTransactionRecord(), RemoveTopicRecord(A), *_topic("b", B)]
+
+    whole = apply(before, [*records, AbortTransactionRecord("why")])
+    open_ = apply(before, records)
+    aborted = apply(open_.image, [AbortTransactionRecord()])
+
+    assert whole == (before, Delta())
+    assert aborted == (before, Delta())
+
+
+def test_one_transaction_at_a_time() -> None:
+    open_ = apply(EMPTY, [BeginTransactionRecord()]).image
+
+    with pytest.raises(InvariantViolation, match="inside another"):
+        apply(open_, [BeginTransactionRecord()])
+
+
+# -- eligible leader replicas --------------------------------------------------------------------
+
+
+def _with_elr(topic_id: bytes) -> PartitionChangeRecord:
+    return PartitionChangeRecord(0, topic_id, isr=[], leader=-1, eligible_leader_replicas=[1])
+
+
+def test_clearing_eligible_replicas_changes_only_partitions_that_have_some() -> None:
+    before = _image(*_topic("a", A, 2), *_topic("b", B), _with_elr(A), _with_elr(B))
+
+    one = apply(before, [ClearElrRecord("a")])
+    all_ = apply(before, [ClearElrRecord("")])
+
+    assert [each.topic for each in one.delta.partitions_changed] == ["a"]
+    assert [each.topic for each in all_.delta.partitions_changed] == ["a", "b"]
+    old, new = before.topics["a"].partitions[0], one.image.topics["a"].partitions[0]
+    assert (new.eligible_leader_replicas, new.last_known_elr) == ((), ())
+    assert new.leader_epoch == old.leader_epoch
+    assert new.partition_epoch == old.partition_epoch + 1
+    assert apply(one.image, [ClearElrRecord("a")]).delta.is_empty
+
+
+def test_clearing_sees_what_came_before_it_in_the_batch() -> None:
+    image = _image(*_topic("a", A), _with_elr(A), ClearElrRecord(""))
+
+    assert image.topics["a"].partitions[0].eligible_leader_replicas == ()
 
 
 # -- deltas --------------------------------------------------------------------------------------

@@ -167,11 +167,11 @@ def test_a_broken_list_of_controllers_is_refused(text: str, reason: str) -> None
 def test_a_release_is_a_level_of_metadata_version() -> None:
     assert (level_of("3.3"), level_of("3.9"), level_of("4.0")) == (7, 21, 25)
     assert (level_of("4.0-IV1"), level_of("4.0.2")) == (23, 25)
-    assert (name_of(7), name_of(25)) == ("3.3-IV3", "4.0-IV3")
+    assert (name_of(7), name_of(25), name_of(30)) == ("3.3-IV3", "4.0-IV3", "4.3-IV0")
 
 
 def test_every_level_has_the_name_that_leads_to_it() -> None:
-    for level in range(7, 26):
+    for level in range(7, 31):
         assert level_of(name_of(level)) == level
 
 
@@ -205,6 +205,7 @@ def test_a_feature_may_be_chosen_or_left_out() -> None:
         ({"no.such.version": 1}, None, "feature no.such.version is not supported"),
         ({"transaction.version": 3}, None, "0 to 2 are"),
         ({"kraft.version": 0}, None, "kraft.version is 1 here"),
+        ({"eligible.leader.replicas.version": 1}, "3.9", "needs metadata.version=23 or later"),
     ],
 )
 def test_features_that_are_not_supported_are_refused(

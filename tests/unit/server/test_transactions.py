@@ -342,7 +342,7 @@ def test_a_directory_of_an_older_release_learns_the_feature_at_its_start(
 
     machine.kill()
 
-    assert machine.broker.image.features == {"metadata.version": 25, name: 2}
+    assert machine.broker.image.features == {"metadata.version": 30, name: 2}
     machine.kill()
     assert machine.broker.image.features[name] == 2
 

@@ -10,7 +10,7 @@ Differs from Kafka: only APIs with a handler are offered.
 import re
 from typing import Final
 
-from ledgerstone.metadata.records import SUPPORTED_FEATURES
+from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.protocol.api import advertised
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import (
@@ -44,5 +44,5 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
             FinalizedFeature(name, level, level)
             for name, level in sorted(broker.image.features.items())
         ]
-        response.finalized_features_epoch = broker.metadata_log.committed_offset
+        response.finalized_features_epoch = broker.quorum.committed_offset
     return response

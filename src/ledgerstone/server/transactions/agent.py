@@ -28,8 +28,8 @@ from ledgerstone.errors import (
     KafkaError,
 )
 from ledgerstone.metadata.delta import Delta
+from ledgerstone.metadata.features import TRANSACTION_VERSION_FEATURE
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.records import TRANSACTION_VERSION_FEATURE
 from ledgerstone.metadata.topic_names import TRANSACTION_STATE
 from ledgerstone.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
