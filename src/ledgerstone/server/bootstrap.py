@@ -25,7 +25,7 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.controller_link import ControllerLink
-from ledgerstone.server.dispatch import HANDLED, dispatch
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
@@ -127,6 +127,7 @@ def _compose(
         dice=world.dice,
         dispatch=dispatch,
         handled=HANDLED,
+        controller_handled=CONTROLLER_HANDLED,
         log_dir=log_dir,
         metadata_log=metadata_log,
         controller_link=link,

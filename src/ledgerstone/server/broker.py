@@ -28,6 +28,7 @@ from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
+from ledgerstone.server.enveloping import EnvelopedRequest
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.following import Following
@@ -79,6 +80,7 @@ class Broker:
     dice: Dice
     dispatch: Dispatch
     handled: frozenset[int]
+    controller_handled: frozenset[int]
     log_dir: LogDir
     metadata_log: MetadataLog
     controller_link: ControllerLink
@@ -114,7 +116,7 @@ class Broker:
     _idle_check_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.peers = Peers(self.config, self.handled)
+        self.peers = Peers(self.config, self.handled, self.controller_handled)
         (
             self.groups,
             self.markers,
@@ -378,6 +380,8 @@ class Broker:
 
         What came behind it is served once the machine that answers is done: its next request may
         change that very machine, or answer the one that is being handled."""
+        if isinstance(request, EnvelopedRequest):
+            response, request = request.wrapped(response), request.outer
         peer = self.peers.by_number.get(request.connection)
         if peer is None or peer.in_work is not request or peer.is_closing:
             return

@@ -24,6 +24,7 @@ from ledgerstone.metadata.records import bootstrap_records, encode_record, missi
 from ledgerstone.metadata.replay import Replayed, apply
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.builder import RecordParts
@@ -92,6 +93,8 @@ class ControllerLink:
         self._unapplied: list[MetadataRecord] = []
         self._committed_offset = 0
         self._is_settling = False
+        # Calls of this node that are under way, as opposed to news from the quorum.
+        self._depth = 0
 
     # -- facts --------------------------------------------------------------------------------
 
@@ -172,21 +175,35 @@ class ControllerLink:
         self._in_flight.answer_later(caller)
         self._go_on(bool(batches), caller)
 
-    def act_on_time(self) -> bool:
-        """Takes one decision that is due by the clock; returns whether there was one."""
-        if self._led_epoch is None:
-            return False
+    def heard_from(self, heartbeat: BrokerHeartbeatRequest) -> None:
+        """Before anything waits: a slow controller must not fence the brokers it keeps waiting."""
+        if self._led_epoch is not None:
+            broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
+            self._controller.sessions.contact(broker_id, epoch, self._clock.monotonic_ms())
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When a decision may be due by the clock; None: none, or another node decides."""
+        return None if self._led_epoch is None else self._controller.next_deadline_ms
+
+    def act_on_time(self) -> None:
+        """Takes one decision that is due by the clock. What it changes must be in the decided image
+        before the next one is taken."""
+        epoch = self._led_epoch
+        if epoch is None:
+            return
         try:
             decision = self._controller.due(self._clock.monotonic_ms())
-            if decision is None:
-                return False
-            batches = self._batches_of(decision)
+            batches = [] if decision is None else self._batches_of(decision)
         except Exception:  # noqa: BLE001 - as in `ask`
             self._resign_over("none")
-            return False
-        self._append(batches)
-        self._go_on(bool(batches))
-        return True
+            return
+        try:
+            self._append(batches)
+            self._go_on(bool(batches))
+        except _DISK_REFUSALS:
+            # The next leader starts from what is committed, so nothing that was due is forgotten.
+            self.quorum.resign(epoch)
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
         """Records that no request asked for. NotController unless this node leads."""
@@ -223,9 +240,11 @@ class ControllerLink:
 
     def _go_on(self, has_appended: bool, caller: WaitingCaller | None = None) -> None:
         """Commits what can be committed now, then answers."""
+        self._depth += 1
         try:
             if has_appended:
                 self.quorum.advance()
+            self._settle()
         except _DISK_REFUSALS as error:
             if self._led_epoch is not None and self._in_flight.batch_count:
                 # Whether they are on disk is not known, so nothing may be built on them. The caller
@@ -235,7 +254,8 @@ class ControllerLink:
                 self._refused(error)
                 self.quorum.resign(epoch)
             raise
-        self._settle()
+        finally:
+            self._depth -= 1
 
     def _refused(self, error: Exception) -> None:
         if self._subscriber is not None:
@@ -299,9 +319,19 @@ class ControllerLink:
         self._is_settling = True
         try:
             while (each := self._in_flight.take_answer(self._committed_offset)) is not None:
-                each.on_answer(each.response)
+                self._answer(each, each.response)
         finally:
             self._is_settling = False
+
+    def _answer(self, caller: WaitingCaller, response: ApiMessage) -> None:
+        """A caller that fails over its answer must not stop the quorum: the error reaches the one
+        that asked in this turn, or the log."""
+        try:
+            caller.on_answer(response)
+        except Exception:
+            if self._depth:
+                raise
+            _LOG.exception("answer of the controller not taken request=%s", caller.request.name)
 
     def leadership(self, leadership: Leadership) -> None:
         if self._led_epoch is not None and self._led_epoch != leadership.epoch:
@@ -328,7 +358,7 @@ class ControllerLink:
         self._controller.resign()
         for each in self._in_flight.drop():
             if each is not asking:
-                each.on_answer(not_controller(each.request))
+                self._answer(each, not_controller(each.request))
 
 
 def record_parts(now_ms: int, records: Sequence[MetadataRecord]) -> list[RecordParts]:

@@ -39,6 +39,8 @@ class Config(quorum.Config):
     # How many names clients create and delete topics under.
     names: int = 3
     op_ms: int = 300
+    # Between signs of life in a log that stands still.
+    idle_ms: int = 2_000
     delete_percent: int = 15
     reassign_percent: int = 15
     # How long a broker's logs take to recover.
@@ -108,6 +110,7 @@ def draw_config(seed: int) -> Config:
         unclean=int(dice.chance(10)),
         clients=dice.between(1, 3),
         names=dice.pick((2, 4)),
+        idle_ms=dice.pick((0, 500, 2_000)),
         op_ms=dice.pick((60, 250, 800)),
         delete_percent=dice.pick((5, 25)),
         reassign_percent=dice.pick((0, 10, 30)),
