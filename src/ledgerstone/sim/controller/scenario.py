@@ -46,8 +46,6 @@ class Config(quorum.Config):
     # How long a broker's logs take to recover.
     recovery_ms: int = 200
     data_ms: int = 300
-    # Chance that an operation is a metadata transaction of several batches.
-    transaction_percent: int = 5
 
     @property
     def broker_numbers(self) -> range:
@@ -116,7 +114,6 @@ def draw_config(seed: int) -> Config:
         reassign_percent=dice.pick((0, 10, 30)),
         recovery_ms=dice.pick((0, 200, 2_000)),
         data_ms=dice.pick((150, 400)),
-        transaction_percent=dice.pick((0, 5, 20)),
     )
 
 
@@ -138,6 +135,7 @@ KINDS = (
     "wipe",
     "jump",
     "bounce",
+    "open",
 )
 
 
@@ -158,6 +156,8 @@ def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | s
     if kind == "jump":
         days = dice.between(-10, 10)
         return {"node": dice.below(config.nodes), "ahead": days * 86_400_000}
+    if kind == "open":
+        return {}
     if kind == "bounce":
         # Dies with its power and is back within its session.
         return {
