@@ -311,6 +311,10 @@ class InvalidUpdateVersion(KafkaError):
     code = 95
 
 
+class PrincipalDeserializationFailure(KafkaError):
+    code = 97
+
+
 class UnknownTopicId(KafkaError):
     code = 100
     retriable = True

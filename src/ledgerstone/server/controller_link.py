@@ -10,7 +10,7 @@ leader may still commit what was appended here.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
@@ -18,12 +18,15 @@ from ledgerstone.errors import InvariantViolation, KafkaError, NotController, St
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.delta import difference
+from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.not_controller import not_controller, refusal
 from ledgerstone.metadata.records import bootstrap_records, encode_record, missing_features
 from ledgerstone.metadata.replay import Replayed, apply
+from ledgerstone.metadata.snapshot import snapshot_records
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.builder import RecordParts
@@ -43,6 +46,9 @@ _DISK_REFUSALS: Final = (KafkaError, StorageError, OSError)
 class _Batch(NamedTuple):
     records: Sequence[MetadataRecord]
     applied: Replayed
+
+
+UpgradeQuorum = Callable[[int, Callable[[int, str], None]], None]
 
 
 class MetadataSubscriber(Protocol):
@@ -81,17 +87,21 @@ class ControllerLink:
     ) -> None:
         self.quorum = quorum
         self.forwarder: Forwarder | None = None
+        # Raises kraft.version, then calls back with an error code and a reason.
+        self.upgrade_quorum: UpgradeQuorum | None = None
         self._subscriber: MetadataSubscriber | None = None
         self._controller = controller
         self._clock = clock
-        # For a log without records.
-        self._bootstrap = bootstrap_records() if bootstrap is None else bootstrap
+        # What the cluster was formatted with; None: nobody has formatted this node.
+        self._bootstrap = bootstrap
         self._in_flight = InFlight()
         self._led_epoch: int | None = None
         # Committed records that are not in the image yet.
         self._unapplied: list[MetadataRecord] = []
         self._committed_offset = 0
         self._is_settling = False
+        # Calls of this node that are under way, as opposed to news from the quorum.
+        self._depth = 0
 
     # -- facts --------------------------------------------------------------------------------
 
@@ -162,31 +172,70 @@ class ControllerLink:
             reason = "the controller failed over this request"
             on_answer(refusal(request, ErrorCode.UNKNOWN_SERVER_ERROR, reason))
             return
+        caller = WaitingCaller(request, decision.response, on_answer)
+        if decision.kraft_version is None:
+            self._take(batches, caller)
+        else:
+            self._upgrade_quorum(decision, caller)
+
+    def _take(self, batches: list[_Batch], caller: WaitingCaller) -> None:
         try:
             self._append(batches)
         except NotController:
             # The quorum has moved on, and will say so.
-            on_answer(not_controller(request))
+            self._answer(caller, not_controller(caller.request))
             return
-        caller = WaitingCaller(request, decision.response, on_answer)
         self._in_flight.answer_later(caller)
         self._go_on(bool(batches), caller)
 
+    def _upgrade_quorum(self, decision: Decision[Any], caller: WaitingCaller) -> None:
+        """kraft.version is the quorum's own. The rest of the decision follows once it has moved."""
+        epoch, version = self._led_epoch, decision.kraft_version
+        assert version is not None
+
+        def upgraded(code: int, reason: str) -> None:
+            if code:
+                self._answer(caller, refusal(caller.request, code, reason))
+            elif self._led_epoch != epoch:
+                self._answer(caller, not_controller(caller.request))
+            else:
+                self._take(self._batches_of(decision), caller)
+
+        if self.upgrade_quorum is None:
+            upgraded(ErrorCode.INVALID_UPDATE_VERSION, "this quorum cannot be upgraded")
+        else:
+            self.upgrade_quorum(version, upgraded)
+
+    def heard_from(self, heartbeat: BrokerHeartbeatRequest) -> None:
+        """Before anything waits: a slow controller must not fence the brokers it keeps waiting."""
+        if self._led_epoch is not None:
+            broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
+            self._controller.sessions.contact(broker_id, epoch, self._clock.monotonic_ms())
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When a decision may be due by the clock; None: none, or another node decides."""
+        return None if self._led_epoch is None else self._controller.next_deadline_ms
+
     def act_on_time(self) -> bool:
-        """Takes one decision that is due by the clock; returns whether there was one."""
-        if self._led_epoch is None:
+        """Takes one decision that is due by the clock; returns whether there was one. What it
+        changes is in the decided image before the next one is taken."""
+        epoch = self._led_epoch
+        if epoch is None:
             return False
         try:
             decision = self._controller.due(self._clock.monotonic_ms())
-            if decision is None:
-                return False
-            batches = self._batches_of(decision)
+            batches = [] if decision is None else self._batches_of(decision)
         except Exception:  # noqa: BLE001 - as in `ask`
             self._resign_over("none")
             return False
-        self._append(batches)
-        self._go_on(bool(batches))
-        return True
+        try:
+            self._append(batches)
+            self._go_on(bool(batches))
+        except _DISK_REFUSALS:
+            # The next leader starts from what is committed, so nothing that was due is forgotten.
+            self.quorum.resign(epoch)
+        return bool(batches)
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
         """Records that no request asked for. NotController unless this node leads."""
@@ -210,7 +259,8 @@ class ControllerLink:
         if self._led_epoch is None:
             raise NotController("this node does not lead the metadata quorum")
         for records, applied in batches:
-            parts = record_parts(self._clock.now_ms(), records)
+            level = applied.image.features.get(METADATA_VERSION_FEATURE, METADATA_VERSION)
+            parts = record_parts(self._clock.now_ms(), records, level)
             try:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
             except NotController:
@@ -223,9 +273,11 @@ class ControllerLink:
 
     def _go_on(self, has_appended: bool, caller: WaitingCaller | None = None) -> None:
         """Commits what can be committed now, then answers."""
+        self._depth += 1
         try:
             if has_appended:
                 self.quorum.advance()
+            self._settle()
         except _DISK_REFUSALS as error:
             if self._led_epoch is not None and self._in_flight.batch_count:
                 # Whether they are on disk is not known, so nothing may be built on them. The caller
@@ -235,7 +287,8 @@ class ControllerLink:
                 self._refused(error)
                 self.quorum.resign(epoch)
             raise
-        self._settle()
+        finally:
+            self._depth -= 1
 
     def _refused(self, error: Exception) -> None:
         if self._subscriber is not None:
@@ -299,9 +352,19 @@ class ControllerLink:
         self._is_settling = True
         try:
             while (each := self._in_flight.take_answer(self._committed_offset)) is not None:
-                each.on_answer(each.response)
+                self._answer(each, each.response)
         finally:
             self._is_settling = False
+
+    def _answer(self, caller: WaitingCaller, response: ApiMessage) -> None:
+        """A caller that fails over its answer must not stop the quorum: the error reaches the one
+        that asked in this turn, or the log."""
+        try:
+            caller.on_answer(response)
+        except Exception:
+            if self._depth:
+                raise
+            _LOG.exception("answer of the controller not taken request=%s", caller.request.name)
 
     def leadership(self, leadership: Leadership) -> None:
         if self._led_epoch is not None and self._led_epoch != leadership.epoch:
@@ -313,13 +376,22 @@ class ControllerLink:
         self._led_epoch = leadership.epoch
         now_ms, next_offset = self._clock.monotonic_ms(), self.quorum.end_offset
         self._controller.lead(now_ms=now_ms, next_offset=next_offset)
-        features = self.image.features
-        records = missing_features(features) if features else self._bootstrap
+        records = self._first_records()
         if records:
             self.write(records)
 
+    def _first_records(self) -> list[MetadataRecord]:
+        if self._bootstrap is not None:
+            return self._controller.activation(self._bootstrap)
+        # A single node: it adds what its older releases did not know.
+        features = self.image.features
+        return self._controller.activation(bootstrap_records()) + (
+            missing_features(features) if features else []
+        )
+
     def snapshot(self) -> Iterable[MetadataRecord] | None:
-        raise NotImplementedError
+        image = self.image
+        return None if image.open_transaction is not None else snapshot_records(image)
 
     def _give_up(self, asking: WaitingCaller | None = None) -> None:
         """What was decided here and not committed may still be, by the next leader: callers get
@@ -328,8 +400,10 @@ class ControllerLink:
         self._controller.resign()
         for each in self._in_flight.drop():
             if each is not asking:
-                each.on_answer(not_controller(each.request))
+                self._answer(each, not_controller(each.request))
 
 
-def record_parts(now_ms: int, records: Sequence[MetadataRecord]) -> list[RecordParts]:
-    return [(now_ms, None, encode_record(record), ()) for record in records]
+def record_parts(
+    now_ms: int, records: Sequence[MetadataRecord], metadata_version: int = METADATA_VERSION
+) -> list[RecordParts]:
+    return [(now_ms, None, encode_record(record, metadata_version), ()) for record in records]

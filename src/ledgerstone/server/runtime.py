@@ -94,6 +94,7 @@ class Runtime:
     # -- start and stop -----------------------------------------------------------------------
 
     def start(self, listeners: Iterable[Listening]) -> None:
+        """Again with more listeners, as a start gets further."""
         for listening in listeners:
             self._accepting.start(listening)
         self._reschedule()
@@ -111,6 +112,12 @@ class Runtime:
             self._timer.cancel()
         self._connections.drop_all()
         self._reporting.leftovers(is_last=True)
+
+    def stop_clients(self) -> None:
+        """Closes the listeners of clients and their connections; those of controllers stay."""
+        names = self._broker.config.cluster.controller_listener_names
+        self._accepting.stop(keep=names)
+        self._connections.drop_all(keep_listeners=names)
 
     @property
     def connection_count(self) -> int:

@@ -58,11 +58,15 @@ class LedCluster(Cluster):
         overrides: Sequence[str] = (),
     ) -> None:
         super().__init__(*overrides, brokers=0)
+        self.now_ms = 0
         if elr:
             self.commit([FeatureLevelRecord(ELR_FEATURE, 1)])
         for broker_id in range(1, brokers + 1):
             self.register(broker_id, directories=directories)
             self.unfence(broker_id)
+        # Sessions of the brokers are no matter here.
+        self.controller.lead(now_ms=self.now_ms, next_offset=len(self.log))
+        self.controller.sessions.clear()
         if assignments:
             numbered = {number: list(each) for number, each in enumerate(assignments)}
             (created,) = self.create(a_topic(assignments=numbered, configs=configs))
@@ -136,20 +140,25 @@ class LedCluster(Cluster):
         (result,) = self.carry_out(self.controller.incremental_alter_configs(request)).responses
         return result.error_code
 
+    def pass_time(self) -> None:
+        """Everything the controller does by itself, one interval of its passes later."""
+        self.now_ms += 300_000
+        while (decision := self.controller.due(self.now_ms)) is not None:
+            self.commit(decision.records)
+
     def alter(
-        self, isr: Sequence[int], number: int = 0, **changed: object
+        self, isr: Sequence[int], number: int = 0, topic: str = "t", **changed: object
     ) -> AlterPartitionResponsePartition:
         """As the leader asks for it, with everything it knows; `changed` is what it gets wrong."""
-        request = self.alter_request(isr, number, **changed)
+        request = self.alter_request(isr, number, topic, **changed)
         response = self.carry_out(self.controller.alter_partition(request))
         assert response.error_code == 0
         return response.topics[0].partitions[0]
 
     def alter_request(
-        self, isr: Sequence[int], number: int = 0, **changed: object
+        self, isr: Sequence[int], number: int = 0, topic: str = "t", **changed: object
     ) -> AlterPartitionRequest:
-        topic = self.image.topics["t"]
-        partition = topic.partitions[number]
+        partition = self.partition(number, topic)
         members = [AlterPartitionNewIsrWithEpoch(each, self._epoch_or_none(each)) for each in isr]
         wanted = AlterPartitionRequestPartition(
             partition_index=number,
@@ -158,7 +167,7 @@ class LedCluster(Cluster):
             new_isr_with_epochs=members,
         )
         sender = partition.leader
-        topic_id = topic.topic_id
+        topic_id = self.image.topics[topic].topic_id
         for name, value in changed.items():
             if name == "sender":
                 assert isinstance(value, int)
@@ -179,13 +188,18 @@ class LedCluster(Cluster):
         return -1 if broker is None else broker.broker_epoch
 
     def reassign(
-        self, replicas: Sequence[int] | None, number: int = 0, *, may_change_factor: bool = True
+        self,
+        replicas: Sequence[int] | None,
+        number: int = 0,
+        topic: str = "t",
+        *,
+        may_change_factor: bool = True,
     ) -> int:
         """The error code. None cancels."""
         wanted = AlterReassignmentsPartition(number, None if replicas is None else list(replicas))
         request = AlterPartitionReassignmentsRequest(
             allow_replication_factor_change=may_change_factor,
-            topics=[AlterReassignmentsTopic("t", [wanted])],
+            topics=[AlterReassignmentsTopic(topic, [wanted])],
         )
         response = self.carry_out(self.controller.alter_reassignments(request))
         return response.responses[0].partitions[0].error_code

@@ -44,5 +44,5 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
             FinalizedFeature(name, level, level)
             for name, level in sorted(broker.image.features.items())
         ]
-        response.finalized_features_epoch = broker.metadata_log.committed_offset
+        response.finalized_features_epoch = broker.quorum.committed_offset
     return response

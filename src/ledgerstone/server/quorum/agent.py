@@ -28,6 +28,7 @@ from ledgerstone.errors import (
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.metadata_records import TopicRecord
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.raft import messages
 from ledgerstone.raft.events import (
@@ -64,7 +65,7 @@ from ledgerstone.server.effects import (
 )
 from ledgerstone.server.quorum.committed_batches import committed_batches
 from ledgerstone.server.quorum.disk_log import DiskLog, refusal
-from ledgerstone.server.quorum.door import MetadataStateMachine
+from ledgerstone.server.quorum.door import CommittedBatch, MetadataStateMachine
 from ledgerstone.server.quorum.own_snapshots import OwnSnapshots
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
 from ledgerstone.server.quorum.snapshot_reading import snapshot_records
@@ -115,6 +116,8 @@ class QuorumAgent:
         self._clock = parts.clock
         self._machine: MetadataStateMachine | None = None
         self._is_started = False
+        # Of every topic there ever was, found at a start. None: a snapshot forgot the deleted ones.
+        self.topic_ids: set[bytes] | None = set()
         # A sole voter whose disk has failed: it decides nothing until the next start.
         self._has_failed = False
         self._applied_offset = parts.node.quorum.log.start_offset
@@ -394,6 +397,7 @@ class QuorumAgent:
                 file.close()
         except _UNREADABLE as error:
             raise refusal(f"{path}: {error}") from error
+        self.topic_ids = None
         self._applied_offset = snapshot_id.offset
         self._own_snapshots.loaded(self._clock.monotonic_ms())
         self.log.committed(snapshot_id.offset)
@@ -405,7 +409,7 @@ class QuorumAgent:
             for batch in committed_batches(self.log, offset, end):
                 offset = batch.base_offset
                 self._applied_offset = batch.next_offset
-                machine.committed(batch)
+                machine.committed(batch if self._is_started else self._read_now(batch))
                 self._own_snapshots.consumed(batch, self._clock.monotonic_ms())
                 offset = batch.next_offset
         except _UNREADABLE as error:
@@ -413,6 +417,13 @@ class QuorumAgent:
                 raise
             raise refusal(f"{self.log.where(offset)}: {error}") from error
         self.node.step(self._now(), Applied(self._applied_offset))
+
+    def _read_now(self, batch: CommittedBatch) -> CommittedBatch:
+        """At a start: a record that cannot be read is damage of the log."""
+        records = batch.records()
+        if self.topic_ids is not None:
+            self.topic_ids.update(r.topic_id for r in records if isinstance(r, TopicRecord))
+        return batch._replace(records=lambda: records)
 
     def _write_snapshot_if_due(self) -> None:
         assert self._machine is not None

@@ -111,9 +111,10 @@ class Answers:
                 self.success_count += 1
                 if each.topic_id not in self._truth.removed:
                     raise Violation("AnswersAreCommitted", f"{each.name} is not removed")
-            elif each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and each.name:
-                if None not in self._truth.held_since(each.name, ticket.version):
-                    raise Violation("AnswersAreCommitted", f"{each.name} existed all the time")
+            elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or each.name is None:
+                continue
+            elif None not in self._truth.held_since(each.name, ticket.version):
+                raise Violation("AnswersAreCommitted", f"{each.name} existed all the time")
 
     def _grown(self, request: CreatePartitionsRequest, answer: CreatePartitionsResponse) -> None:
         wanted = {each.name: each.count for each in request.topics}

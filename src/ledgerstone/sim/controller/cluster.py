@@ -187,8 +187,13 @@ class Cluster:
         if len(active) != 1 or len(leaders) != 1:
             roles = "; ".join(each.host.describe() for each in self.fleet)
             return f"{len(active)} controllers, {len(leaders)} leaders: {roles}"
+        epochs = {each.node.epoch for each in self.fleet if each.node is not None}
+        if len(epochs) > 1:
+            return f"epochs {epochs}"
         if any(client.is_waiting for client in self.clients):
             return "a client still waits"
+        if any(process.is_asking or process.link.in_flight for process in self.processes()):
+            return "a request is still on its way"
         behind = [
             each.number for each in self.processes() if each.end_offset + 20 < self.truth.end_offset
         ]

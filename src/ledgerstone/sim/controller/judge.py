@@ -87,7 +87,8 @@ class Judge:
 
     def _same(self, number: int, image: MetadataImage, right: MetadataImage, offset: int) -> None:
         for each in fields(MetadataImage):
-            if not each.compare:
+            if each.name == "open_transaction":
+                # Shown to nobody; the truth has its own.
                 continue
             found, expected = getattr(image, each.name), getattr(right, each.name)
             if found != expected:

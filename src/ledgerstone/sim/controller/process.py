@@ -87,6 +87,11 @@ class Process:
         return self.link.image
 
     @property
+    def is_asking(self) -> bool:
+        """Requests wait for a controller: those of clients that have given up, too."""
+        return len(self.forwarding.own) + len(self.forwarding.clients) > 0
+
+    @property
     def is_alive(self) -> bool:
         return self.machine.incarnation == self._incarnation and self.machine.node is not None
 

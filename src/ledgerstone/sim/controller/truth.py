@@ -221,10 +221,9 @@ class Truth:
             self._world.mark("a leader was elected from the ELR")
 
     def _elr_cleared(self, record: ClearElrRecord) -> None:
-        for key, fact in self.partitions.items():
+        for key, fact in list(self.partitions.items()):
             if not record.topic_name or self.topics.get(record.topic_name) == key[0]:
-                self.partitions[key] = fact._replace(elr=())
-                self.states[key][fact.partition_epoch] = self.partitions[key]
+                self._keep(key, fact.without_elr())
 
     def _registered(self, offset: int, record: RegisterBrokerRecord) -> None:
         known = self.brokers.get(record.broker_id)
