@@ -33,7 +33,9 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
     is_named = request.api_version >= _FIRST_VERSION_WITH_SOFTWARE
     if is_named and not all(_SOFTWARE.fullmatch(name) for name in names):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = ApiVersionsResponse(api_keys=advertised(broker.handled))
+    is_controller = request.session.is_controller_listener
+    handled = broker.controller_handled if is_controller else broker.handled
+    response = ApiVersionsResponse(api_keys=advertised(handled))
     if is_named:
         response.supported_features = [
             SupportedFeature(name, first, last)
