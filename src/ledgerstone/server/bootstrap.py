@@ -33,6 +33,7 @@ from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.agent import Controlling
 from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
+from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
@@ -76,6 +77,7 @@ def open_broker(
         if world.fs.exists(path):
             # Before anything is changed, above all the clean marker removed.
             probe(world.fs, path)
+        check_formatted(world.fs, config)
         log_dir = open_log_dir(
             world.fs,
             world.clock,
@@ -105,7 +107,8 @@ def _compose(
 ) -> Broker:
     quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
     controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
-    link = ControllerLink(quorum, controller, world.clock)
+    first = read_bootstrap_records(world.fs, log_dir.path)
+    link = ControllerLink(quorum, controller, world.clock, bootstrap=first)
     quorum.start(link)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     if not config.cluster.is_configured:
