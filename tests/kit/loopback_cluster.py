@@ -58,7 +58,7 @@ class LoopbackCluster:
         self, work: Path, roles: Sequence[str] = (BOTH,) * 3, settings: dict[str, str] | None = None
     ) -> None:
         self._work = work
-        self._settings = settings or {}
+        self.extra = settings or {}
         self.roles = dict(enumerate(roles, 1))
         ports = free_ports(2 * len(roles))
         self.client_ports = dict(zip(self.roles, ports[: len(roles)], strict=True))
@@ -123,7 +123,7 @@ class LoopbackCluster:
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "controller.quorum.voters": ",".join(voters),
-            **self._settings,
+            **self.extra,
         }
 
     def _format(self, node_id: int) -> None:

@@ -104,7 +104,12 @@ def _compose(
     config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dir: LogDir
 ) -> Broker:
     quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
-    controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
+    controller = Controller(
+        log_dir.meta.cluster_id or "",
+        config,
+        world.dice,
+        session_timeout_ms=config.cluster.broker_session_timeout_ms,
+    )
     link = ControllerLink(quorum, controller, world.clock)
     quorum.start(link)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
