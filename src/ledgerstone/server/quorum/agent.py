@@ -126,6 +126,7 @@ class QuorumAgent:
         self._news: deque[Ready] = deque()
         self._is_advancing = False
         self._askers: dict[int, _Asker] = {}
+        self._upgrades: dict[int, Callable[[int, str], None]] = {}
         self._next_token = 0
 
     def start(self, machine: MetadataStateMachine) -> None:
@@ -201,6 +202,12 @@ class QuorumAgent:
         token, self._next_token = self._next_token, self._next_token + 1
         self._askers[token] = _Asker(request, on_answer)
         self._step(Asked(token, asked))
+
+    def upgrade(self, version: int, on_end: Callable[[int, str], None]) -> None:
+        """Raises kraft.version; says once how that ended: an error code and the reason."""
+        token, self._next_token = self._next_token, self._next_token + 1
+        self._upgrades[token] = on_end
+        self._step(Asked(token, messages.UpgradeVersion(version=version)))
 
     def stop(self) -> None:
         """Hands the leadership over; `node.is_stopped` says when that is done."""
@@ -345,6 +352,10 @@ class QuorumAgent:
 
     def _say(self, message: Send | Reply) -> None:
         if isinstance(message, Reply):
+            if (on_end := self._upgrades.pop(message.token, None)) is not None:
+                answer = message.answer
+                on_end(answer.error, getattr(answer, "message", None) or "")
+                return
             asker = self._askers.pop(message.token)
             asker.on_answer(translation.answer_to_wire(asker.request, message.answer))
             return
