@@ -32,6 +32,7 @@ BOTH: Final = "broker,controller"
 _QUICK: Final = {
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.request.timeout.ms": "500",
     "broker.heartbeat.interval.ms": "200",
     "broker.session.timeout.ms": "3000",
     "offsets.topic.num.partitions": "1",
