@@ -91,8 +91,15 @@ class LoopbackCluster:
             access = Access.from_dice(SystemDice())
             self.nodes[node_id] = BrokerThread(config, SystemClock(), access)
         with ThreadPoolExecutor(len(chosen)) as pool:
-            for _ in pool.map(lambda each: self.nodes[each].start(), chosen):
+            for _ in pool.map(self._start, chosen):
                 pass
+
+    def _start(self, node_id: int) -> None:
+        try:
+            self.nodes[node_id].start()
+        except BaseException:
+            del self.nodes[node_id]
+            raise
 
     def stop(self, *node_ids: int) -> None:
         chosen = node_ids or tuple(self.nodes)
