@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.fs import Filesystem
-from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
-from ledgerstone.metadata.records import encode_record
+from ledgerstone.metadata.records import encode_records
 from ledgerstone.protocol.message import MetadataRecord
-from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
 from ledgerstone.raft.control_batches import snapshot_foot
 from ledgerstone.raft.events import SnapshotPlan
 from ledgerstone.records.builder import RecordParts, build_batch
@@ -44,12 +42,8 @@ def write_snapshot(fs: Filesystem, work: SnapshotWork) -> None:
         write(work.plan.head)
         parts: list[RecordParts] = []
         size = 0
-        level = METADATA_VERSION
-        for record in work.records:
-            if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION_FEATURE:
-                # It comes first, and says how the rest is written.
-                level = record.feature_level
-            value = encode_record(record, level)
+        # The first of them says in which versions the others are written.
+        for value in encode_records(work.records):
             parts.append((wall_ms, None, value, ()))
             size += len(value)
             if size >= _BATCH_BYTES:
