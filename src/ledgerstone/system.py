@@ -154,6 +154,12 @@ class OsFilesystem:
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL
         return OsFile(os.open(path, flags, 0o600))
 
+    def open_read_only(self, path: str) -> OsFile:
+        return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def make_read_only(self, path: str) -> None:
+        os.chmod(path, 0o444)
+
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 

@@ -15,7 +15,9 @@ from ledgerstone.protocol.message import ApiMessage
 CORRELATION_ID = 7
 
 
-def ask(bootstrap: str, message: ApiMessage, version: int) -> ApiMessage:
+def ask(
+    bootstrap: str, message: ApiMessage, version: int, *, timeout_s: float = 20.0
+) -> ApiMessage:
     """The broker's answer, in the same version."""
     header = RequestHeader(message.api_key, version, CORRELATION_ID, "wire")
     pieces = encode_request(message, version)
@@ -24,7 +26,7 @@ def ask(bootstrap: str, message: ApiMessage, version: int) -> ApiMessage:
     assert len(buffers) == len(pieces)
     body = b"".join([encode_request_header(header), *buffers])
     host, port = bootstrap.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
         connection.sendall(struct.pack(">i", len(body)) + body)
         with connection.makefile("rb") as stream:
             size = struct.unpack(">i", stream.read(4))[0]

@@ -90,7 +90,9 @@ class BrokerProcess:
         for key, value in self.settings.items():
             command += ["-c", f"{key}={value}"]
         with (self.directory / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=_environment())
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=broker_environment()
+            )
         wait_until(lambda: self._is_ready(ready_file), "the broker is ready", START_TIMEOUT_S)
         facts = json.loads(ready_file.read_text(encoding="utf-8"))
         self.bootstrap, self.http = facts["bootstrap"], facts["http"]
@@ -147,7 +149,7 @@ def free_address() -> str:
     return f"{host}:{port}"
 
 
-def _environment() -> dict[str, str]:
+def broker_environment() -> dict[str, str]:
     """KAFKA_* variables of the machine would be settings; a test names all of its own."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
     kept["PYTHONPATH"] = str(SOURCE)

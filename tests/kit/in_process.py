@@ -40,6 +40,7 @@ from ledgerstone.server.effects import (
     Effect,
     Flush,
     GiveUp,
+    Halt,
     Hangup,
     Persist,
     Proceed,
@@ -48,9 +49,11 @@ from ledgerstone.server.effects import (
     StartScan,
     SyncSwap,
     Unlink,
+    WriteSnapshot,
 )
 from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
 from ledgerstone.server.performer import Performer, Synced
+from ledgerstone.server.quorum.snapshot_writing import write_snapshot
 from ledgerstone.server.results import (
     AnalysisFailed,
     DialFailed,
@@ -244,6 +247,7 @@ class InProcess:
         self.called_off: dict[int, bool] = {}
         # Passes whose worker the owner wants killed; a test says when it is dead.
         self.given_up: list[GiveUp] = []
+        self.halted: list[str] = []
         # The same for searches and scans; and what each verifier says when it is asked.
         self.held_scans: list[StartScan] | None = None
         self.scans_done: list[StartScan] = []
@@ -360,10 +364,13 @@ class InProcess:
             is_held = self.held_flushes is not None
             if self.held_flushes is not None:
                 self.held_flushes.append(effect)
-        else:
+        elif isinstance(effect, SyncSwap):
             is_held = self.held_syncs is not None
             if self.held_syncs is not None:
                 self.held_syncs.append(effect)
+        else:
+            self.trace.append(f"sync {type(effect).__name__}")
+            is_held = False
         if is_held:
             self._synced[id(effect)] = synced
         else:
@@ -381,6 +388,18 @@ class InProcess:
         self._synced.pop(id(effect))(self._sync(effect))
 
     sync = flush
+
+    def write_snapshot(self, effect: WriteSnapshot) -> None:
+        self.trace.append(f"write snapshot {effect.work.plan.snapshot_id}")
+        try:
+            write_snapshot(self.fs, effect.work)
+        except OSError as error:
+            self.report(effect, Failed(error))
+        else:
+            self.report(effect, Done())
+
+    def halt(self, effect: Halt) -> None:
+        self.halted.append(effect.reason)
 
     def unlink(self, effect: Unlink) -> None:
         self.trace.append(f"unlink {len(effect.plan.files)}")

@@ -22,11 +22,11 @@ from ledgerstone.erasure import changes, life
 from ledgerstone.erasure.scan_plan import ScanReport
 from ledgerstone.erasure.steps import Advance
 from ledgerstone.errors import LogStorageError
-from ledgerstone.server import metadata_log
 from ledgerstone.server.cleaning import choice, swap
 from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.groups.hosted_shard import HostedShard, InFlight
 from ledgerstone.server.producer_ids import ProducerIds
+from ledgerstone.server.quorum import disk_log
 from ledgerstone.sim.cluster import run
 from ledgerstone.sim.scenario import draw, parse
 from ledgerstone.storage import deleted_files, log_shrink
@@ -82,7 +82,7 @@ def metadata_is_not_synced(patch: Patch) -> None:
     original = PartitionLog.flush
 
     def flush(log: PartitionLog, up_to: int | None = None) -> None:
-        if log.topic_partition != metadata_log.METADATA_PARTITION:
+        if log.topic_partition != disk_log.METADATA_PARTITION:
             original(log, up_to)
 
     patch.setattr(PartitionLog, "flush", flush)
@@ -93,7 +93,7 @@ def appends_are_not_synced(patch: Patch) -> None:
     original = PartitionLog.flush
 
     def flush(log: PartitionLog, up_to: int | None = None) -> None:
-        if log.topic_partition == metadata_log.METADATA_PARTITION:
+        if log.topic_partition == disk_log.METADATA_PARTITION:
             original(log, up_to)
             return
         plan = log.plan_flush(up_to)

@@ -48,6 +48,7 @@ class PlannedNode:
     # What other nodes dial instead, such as a proxy in between.
     advertised_controller_port: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    host: str = "127.0.0.1"
 
     @property
     def is_broker(self) -> bool:
@@ -65,17 +66,17 @@ class PlannedNode:
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def controller(self) -> str:
         """Where it listens."""
-        return f"127.0.0.1:{self.controller_port}"
+        return f"{self.host}:{self.controller_port}"
 
     @property
     def dialled_controller(self) -> str:
         """Where others look for it."""
-        return f"127.0.0.1:{self.advertised_controller_port or self.controller_port}"
+        return f"{self.host}:{self.advertised_controller_port or self.controller_port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

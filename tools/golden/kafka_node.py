@@ -56,6 +56,8 @@ class KafkaNode:
     planned: PlannedNode
     work: Path
     heap_mb: int = 256
+    # In front of the command, such as what puts it into a network namespace.
+    prefix: tuple[str, ...] = ()
     session: int = 0
     process: subprocess.Popen[bytes] | None = None
     output: IO[bytes] | None = None
@@ -110,9 +112,12 @@ class KafkaNode:
         self.session += 1
         self.output = self.log_file.open("wb")
         self.process = subprocess.Popen(
-            self.jars.java(
-                "kafka.Kafka", str(self.properties), log_level="info", heap_mb=self.heap_mb
-            ),
+            [
+                *self.prefix,
+                *self.jars.java(
+                    "kafka.Kafka", str(self.properties), log_level="info", heap_mb=self.heap_mb
+                ),
+            ],
             stdout=self.output,
             stderr=subprocess.STDOUT,
         )
@@ -155,6 +160,14 @@ class KafkaNode:
     def resume(self) -> None:
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
+
+    def forget(self) -> None:
+        """A process that has ended by itself."""
+        assert self.process is not None
+        assert self.output is not None
+        self.process.wait(timeout=90)
+        self.process = None
+        self.output.close()
 
     def _end(self, number: signal.Signals) -> None:
         assert self.process is not None

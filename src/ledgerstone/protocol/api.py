@@ -35,13 +35,14 @@ _WHOLE: Final = (
     ApiKey.UNREGISTER_BROKER, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS,
     ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.SHARE_GROUP_HEARTBEAT,
-    ApiKey.CONTROLLER_REGISTRATION, ApiKey.LIST_CONFIG_RESOURCES,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.CONTROLLER_REGISTRATION, ApiKey.ASSIGN_REPLICAS_TO_DIRS, ApiKey.LIST_CONFIG_RESOURCES,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
 )  # fmt: skip
 _PARTLY: Final[dict[int, VersionRange]] = {
     # KAFKA-18659: librdkafka looks for compression support at Produce v0, so it must be offered.
     ApiKey.PRODUCE: VersionRange(0, 13),
-    ApiKey.FETCH: VersionRange(4, 17),  # 18 has followers report the high watermark
+    ApiKey.FETCH: VersionRange(4, 18),  # formats before 4 are gone, as in Kafka
     ApiKey.OFFSET_COMMIT: VersionRange(2, 9),  # 10 has topic ids
     ApiKey.OFFSET_FETCH: VersionRange(1, 9),  # 10 has topic ids
     ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5),  # 6 is for two-phase commit

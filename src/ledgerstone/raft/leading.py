@@ -83,8 +83,10 @@ class Leading:
             role.next_begin_ms = now_ms + quorum.settings.begin_epoch_interval_ms
             self._tell_silent_voters(role)
             role.forget_silent(quorum.voters, now_ms - quorum.settings.observer_session_ms)
-        is_sole = quorum.is_sole_voter
-        return min(role.next_begin_ms, NEVER if is_sole else role.check_quorum_deadline_ms)
+        if quorum.is_sole_voter:
+            # With nobody to tell, and no observers to forget, nothing is due by the clock.
+            return role.next_begin_ms if role.progress else NEVER
+        return min(role.next_begin_ms, role.check_quorum_deadline_ms)
 
     def _must_resign(self, role: Leader) -> bool:
         quorum = self._quorum
@@ -122,6 +124,10 @@ class Leading:
     def poll_resigned(self, role: Resigned) -> int:
         quorum = self._quorum
         now_ms = quorum.now.monotonic_ms
+        if quorum.is_sole_voter and not quorum.is_stopping:
+            # No vote is needed but its own, and the next epoch is free.
+            quorum.become_candidate(role.epoch + 1)
+            return now_ms
         if now_ms >= role.election_deadline_ms and not quorum.is_stopping:
             # Never again in this epoch: an offset of it could come to mean two records.
             quorum.become_unattached(

@@ -76,7 +76,9 @@ class HostedPartitions:
             raise LogStorageError(f"{topic_partition}: {self.offline[topic_partition]}")
         if topic_partition in self._to_host:
             raise NotLeaderOrFollower(f"{topic_partition} is being created")
-        raise UnknownTopicOrPartition(f"{topic_partition} is not hosted here")
+        if self._image is not None and self._image.partition(*topic_partition) is not None:
+            raise NotLeaderOrFollower(f"{topic_partition} has no replica here")
+        raise UnknownTopicOrPartition(f"{topic_partition} does not exist")
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         return self._partitions.get(topic_partition)
@@ -100,21 +102,31 @@ class HostedPartitions:
     def load(self, image: MetadataImage, topic_ids: Container[bytes] | None = None) -> None:
         """At start: opens what the directory holds and creates what is missing.
 
-        A directory of a topic the metadata does not know is left closed and on disk. `topic_ids`
-        are those of all topics there ever were: one that is not among them was not deleted, and
-        then the metadata is the one that is wrong."""
+        A directory of a topic the metadata does not know, or of a partition that has no replica
+        here, is set aside and stays on disk. `topic_ids` are those of all topics there ever were:
+        one that is not among them was not deleted, and then the metadata is the one that is
+        wrong."""
+        for _ in self.loading(image, topic_ids):
+            pass
+
+    def loading(
+        self, image: MetadataImage, topic_ids: Container[bytes] | None = None
+    ) -> Iterator[None]:
+        """As `load`, one partition a step, so that heartbeats leave in between. The image stays
+        the same meanwhile: what changes is applied as a delta afterwards."""
         self._image = image
         for _ in self._log_dir.load(
-            lambda tp: self._log_config(image, tp.topic), lambda tp: _topic_id(image, tp)
+            lambda tp: self._log_config(image, tp.topic), lambda tp: self._topic_id(image, tp)
         ):
-            pass
+            yield
         self._check_unknown(topic_ids)
         for topic_partition in self._log_dir.unknown:
-            _LOG.warning("partition set aside partition=%s reason=no such topic", topic_partition)
+            _LOG.warning("partition set aside partition=%s reason=not a replica", topic_partition)
             self._log_dir.set_aside_stray(topic_partition)
         for topic in image.topics.values():
             for number in topic.partitions:
-                self._host(image, TopicPartition(topic.name, number))
+                if self._host(image, TopicPartition(topic.name, number)) is not None:
+                    yield
 
     def _check_unknown(self, topic_ids: Container[bytes] | None) -> None:
         if topic_ids is None:
@@ -196,7 +208,10 @@ class HostedPartitions:
     def _change(self, change: PartitionDelta) -> None:
         topic_partition = TopicPartition(change.topic, change.partition)
         hosted = self._partitions.get(topic_partition)
-        if hosted is None:
+        if self._node_id not in change.after.replicas:
+            # Reassigned: its data is on the other replicas.
+            self._retire(topic_partition)
+        elif hosted is None:
             self._want(topic_partition, change.after)
         else:
             self._assume(hosted, change.after)
@@ -286,8 +301,8 @@ class HostedPartitions:
     def _defaults(self, image: MetadataImage) -> Mapping[str, str]:
         return image.broker_values(self._node_id, self.broker_values)
 
-
-def _topic_id(image: MetadataImage, topic_partition: TopicPartition) -> bytes | None:
-    if image.partition(*topic_partition) is None:
-        return None
-    return image.topics[topic_partition.topic].topic_id
+    def _topic_id(self, image: MetadataImage, topic_partition: TopicPartition) -> bytes | None:
+        state = image.partition(*topic_partition)
+        if state is None or self._node_id not in state.replicas:
+            return None
+        return image.topics[topic_partition.topic].topic_id

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from ledgerstone.server.reporting import Reporting
@@ -42,10 +42,13 @@ class Accepting:
         self._all.append(listening)
         self._loop.add_reader(listening.sock, self._accept, listening)
 
-    def stop(self) -> None:
-        for sock, *_ in self._all:
-            self._loop.remove_reader(sock)
-            sock.close()
+    def stop(self, keep: Collection[str] = ()) -> None:
+        """All but the listeners of those names."""
+        for listening in self._all:
+            if listening.name not in keep:
+                self._loop.remove_reader(listening.sock)
+                listening.sock.close()
+        self._all = [each for each in self._all if each.name in keep]
 
     def _accept(self, listening: Listening) -> None:
         for _ in range(ACCEPTS_PER_TURN):

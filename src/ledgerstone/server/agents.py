@@ -8,9 +8,12 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
+    FreezeSnapshot,
     StartScan,
+    SyncMetadata,
     SyncSwap,
     Unlink,
+    WriteSnapshot,
 )
 
 
@@ -44,6 +47,12 @@ class Agents:
     def add(self, agent: Agent) -> None:
         """One that asks for no effects."""
         self.all.append(agent)
+
+    def add_quorum(self, agent: Agent) -> None:
+        """The metadata quorum: it ticks first, as everyone follows what it decides."""
+        self.all.insert(0, agent)
+        for kind in (SyncMetadata, FreezeSnapshot, WriteSnapshot):
+            self._heard_by[kind] = (agent,)
 
     def add_dialling(self, purpose: str, agent: DiallingAgent) -> None:
         assert purpose not in self.dialling, purpose

@@ -1,7 +1,9 @@
 """From a configuration to a running broker, and back down in order. Grade S.
 
-Start: take the log directory, replay the metadata, register and unfence this broker, open the logs,
-load the groups, listen. Stop: no new connections, flush and close the logs, the clean marker last.
+A single node: take the log directory, replay the metadata, register and unfence this broker, open
+the logs, load the groups, listen. A node of a cluster goes through the same stages, but waits for
+others in between (`cluster_start`). Stop: no new connections, flush and close the logs, the clean
+marker last.
 """
 
 import asyncio
@@ -19,23 +21,27 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
-from ledgerstone.metadata.records import bootstrap_records, missing_features
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.broker_life.joining import membership_of
+from ledgerstone.server.cluster_start import ClusterStart
+from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
-from ledgerstone.server.dispatch import HANDLED, dispatch
+from ledgerstone.server.controlling.composition import controlling_of, link_of
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
+from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.log_agents import build_log_agents
-from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.producer_ids import ProducerIds
+from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
@@ -71,6 +77,7 @@ def open_broker(
         if world.fs.exists(path):
             # Before anything is changed, above all the clean marker removed.
             probe(world.fs, path)
+        check_formatted(world.fs, config)
         log_dir = open_log_dir(
             world.fs,
             world.clock,
@@ -78,7 +85,7 @@ def open_broker(
             path,
             node_id=config.node_id,
             boot_id=world.boot_id,
-            is_only_replica=True,
+            is_only_replica=not config.cluster.is_configured,
         )
     except OSError as error:
         raise ConfigError("log.dirs", path, f"cannot be used: {error}") from error
@@ -98,17 +105,20 @@ def open_broker(
 def _compose(
     config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dir: LogDir
 ) -> Broker:
-    metadata_log = MetadataLog(log_dir)
-    controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
-    controller.replay(record for _, record in metadata_log.replay())
-    link = ControllerLink(metadata_log, controller)
-    if not link.image.features:
-        link.write(bootstrap_records())
-    elif missing := missing_features(link.image.features):
-        link.write(missing)
-    _register(config, world, advertised, log_dir, link, controller)
+    quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
+    link, controller = link_of(
+        config,
+        world.clock,
+        world.dice,
+        quorum,
+        cluster_id=log_dir.meta.cluster_id or "",
+        bootstrap=read_bootstrap_records(world.fs, log_dir.path),
+    )
+    quorum.start(link)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
-    partitions.load(link.image, metadata_log.topic_ids)
+    if not config.cluster.is_configured:
+        _register(config, world, advertised, log_dir, link, controller)
+        partitions.load(link.image, quorum.topic_ids)
     slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
     shards = HostedShards(lambda: link.image)
@@ -132,8 +142,9 @@ def _compose(
         dice=world.dice,
         dispatch=dispatch,
         handled=HANDLED,
+        controller_handled=CONTROLLER_HANDLED,
         log_dir=log_dir,
-        metadata_log=metadata_log,
+        quorum=quorum,
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
         partitions=partitions,
@@ -147,10 +158,33 @@ def _compose(
         near_tombstones=agents.near_tombstones,
         anatomy=agents.anatomy,
     )
+    if config.cluster.is_configured:
+        _join(broker, world, advertised)
+        return broker
     broker.cleaning.load()
     broker.following.leadership()
     broker.erasing.load()
     return broker
+
+
+def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -> None:
+    """Nothing is hosted before the first publish."""
+    config, link, quorum = broker.config, broker.controller_link, broker.quorum
+    if config.cluster.is_controller:
+        broker.agents.add(controlling_of(config, world.clock, quorum, link))
+    broker.join(
+        membership_of(
+            config,
+            clock=world.clock,
+            dice=world.dice,
+            log_dir=broker.log_dir,
+            advertised=advertised,
+            leader=lambda: quorum.leader,
+            ask=link.ask,
+            image=lambda: link.image,
+            applied_offset=lambda: quorum.committed_offset,
+        )
+    )
 
 
 def _register(
@@ -169,7 +203,7 @@ def _register(
         log_dirs=[log_dir.meta.directory_id] if log_dir.meta.directory_id else [],
         stopped_cleanly=log_dir.remembered.clean,
     )
-    epoch = link.log.log.log_end_offset
+    epoch = link.quorum.end_offset
     link.write(controller.register_broker(registration, broker_epoch=epoch))
     link.write(controller.unfence_broker(config.node_id, broker_epoch=epoch))
 
@@ -182,15 +216,32 @@ class RunningBroker:
     bootstrap: str
     http_address: str | None
 
-    async def stop(self) -> None:
-        """The order matters: nobody may be answered from a log that is already closed."""
+    async def stop(self, hurries: Callable[[], bool] = lambda: False) -> None:
+        """The order matters: nobody may be answered from a log that is already closed. A broker of
+        a cluster hands its leaderships over first, unless `hurries`; the controller stops last."""
+        broker = self.broker
+        if broker.membership is not None:
+            await leave_cluster(broker, self.runtime, hurries)
+            self.runtime.stop_clients()
+            await stop_quorum(broker, self.runtime, hurries)
         await self.runtime.stop()
         if self.http is not None:
             await self.http.stop()
-        self.broker.partitions.drop_rest()
-        epoch = self.broker.image.brokers[self.broker.config.node_id].broker_epoch
-        self.broker.log_dir.close(broker_epoch=epoch)
-        _LOG.info("broker stopped node_id=%d", self.broker.config.node_id)
+        broker.partitions.drop_rest()
+        broker.log_dir.close(broker_epoch=self._broker_epoch)
+        _LOG.info("broker stopped node_id=%d", broker.config.node_id)
+
+    @property
+    def _broker_epoch(self) -> int:
+        """For the clean marker. A start that was stopped before it registered leaves the old one:
+        the logs are as they were."""
+        broker = self.broker
+        membership = broker.membership
+        if membership is None:
+            return broker.image.brokers[broker.config.node_id].broker_epoch
+        if membership.life is None or membership.life.life.broker_epoch < 0:
+            return broker.log_dir.remembered.broker_epoch
+        return membership.life.life.broker_epoch
 
 
 async def start_broker(
@@ -199,13 +250,16 @@ async def start_broker(
     make_site: MakeSite | None = None,
     make_runtime: Callable[[Broker, asyncio.AbstractEventLoop], Runtime] = Runtime,
     is_stopping: Callable[[], bool] = lambda: False,
+    on_wait: Callable[[str], None] = lambda _: None,
 ) -> RunningBroker:
-    """Listens before the logs are opened, so that a port in use costs nothing."""
+    """Listens before the logs are opened, so that a port in use costs nothing. `on_wait` is told
+    what the start of a cluster's node waits for."""
     # Now rather than under the first produced batch: the very first time it takes some seconds.
     load()
-    sockets = [_listen(listener) for listener in config.listeners]
+    sockets: list[socket.socket] = []
     http_socket: socket.socket | None = None
     try:
+        sockets += [_listen(listener) for listener in config.listeners]
         if config.ledgerstone_http_listener is not None:
             http_socket = _listen(config.ledgerstone_http_listener)
             config = _with_real_http_port(config, http_socket)
@@ -218,27 +272,52 @@ async def start_broker(
     runtime = make_runtime(broker, asyncio.get_running_loop())
     broker.erasing.installed_verifiers = runtime.verifiers.names
     broker.anatomy.wake = runtime.wake
-    runtime.start(
+    listening = [
         Listening(sock, listener.name)
         for listener, sock in zip(config.listeners, sockets, strict=True)
-    )
-    http, http_address = None, None
-    if http_socket is not None:
-        http = HttpServer(
-            routes(broker),
-            _api(broker, runtime),
-            site=None if make_site is None else make_site(broker, runtime.wake),
-            is_readonly=config.ledgerstone_http_readonly,
-            host_names=(*config.ledgerstone_http_hosts, *(each.host for each in advertised)),
-            reads_only=reads_only,
-        )
-        host, port = await http.start(http_socket)
-        http_address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    ]
     address = f"{advertised[0].host}:{advertised[0].port}"
-    _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
-    return RunningBroker(
-        broker=broker, runtime=runtime, http=http, bootstrap=address, http_address=http_address
+    running = RunningBroker(
+        broker=broker, runtime=runtime, http=None, bootstrap=address, http_address=None
     )
+    if config.cluster.is_configured:
+        names = config.cluster.controller_listener_names
+        runtime.start(each for each in listening if each.name in names)
+        listening = [each for each in listening if each.name not in names]
+    else:
+        runtime.start(listening)
+    if http_socket is not None:
+        await _serve_http(running, http_socket, make_site, advertised)
+    if config.cluster.is_configured:
+        try:
+            await ClusterStart(broker, runtime, is_stopping=is_stopping, on_wait=on_wait).run()
+        except BaseException:
+            for each in listening:
+                each.sock.close()
+            await running.stop(hurries=lambda: True)
+            raise
+        runtime.start(listening)
+    _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)
+    return running
+
+
+async def _serve_http(
+    running: RunningBroker,
+    sock: socket.socket,
+    make_site: MakeSite | None,
+    advertised: Sequence[Listener],
+) -> None:
+    broker, runtime, config = running.broker, running.runtime, running.broker.config
+    running.http = HttpServer(
+        routes(broker),
+        _api(broker, runtime),
+        site=None if make_site is None else make_site(broker, runtime.wake),
+        is_readonly=config.ledgerstone_http_readonly,
+        host_names=(*config.ledgerstone_http_hosts, *(each.host for each in advertised)),
+        reads_only=reads_only,
+    )
+    host, port = await running.http.start(sock)
+    running.http_address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 async def _open_when_there_is_room(
@@ -308,12 +387,13 @@ def _listen(listener: Listener) -> socket.socket:
 
 
 def _with_real_ports(config: BrokerConfig, sockets: Sequence[socket.socket]) -> list[Listener]:
-    """What clients are told; where the port was 0, the one the system chose."""
+    """What clients and other nodes are told; where the port was 0, the one the system chose."""
     ports = {
         listener.name: sock.getsockname()[1]
         for listener, sock in zip(config.listeners, sockets, strict=True)
     }
+    told = (*config.advertised_listeners, *config.cluster.advertised_controller_listeners)
     return [
         listener if listener.port else listener._replace(port=ports[listener.name])
-        for listener in config.advertised_listeners
+        for listener in told
     ]

@@ -25,9 +25,11 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
+from ledgerstone.server.broker_life.joining import Membership
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
+from ledgerstone.server.enveloping import EnvelopedRequest
 from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.following import Following
@@ -36,11 +38,11 @@ from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.markers import PartitionMarkers
-from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
+from ledgerstone.server.quorum.agent import QuorumAgent
 from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
 from ledgerstone.server.results import Result
 from ledgerstone.server.session import DEFAULT_LISTENER
@@ -79,8 +81,9 @@ class Broker:
     dice: Dice
     dispatch: Dispatch
     handled: frozenset[int]
+    controller_handled: frozenset[int]
     log_dir: LogDir
-    metadata_log: MetadataLog
+    quorum: QuorumAgent
     controller_link: ControllerLink
     producer_ids: ProducerIds
     partitions: HostedPartitions
@@ -103,6 +106,8 @@ class Broker:
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
+    # Of a node of a cluster; None where there is no cluster.
+    membership: Membership | None = None
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -114,7 +119,7 @@ class Broker:
     _idle_check_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.peers = Peers(self.config, self.handled)
+        self.peers = Peers(self.config, self.handled, self.controller_handled)
         (
             self.groups,
             self.markers,
@@ -161,7 +166,25 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
+        self.agents.add_quorum(self.quorum)
+        self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
+        self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
+
+    def join(self, membership: Membership) -> None:
+        """Before the runtime starts. It follows the metadata from its first publish on."""
+        self.membership = membership
+        for calls in membership.calls:
+            calls.turn = self
+            self.agents.add_dialling(calls.purpose, calls)
+        # After those they ask, so that a request leaves in the same tick.
+        agents = (membership.life, membership.registering, membership.forwarding)
+        for agent in agents:
+            if agent is not None:
+                self.agents.add(agent)
+        self.controller_link.forwarder = membership.forwarding
+        if membership.life is not None:
+            self.controller_link.subscriber = None
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -378,6 +401,8 @@ class Broker:
 
         What came behind it is served once the machine that answers is done: its next request may
         change that very machine, or answer the one that is being handled."""
+        if isinstance(request, EnvelopedRequest):
+            response, request = request.wrapped(response), request.outer
         peer = self.peers.by_number.get(request.connection)
         if peer is None or peer.in_work is not request or peer.is_closing:
             return
@@ -488,9 +513,11 @@ class Broker:
         return self.partitions.get(TopicPartition(name, number))
 
     def address_of(self, node_id: int) -> tuple[str, int]:
-        """Host and port that clients are told for a broker."""
-        endpoint = self.image.brokers[node_id].endpoints[0]
-        return endpoint.host, endpoint.port
+        """Host and port of a broker's first listener; of its own before it is registered."""
+        registered = self.image.brokers.get(node_id)
+        endpoints = () if registered is None else registered.endpoints
+        first = endpoints[0] if endpoints else self.config.listeners[0]
+        return first.host, first.port
 
     def grew(self, topic_partition: TopicPartition) -> None:
         """Requests that wait for the partition are tried again before the turn ends."""

@@ -9,7 +9,7 @@ answer for it at most.
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +32,7 @@ class _Connection:
     transport: Transport
     peer: str  # its address
     fd: int  # what the loop is told: of a socket it would make a text to say that it is new
+    listener: str
     unsent: deque[Piece] = field(default_factory=deque)
     reading: bool = False
     writing: bool = False
@@ -72,9 +73,10 @@ class Connections:
 
     # -- coming and going ---------------------------------------------------------------------
 
-    def drop_all(self) -> None:
+    def drop_all(self, keep_listeners: Collection[str] = ()) -> None:
         for connection in list(self._all.values()):
-            self._drop(connection)
+            if connection.listener not in keep_listeners:
+                self._drop(connection)
 
     def adopt(self, listening: Listening, sock: socket.socket, peer: object) -> None:
         """A socket that was accepted."""
@@ -82,7 +84,7 @@ class Connections:
         number = self._take_number()
         address = ":".join(map(str, peer[:2])) if isinstance(peer, tuple) else "local"
         transport = listening.make_transport(sock)
-        connection = _Connection(number, transport, address, sock.fileno())
+        connection = _Connection(number, transport, address, sock.fileno(), listening.name)
         self._all[number] = connection
         host = peer[0] if isinstance(peer, tuple) else "local"
         self._perform(self._broker.connected(number, host, listening.name))

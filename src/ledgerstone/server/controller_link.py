@@ -1,30 +1,58 @@
-"""How a broker has the cluster's metadata changed: it asks the controller, wherever that is.
+"""How a node follows and changes the cluster's metadata, on top of the metadata quorum. Grade D.
 
-Grade D. Here the controller is this process, the leader of a metadata quorum with one voter, and a
-request becomes a decision at once. Its records are appended, and nothing of it is shown or answered
-before they are committed; then the image is published, and the answer follows. A controller on
-another node will be asked through the same door, by forwarding the request.
+Every node consumes committed batches, whoever wrote them, and publishes the image they make. The
+node that leads the quorum is the controller: it decides on the decided image, appends the records,
+and answers once they are committed. Several decisions are in flight at once. A node that does not
+lead forwards requests to the one that does.
+
+A node that loses the lead drops its decided image. Callers that wait get NOT_CONTROLLER: the next
+leader may still commit what was appended here.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
-from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.clock import Clock
+from ledgerstone.errors import InvariantViolation, KafkaError, NotController, StorageError
 from ledgerstone.metadata.controller import Controller
+from ledgerstone.metadata.decision import Decision
+from ledgerstone.metadata.delta import difference
+from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
-from ledgerstone.metadata.not_controller import not_controller
-from ledgerstone.metadata.replay import Replayed
+from ledgerstone.metadata.not_controller import not_controller, refusal
+from ledgerstone.metadata.records import bootstrap_records, encode_record, missing_features
+from ledgerstone.metadata.replay import Replayed, apply
+from ledgerstone.metadata.snapshot import snapshot_records
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
-from ledgerstone.replication.state_log import StateLog
-from ledgerstone.server.metadata_log import MetadataLog, record_parts
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ledgerstone.raft.events import Leadership
+from ledgerstone.raft.replica import OffsetAndEpoch
+from ledgerstone.records.builder import RecordParts
+from ledgerstone.server.controlling.in_flight import InFlight, WaitingCaller
+from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
+from ledgerstone.server.quorum.door import CommittedBatch, MetadataQuorum
+from ledgerstone.server.request import Request
 
-# Called once with the answer, in the turn in which it was asked for or in a later one.
-OnAnswer = Callable[[ApiMessage], None]
+_LOG: Final = logging.getLogger(__name__)
+# Records applied at once while nothing follows the metadata yet: at a start.
+_CATCH_UP_RECORDS: Final = 10_000
+# Decisions that need not be atomic are cut here.
+MAX_BATCH_RECORDS: Final = 10_000
+_DISK_REFUSALS: Final = (KafkaError, StorageError, OSError)
+
+
+class _Batch(NamedTuple):
+    records: Sequence[MetadataRecord]
+    applied: Replayed
+
+
+UpgradeQuorum = Callable[[int, Callable[[int, str], None]], None]
 
 
 class MetadataSubscriber(Protocol):
-    """Who follows the metadata: told of every committed batch, in order."""
+    """Follows the metadata: hears of every committed batch, in order."""
 
     def metadata_committed(self, applied: Replayed) -> None: ...
 
@@ -32,122 +60,350 @@ class MetadataSubscriber(Protocol):
         """The log took no more records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Proposal:
-    """A decision on its way; `applied` is what it makes of the decided image."""
+class Forwarder(Protocol):
+    """Carries requests to the active controller on another node."""
 
-    applied: Replayed | None = None
-    request: ApiMessage | None = None
-    response: ApiMessage | None = None
-    on_answer: OnAnswer | None = None
+    def forward(
+        self,
+        request: ApiMessage,
+        on_answer: OnAnswer,
+        *,
+        by_broker: bool = False,
+        client: Request | None = None,
+    ) -> None:
+        """Answers exactly once; REQUEST_TIMED_OUT if no controller answered in time."""
+        ...
 
 
 class ControllerLink:
-    def __init__(self, log: MetadataLog, controller: Controller) -> None:
-        self.log = log
-        self.subscriber: MetadataSubscriber | None = None
+    """The state machine of the metadata quorum (`door.MetadataStateMachine`)."""
+
+    def __init__(
+        self,
+        quorum: MetadataQuorum,
+        controller: Controller,
+        clock: Clock,
+        bootstrap: Sequence[MetadataRecord] | None = None,
+    ) -> None:
+        self.quorum = quorum
+        self.forwarder: Forwarder | None = None
+        # Raises kraft.version, then calls back with an error code and a reason.
+        self.upgrade_quorum: UpgradeQuorum | None = None
+        self._subscriber: MetadataSubscriber | None = None
         self._controller = controller
-        self._proposals = StateLog[_Proposal](log.append)
+        self._clock = clock
+        # What the cluster was formatted with; None: nobody has formatted this node.
+        self._bootstrap = bootstrap
+        self._in_flight = InFlight()
+        self._led_epoch: int | None = None
+        # Committed records that are not in the image yet.
+        self._unapplied: list[MetadataRecord] = []
+        self._committed_offset = 0
         self._is_settling = False
+        # Calls of this node that are under way, as opposed to news from the quorum.
+        self._depth = 0
+
+    # -- facts --------------------------------------------------------------------------------
 
     @property
     def image(self) -> MetadataImage:
         """What is committed."""
+        if self._unapplied:
+            self._catch_up()
         return self._controller.committed
 
     @property
     def controller_id(self) -> int:
         """The node that decides now; NO_LEADER while an election is under way. Not a part of the
         image: the quorum elects its leader, no record names it."""
-        leader_id = self.log.leader_id
+        leader_id = self.quorum.leader_id
         return NO_LEADER if leader_id is None else leader_id
 
     @property
-    def in_flight(self) -> int:
-        return len(self._proposals)
+    def is_active(self) -> bool:
+        """This node is the controller."""
+        return self._led_epoch is not None
 
-    def ask(self, request: ApiMessage, on_answer: OnAnswer, *, by_broker: bool = False) -> None:
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def subscriber(self) -> MetadataSubscriber | None:
+        return self._subscriber
+
+    @subscriber.setter
+    def subscriber(self, subscriber: MetadataSubscriber | None) -> None:
+        """It has read `image`, and hears of every change from here on."""
+        if self._unapplied:
+            self._catch_up()
+        self._subscriber = subscriber
+
+    # -- asking -------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        request: ApiMessage,
+        on_answer: OnAnswer,
+        *,
+        by_broker: bool = False,
+        client: Request | None = None,
+    ) -> None:
         """A request that changes metadata. A log that refuses the records raises: then nothing of
-        them is true. `by_broker`: for a topic that the broker alone may make."""
-        if not self.log.is_leader:
-            on_answer(not_controller(request))
+        them is true. `by_broker`: for a topic that the broker alone may make. `client`: the request
+        of a client that this one is made for; None for what the broker wants itself."""
+        if self._led_epoch is None:
+            if self.forwarder is None:
+                on_answer(not_controller(request))
+            else:
+                self.forwarder.forward(request, on_answer, by_broker=by_broker, client=client)
             return
-        decision = self._controller.decide(
-            request,
-            now_ms=self.log.log.clock.monotonic_ms(),
-            next_offset=self.log.log.log_end_offset,
-            by_broker=by_broker,
-        )
-        self._propose(decision.records, request, decision.response, on_answer)
+        try:
+            decision = self._controller.decide(
+                request,
+                now_ms=self._clock.monotonic_ms(),
+                next_offset=self.quorum.end_offset,
+                by_broker=by_broker,
+            )
+            batches = self._batches_of(decision)
+        except Exception:  # noqa: BLE001 - a fault of ours costs the lead, not the process
+            self._resign_over(request.name)
+            # Not NOT_CONTROLLER: a retry would take the next controller down, too.
+            reason = "the controller failed over this request"
+            on_answer(refusal(request, ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+            return
+        caller = WaitingCaller(request, decision.response, on_answer)
+        if decision.kraft_version is None:
+            self._take(batches, caller)
+        else:
+            self._upgrade_quorum(decision, caller)
+
+    def _take(self, batches: list[_Batch], caller: WaitingCaller) -> None:
+        try:
+            self._append(batches)
+        except NotController:
+            # The quorum has moved on, and will say so.
+            self._answer(caller, not_controller(caller.request))
+            return
+        self._in_flight.answer_later(caller)
+        self._go_on(bool(batches), caller)
+
+    def _upgrade_quorum(self, decision: Decision[Any], caller: WaitingCaller) -> None:
+        """kraft.version is the quorum's own. The rest of the decision follows once it has moved."""
+        epoch, version = self._led_epoch, decision.kraft_version
+        assert version is not None
+
+        def upgraded(code: int, reason: str) -> None:
+            if code:
+                self._answer(caller, refusal(caller.request, code, reason))
+            elif self._led_epoch != epoch:
+                self._answer(caller, not_controller(caller.request))
+            else:
+                self._take(self._batches_of(decision), caller)
+
+        if self.upgrade_quorum is None:
+            upgraded(ErrorCode.INVALID_UPDATE_VERSION, "this quorum cannot be upgraded")
+        else:
+            self.upgrade_quorum(version, upgraded)
+
+    def heard_from(self, heartbeat: BrokerHeartbeatRequest) -> None:
+        """Before anything waits: a slow controller must not fence the brokers it keeps waiting."""
+        if self._led_epoch is not None:
+            broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
+            self._controller.sessions.contact(broker_id, epoch, self._clock.monotonic_ms())
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When a decision may be due by the clock; None: none, or another node decides."""
+        return None if self._led_epoch is None else self._controller.next_deadline_ms
+
+    def act_on_time(self) -> bool:
+        """Takes one decision that is due by the clock; returns whether there was one. What it
+        changes is in the decided image before the next one is taken."""
+        epoch = self._led_epoch
+        if epoch is None:
+            return False
+        try:
+            decision = self._controller.due(self._clock.monotonic_ms())
+            batches = [] if decision is None else self._batches_of(decision)
+        except Exception:  # noqa: BLE001 - as in `ask`
+            self._resign_over("none")
+            return False
+        try:
+            self._append(batches)
+            self._go_on(bool(batches))
+        except _DISK_REFUSALS:
+            # The next leader starts from what is committed, so nothing that was due is forgotten.
+            self.quorum.resign(epoch)
+        return bool(batches)
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
-        """Records that no request asked for."""
-        self._propose(records)
+        """Records that no request asked for. NotController unless this node leads."""
+        self._append(self._batches_of(Decision(list(records), None)))
+        self._go_on(has_appended=True)
 
-    def _propose(
-        self,
-        records: Sequence[MetadataRecord],
-        request: ApiMessage | None = None,
-        response: ApiMessage | None = None,
-        on_answer: OnAnswer | None = None,
-    ) -> None:
-        if not records:
-            # It may rest on decisions that are not committed yet.
-            self._proposals.after_pending(
-                _Proposal(request=request, response=response, on_answer=on_answer)
-            )
-            self.settle()
-            return
-        applied = self._controller.preview(records)
-        proposal = _Proposal(
-            applied=applied, request=request, response=response, on_answer=on_answer
-        )
-        is_appended = False
-        try:
-            self._proposals.append(record_parts(self.log.log.clock.now_ms(), records), proposal)
-            is_appended = True
+    def _batches_of(self, decision: Decision[Any]) -> list[_Batch]:
+        """The records, cut where that is allowed, each with what it makes of the decided image."""
+        records = decision.records
+        size = len(records) if decision.is_atomic else MAX_BATCH_RECORDS
+        batches: list[_Batch] = []
+        image = self._controller.decided
+        for start in range(0, len(records), max(size, 1)):
+            piece = records[start : start + size]
+            applied = apply(image, piece)
+            batches.append(_Batch(piece, applied))
+            image = applied.image
+        return batches
+
+    def _append(self, batches: list[_Batch]) -> None:
+        if self._led_epoch is None:
+            raise NotController("this node does not lead the metadata quorum")
+        for records, applied in batches:
+            level = applied.image.features.get(METADATA_VERSION_FEATURE, METADATA_VERSION)
+            parts = record_parts(self._clock.now_ms(), records, level)
+            try:
+                next_offset = self.quorum.propose(self._led_epoch, parts)
+            except NotController:
+                raise
+            except _DISK_REFUSALS as error:
+                self._refused(error)
+                raise
+            self._in_flight.appended(next_offset, applied)
             self._controller.decided_on(applied)
-            self.log.sync()
-        except (KafkaError, StorageError, OSError) as error:
-            if is_appended:
-                # Whether it is on disk is not known, so nothing may be built on it. The caller
-                # learns that from the error, those before it from an answer.
-                self._give_up(asking=proposal)
-            if self.subscriber is not None:
-                self.subscriber.metadata_refused(error)
-            raise
-        self.settle()
 
-    def settle(self) -> None:
-        """The high watermark has moved: publishes and answers what is committed, in order. What is
-        asked for meanwhile waits for its turn."""
+    def _go_on(self, has_appended: bool, caller: WaitingCaller | None = None) -> None:
+        """Commits what can be committed now, then answers."""
+        self._depth += 1
+        try:
+            if has_appended:
+                self.quorum.advance()
+            self._settle()
+        except _DISK_REFUSALS as error:
+            if self._led_epoch is not None and self._in_flight.batch_count:
+                # Whether they are on disk is not known, so nothing may be built on them. The caller
+                # learns that from the error, earlier callers from an answer.
+                epoch = self._led_epoch
+                self._give_up(asking=caller)
+                self._refused(error)
+                self.quorum.resign(epoch)
+            raise
+        finally:
+            self._depth -= 1
+
+    def _refused(self, error: Exception) -> None:
+        if self._subscriber is not None:
+            self._subscriber.metadata_refused(error)
+
+    def _resign_over(self, request: str) -> None:
+        """A fault of ours: another node may do better, and this one starts over from what is
+        committed."""
+        _LOG.exception("controller resigns: a decision failed request=%s", request)
+        assert self._led_epoch is not None
+        self.quorum.resign(self._led_epoch)
+
+    # -- `door.MetadataStateMachine` ----------------------------------------------------------
+
+    def load(self, snapshot_id: OffsetAndEpoch, records: Iterator[MetadataRecord]) -> None:
+        self._unapplied.clear()
+        before = self._controller.committed
+        image = apply(MetadataImage(cluster_id=before.cluster_id), records).image
+        self._committed_offset = snapshot_id.offset
+        self._consume(Replayed(image, difference(before, image)))
+
+    def committed(self, batch: CommittedBatch) -> None:
+        applied = None
+        if self._led_epoch == batch.epoch:
+            applied = self._in_flight.take_batch(batch.next_offset)
+        if applied is not None:
+            self._controller.committed_to(applied)
+            self._publish(applied)
+        elif records := batch.records():
+            self._follow(records)
+        self._committed_offset = batch.next_offset
+        self._settle()
+
+    def _follow(self, records: list[MetadataRecord]) -> None:
+        """Records of another leader, or of an earlier life."""
+        if self._led_epoch is not None:
+            raise InvariantViolation(f"records in epoch {self._led_epoch} that were not proposed")
+        self._unapplied += records
+        if self._subscriber is not None or len(self._unapplied) >= _CATCH_UP_RECORDS:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if not self._unapplied:
+            return
+        records, self._unapplied = self._unapplied, []
+        self._consume(apply(self._controller.committed, records))
+
+    def _consume(self, applied: Replayed) -> None:
+        self._controller.decided_on(applied)
+        self._controller.committed_to(applied)
+        self._publish(applied)
+
+    def _publish(self, applied: Replayed) -> None:
+        if self._subscriber is not None:
+            self._subscriber.metadata_committed(applied)
+
+    def _settle(self) -> None:
+        """Answers what is committed, in order. Requests that come meanwhile wait for their turn."""
         if self._is_settling:
             return
         self._is_settling = True
         try:
-            while proposals := self._proposals.committed(self.log.log.high_watermark):
-                for each in proposals:
-                    self._carry_out(each)
+            while (each := self._in_flight.take_answer(self._committed_offset)) is not None:
+                self._answer(each, each.response)
         finally:
             self._is_settling = False
 
-    def _carry_out(self, proposal: _Proposal) -> None:
-        if proposal.applied is not None:
-            self._controller.committed_to(proposal.applied)
-            if self.subscriber is not None:
-                self.subscriber.metadata_committed(proposal.applied)
-        if proposal.on_answer is not None:
-            assert proposal.response is not None
-            proposal.on_answer(proposal.response)
+    def _answer(self, caller: WaitingCaller, response: ApiMessage) -> None:
+        """A caller that fails over its answer must not stop the quorum: the error reaches the one
+        that asked in this turn, or the log."""
+        try:
+            caller.on_answer(response)
+        except Exception:
+            if self._depth:
+                raise
+            _LOG.exception("answer of the controller not taken request=%s", caller.request.name)
 
-    def leadership_lost(self) -> None:
-        """Another node decides from now on. What was decided here and not committed may still be,
-        by that node: whoever waits for it is told NOT_CONTROLLER, and never success."""
-        self._give_up()
+    def leadership(self, leadership: Leadership) -> None:
+        if self._led_epoch is not None and self._led_epoch != leadership.epoch:
+            self._give_up()
+        if not leadership.is_me:
+            self._give_up()
+            return
+        self._catch_up()
+        self._led_epoch = leadership.epoch
+        now_ms, next_offset = self._clock.monotonic_ms(), self.quorum.end_offset
+        self._controller.lead(now_ms=now_ms, next_offset=next_offset)
+        records = self._first_records()
+        if records:
+            self.write(records)
 
-    def _give_up(self, asking: _Proposal | None = None) -> None:
+    def _first_records(self) -> list[MetadataRecord]:
+        if self._bootstrap is not None:
+            return self._controller.activation(self._bootstrap)
+        # A single node: it adds what its older releases did not know.
+        features = self.image.features
+        return self._controller.activation(bootstrap_records()) + (
+            missing_features(features) if features else []
+        )
+
+    def snapshot(self) -> Iterable[MetadataRecord] | None:
+        image = self.image
+        return None if image.open_transaction is not None else snapshot_records(image)
+
+    def _give_up(self, asking: WaitingCaller | None = None) -> None:
+        """What was decided here and not committed may still be, by the next leader: callers get
+        NOT_CONTROLLER, and never success."""
+        self._led_epoch = None
         self._controller.resign()
-        for each in self._proposals.lost():
-            if each is not asking and each.on_answer is not None:
-                assert each.request is not None
-                each.on_answer(not_controller(each.request))
+        for each in self._in_flight.drop():
+            if each is not asking:
+                self._answer(each, not_controller(each.request))
+
+
+def record_parts(
+    now_ms: int, records: Sequence[MetadataRecord], metadata_version: int = METADATA_VERSION
+) -> list[RecordParts]:
+    return [(now_ms, None, encode_record(record, metadata_version), ()) for record in records]

@@ -20,7 +20,7 @@ def complaints(broker: Broker) -> list[str]:
         lines.append(HINT)
     if notes.failure is not None:
         lines.append(f"{notes.path}: damage is not written down: {notes.failure}")
-    metadata = broker.metadata_log.log
+    metadata = broker.quorum.log.log
     if metadata.failure is not None:
         lines.append(f"{metadata.topic_partition}: {metadata.failure}")
     return lines + broker.disk.complaints()

@@ -1,8 +1,9 @@
 """From an api key through the stages to its handler. Grade D, through the handlers.
 
-The table is the list of what this broker can do: ApiVersions offers exactly these keys. A handler
-answers errors of the protocol in the response, where each API has its own place for them; whatever
-else a handler raises closes the connection, because nothing sensible can be said.
+Two tables list what this node can do: one for listeners of clients, one for listeners of
+controllers. ApiVersions offers exactly their keys. A handler answers errors of the protocol in the
+response, where each API has its own place for them; whatever else a handler raises closes the
+connection, because nothing sensible can be said.
 """
 
 from typing import Final
@@ -14,11 +15,17 @@ from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
 from ledgerstone.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
+    assign_replicas_to_dirs,
+    broker_heartbeat,
+    broker_registration,
     consumer_group_heartbeat,
+    controller_registration,
     create_acls,
     create_partitions,
     create_topics,
@@ -39,6 +46,7 @@ from ledgerstone.server.handlers import (
     describe_user_scram_credentials,
     elect_leaders,
     end_txn,
+    envelope,
     fetch,
     find_coordinator,
     heartbeat,
@@ -57,10 +65,13 @@ from ledgerstone.server.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    quorum_request,
     sasl_handshake,
     share_group_heartbeat,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
+    update_features,
     write_txn_markers,
 )
 from ledgerstone.server.metrics import add
@@ -118,17 +129,72 @@ HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.handle,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.handle,
+    ApiKey.UPDATE_FEATURES: update_features.handle,
+    ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
 }
 HANDLED: Final = frozenset(HANDLERS)
+
+# What listeners for controllers serve. Kafka's schemas say which APIs are for which listeners.
+CONTROLLER_HANDLERS: Final[dict[int, Handler[Broker]]] = {
+    **{
+        key: HANDLERS[key]
+        for key in (
+            ApiKey.API_VERSIONS,
+            ApiKey.CREATE_TOPICS,
+            ApiKey.DELETE_TOPICS,
+            ApiKey.DESCRIBE_CONFIGS,
+            ApiKey.ALTER_CONFIGS,
+            ApiKey.CREATE_PARTITIONS,
+            ApiKey.ELECT_LEADERS,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS,
+            ApiKey.DESCRIBE_QUORUM,
+            ApiKey.UPDATE_FEATURES,
+            ApiKey.DESCRIBE_CLUSTER,
+            ApiKey.UNREGISTER_BROKER,
+            ApiKey.DESCRIBE_ACLS,
+            ApiKey.CREATE_ACLS,
+            ApiKey.DELETE_ACLS,
+            ApiKey.SASL_HANDSHAKE,
+        )
+    },
+    ApiKey.ALTER_PARTITION: alter_partition.handle,
+    ApiKey.ENVELOPE: envelope.handle,
+    ApiKey.BROKER_REGISTRATION: broker_registration.handle,
+    ApiKey.BROKER_HEARTBEAT: broker_heartbeat.handle,
+    ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids.handle,
+    ApiKey.CONTROLLER_REGISTRATION: controller_registration.handle,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: assign_replicas_to_dirs.handle,
+}
+CONTROLLER_HANDLERS.update(
+    dict.fromkeys(
+        (
+            ApiKey.FETCH,
+            ApiKey.VOTE,
+            ApiKey.BEGIN_QUORUM_EPOCH,
+            ApiKey.END_QUORUM_EPOCH,
+            ApiKey.DESCRIBE_QUORUM,
+            ApiKey.FETCH_SNAPSHOT,
+            ApiKey.ADD_RAFT_VOTER,
+            ApiKey.REMOVE_RAFT_VOTER,
+            ApiKey.UPDATE_RAFT_VOTER,
+        ),
+        quorum_request.handle,
+    )
+)
+CONTROLLER_HANDLED: Final = frozenset(CONTROLLER_HANDLERS)
 
 
 def dispatch_through(stages: Stages) -> Dispatch:
     """Composes the stages once. A request pays for those that are active, and for no others."""
-    handlers = pipeline(HANDLERS, stages)
+    for_clients = pipeline(HANDLERS, stages)
+    for_controllers = pipeline(CONTROLLER_HANDLERS, stages)
 
     def dispatch(broker: Broker, request: Request, message: ApiMessage) -> Answer:
         counters, name = broker.counters, message.name
         counters.requests[name] = counters.requests.get(name, 0) + 1
+        handlers = for_controllers if request.session.is_controller_listener else for_clients
         try:
             answer = handlers[request.api_key](broker, request, message)
         except NO_COORDINATOR as error:

@@ -13,8 +13,8 @@ The contract:
 4. **One way back.** Whoever performs an effect says what came of it through
    `Broker.completed(effect, result)`. `results` has the results of each kind, and which one is the
    last. Effects with a last result get exactly one, unless the process ends before.
-   `Send`, `Close`, `Resume`, `Proceed`, `GiveUp` and `Hangup` have no result. Bytes, and the end of
-   a connection, are events of the connection and come through calls of their own.
+   `Send`, `Close`, `Resume`, `Proceed`, `GiveUp`, `Hangup` and `Halt` have no result. Bytes, and
+   the end of a connection, are events of the connection and come through calls of their own.
 """
 
 from dataclasses import dataclass
@@ -25,10 +25,13 @@ from ledgerstone.cleaner.plan import CleaningPlan
 from ledgerstone.erasure.scan_plan import ScanPlan
 from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.protocol.pieces import Piece
+from ledgerstone.raft.events import LogSync
+from ledgerstone.raft.replica import OffsetAndEpoch
+from ledgerstone.server.quorum.snapshot_writing import SnapshotWork
 from ledgerstone.state.anatomy_plan import AnatomyPlan
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.log import FlushPlan
-from ledgerstone.storage.sync_plan import DirectoryAt, Syncable
+from ledgerstone.storage.sync_plan import DirectoryAt, NewFile, Syncable
 from ledgerstone.types import TopicPartition
 
 # Of accepted and of dialled connections alike; never used twice.
@@ -111,8 +114,32 @@ class SyncSwap:
         return (DirectoryAt(self.directory),)
 
 
+@dataclass(frozen=True, slots=True)
+class SyncMetadata:
+    """Sync the metadata log, as the quorum asked for it: `sync` says up to where."""
+
+    sync: LogSync
+    plan: FlushPlan
+
+    @property
+    def syncs(self) -> tuple[Syncable, ...]:
+        return self.plan.syncs
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeSnapshot:
+    """Give a fetched snapshot of the metadata its name, once it is whole and synced."""
+
+    snapshot_id: OffsetAndEpoch
+    file: NewFile
+
+    @property
+    def syncs(self) -> tuple[Syncable, ...]:
+        return (self.file,)
+
+
 # Effects that make something durable; each ends in `Done` or `Failed`.
-Persist = Flush | SyncSwap
+Persist = Flush | SyncSwap | SyncMetadata | FreezeSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +221,21 @@ class Analyse:
     plan: AnatomyPlan
 
 
+@dataclass(frozen=True, slots=True)
+class WriteSnapshot:
+    """Write a snapshot of the metadata. It takes long, so it runs in a thread."""
+
+    work: SnapshotWork
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """End the process at once: whatever it would do next could be a lie. As in Kafka, where a
+    controller or the directory of the metadata log has failed."""
+
+    reason: str
+
+
 Effect = (
     Send
     | Close
@@ -202,6 +244,10 @@ Effect = (
     | Hangup
     | Flush
     | SyncSwap
+    | SyncMetadata
+    | FreezeSnapshot
+    | WriteSnapshot
+    | Halt
     | PersistThen
     | Unlink
     | Clean

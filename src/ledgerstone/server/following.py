@@ -19,8 +19,8 @@ from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.markers import PartitionMarkers
-from ledgerstone.server.metadata_log import METADATA_PARTITION
 from ledgerstone.server.metrics import Counters
+from ledgerstone.server.quorum.disk_log import METADATA_PARTITION
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.types import TopicPartition

@@ -51,9 +51,16 @@ class TooSilent(NamedTuple):
 class Peers:
     """Invariant: everyone who starves is connected; every muted peer has its end in the heap."""
 
-    def __init__(self, config: BrokerConfig, handled: frozenset[int]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        handled: frozenset[int],
+        controller_handled: frozenset[int] = frozenset(),
+    ) -> None:
+        """APIs that are handled on listeners for clients, and on those for controllers."""
         self._config = config
         self._handled = handled
+        self._controller_handled = controller_handled
         self._limits = ConnectionLimits(max_frame_bytes=config.socket_request_max_bytes)
         limit_bytes = config.queued_max_request_bytes
         self.memory = (
@@ -83,10 +90,13 @@ class Peers:
         if here >= config.max_connections_per_ip:
             return f"max.connections.per.ip={config.max_connections_per_ip} reached by {host}"
         self._hosts[host] = here + 1
+        is_controller = listener in config.cluster.controller_listener_names
+        handled = self._controller_handled if is_controller else self._handled
         wire = ServerConnection(
-            self._limits, self._handled, memory=self.memory, number=number, shortcuts=_SHORTCUTS
+            self._limits, handled, memory=self.memory, number=number, shortcuts=_SHORTCUTS
         )
-        self.by_number[number] = Peer(number, Session(host, listener), wire, now_ms)
+        session = Session(host, listener, is_controller_listener=is_controller)
+        self.by_number[number] = Peer(number, session, wire, now_ms)
         return None
 
     def leave(self, number: int) -> None:

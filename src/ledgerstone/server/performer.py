@@ -16,7 +16,9 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
+    FreezeSnapshot,
     GiveUp,
+    Halt,
     Hangup,
     Persist,
     PersistThen,
@@ -24,8 +26,10 @@ from ledgerstone.server.effects import (
     Resume,
     Send,
     StartScan,
+    SyncMetadata,
     SyncSwap,
     Unlink,
+    WriteSnapshot,
 )
 from ledgerstone.server.results import Done, Failed, Result
 
@@ -51,6 +55,10 @@ class Hands(Protocol):
     def persist(self, effect: Persist, synced: Synced) -> None:
         """Syncs `effect.syncs`, then calls `synced` instead of `Performer.report`."""
         ...
+
+    def write_snapshot(self, effect: WriteSnapshot) -> None: ...
+
+    def halt(self, effect: Halt) -> None: ...
 
     def unlink(self, effect: Unlink) -> None: ...
 
@@ -103,10 +111,14 @@ class Performer:
                 hands.dial(effect)
             case Hangup():
                 hands.hang_up(effect)
-            case Flush() | SyncSwap():
+            case Flush() | SyncSwap() | SyncMetadata() | FreezeSnapshot():
                 self._persist(effect, ())
             case PersistThen(persist, then):
                 self._persist(persist, then)
+            case WriteSnapshot():
+                hands.write_snapshot(effect)
+            case Halt():
+                hands.halt(effect)
             case Unlink():
                 hands.unlink(effect)
             case Clean():

@@ -6,6 +6,7 @@ crashes. Requests that come while a block is asked for share it.
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.message import ApiMessage
@@ -13,6 +14,8 @@ from ledgerstone.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+
+_UNREGISTERED: Final = -1
 
 AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
 # Called with an id, or with None where the controller has given no block.
@@ -42,7 +45,9 @@ class ProducerIds:
             self._ask_for_block()
 
     def _ask_for_block(self) -> None:
-        epoch = self._image().brokers[self._broker_id].broker_epoch
+        # Unregistered: the controller refuses, and the producer asks again.
+        registered = self._image().brokers.get(self._broker_id)
+        epoch = _UNREGISTERED if registered is None else registered.broker_epoch
         request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=epoch)
         self._is_asked = True
         try:

@@ -4,6 +4,7 @@ through the plans they answer.
 | effect | results | last |
 |---|---|---|
 | `Flush`, `SyncSwap`, also inside `PersistThen` | | `Done`, `Failed` |
+| `SyncMetadata`, `FreezeSnapshot`, `WriteSnapshot` | | `Done`, `Failed` |
 | `Unlink` | | `Unlinked` |
 | `Clean` | `StillAtWork`, `GroupCleaned` | `PassReport`, `PassFailed` |
 | `StartScan` | `StillAtWork` | `SearchReport`, `ScanReport`, `ScanFailed` |

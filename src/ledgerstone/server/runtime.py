@@ -5,8 +5,11 @@ processes. One timer wakes the broker at its next deadline.
 """
 
 import asyncio
+import logging
+import os
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
+from typing import Final
 
 from ledgerstone.fs import Filesystem
 from ledgerstone.server.accepting import Accepting, Listening
@@ -18,14 +21,17 @@ from ledgerstone.server.effects import (
     Close,
     Dial,
     Effect,
+    Halt,
     Hangup,
     Persist,
     Resume,
     Send,
     Unlink,
+    WriteSnapshot,
 )
 from ledgerstone.server.erasing.verifiers import Verifiers
 from ledgerstone.server.performer import Performer, Synced
+from ledgerstone.server.quorum.snapshot_writing import write_snapshot
 from ledgerstone.server.reporting import Reporting
 from ledgerstone.server.results import (
     DialFailed,
@@ -41,6 +47,15 @@ from ledgerstone.server.workers import WorkerEffect, WorkerRoom
 from ledgerstone.storage.deleted_files import unlink_all
 from ledgerstone.storage.sync_plan import sync_all
 
+_LOG: Final = logging.getLogger(__name__)
+
+
+def halt_process(reason: str) -> None:
+    """Without another word to anyone: nothing is flushed but the log lines."""
+    _LOG.critical("process halts reason=%s", reason)
+    logging.shutdown()
+    os._exit(1)
+
 
 class Runtime:
     """`performer.Hands`. `start`, then `stop`. `dialled_transport` is for connections we open."""
@@ -50,9 +65,11 @@ class Runtime:
         broker: Broker,
         loop: asyncio.AbstractEventLoop,
         dialled_transport: MakeTransport = PlainTransport,
+        halt: Callable[[str], None] = halt_process,
     ) -> None:
         self._broker = broker
         self._loop = loop
+        self._halt = halt
         self._next_number = 1
         self._timer: asyncio.TimerHandle | None = None
         self._in_threads: set[asyncio.Future[None]] = set()
@@ -77,6 +94,7 @@ class Runtime:
     # -- start and stop -----------------------------------------------------------------------
 
     def start(self, listeners: Iterable[Listening]) -> None:
+        """Again with more listeners, as a start gets further."""
         for listening in listeners:
             self._accepting.start(listening)
         self._reschedule()
@@ -94,6 +112,12 @@ class Runtime:
             self._timer.cancel()
         self._connections.drop_all()
         self._reporting.leftovers(is_last=True)
+
+    def stop_clients(self) -> None:
+        """Closes the listeners of clients and their connections; those of controllers stay."""
+        names = self._broker.config.cluster.controller_listener_names
+        self._accepting.stop(keep=names)
+        self._connections.drop_all(keep_listeners=names)
 
     @property
     def connection_count(self) -> int:
@@ -133,6 +157,12 @@ class Runtime:
     def unlink(self, effect: Unlink) -> None:
         self._off_the_loop(self._unlink(effect))
 
+    def write_snapshot(self, effect: WriteSnapshot) -> None:
+        self._off_the_loop(self._write_snapshot(effect))
+
+    def halt(self, effect: Halt) -> None:
+        self._halt(effect.reason)
+
     def _hand_to_worker(self, effect: WorkerEffect) -> None:
         self._workers.perform(effect)
 
@@ -156,6 +186,14 @@ class Runtime:
             result = Failed(error)
         synced(result)
         self._reschedule()
+
+    async def _write_snapshot(self, effect: WriteSnapshot) -> None:
+        result: Done | Failed = Done()
+        try:
+            await self._loop.run_in_executor(None, write_snapshot, self.fs, effect.work)
+        except OSError as error:
+            result = Failed(error)
+        self._report(effect, result)
 
     async def _unlink(self, effect: Unlink) -> None:
         result = await self._loop.run_in_executor(None, unlink_all, self.fs, effect.plan)

@@ -43,3 +43,5 @@ class Session:
     principal: Principal = ANONYMOUS
     login: Login = Login.COMPLETE
     muted_until_ms: int = 0
+    # One of `controller.listener.names`: nodes of the cluster ask here.
+    is_controller_listener: bool = False

@@ -53,7 +53,7 @@ def heal(nodes: Sequence[Node]) -> None:
 def _has_failed(node: Node) -> bool:
     broker = node.broker
     assert broker is not None
-    logs = [*(each.log for each in broker.partitions), broker.metadata_log.log]
+    logs = [*(each.log for each in broker.partitions), broker.quorum.log.log]
     if any(log.failure is not None for log in logs) or broker.partitions.offline:
         return True
     return broker.erasing.trouble is not None

@@ -256,6 +256,15 @@ class SimFilesystem:
         inode.mode = 0o600
         return SimFile(self, inode, path)
 
+    def open_read_only(self, path: str) -> SimFile:
+        return self.open(path)
+
+    def make_read_only(self, path: str) -> None:
+        node = self._existing(path)[2]
+        self._begin("make_read_only", path)
+        if isinstance(node, Inode):
+            node.mode = 0o444
+
     def exists(self, path: str) -> bool:
         return self._find(path) is not None
 

@@ -27,6 +27,7 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     GiveUp,
+    Halt,
     Hangup,
     Persist,
     Proceed,
@@ -35,8 +36,10 @@ from ledgerstone.server.effects import (
     StartScan,
     Unlink,
     WorkerName,
+    WriteSnapshot,
 )
 from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
+from ledgerstone.server.quorum.snapshot_writing import write_snapshot
 from ledgerstone.server.results import (
     AnalysisFailed,
     DialFailed,
@@ -154,6 +157,21 @@ class SimHands:
             self.node.later(self.latency(), "done", lambda: synced(result))
 
         self.node.later(self.latency(), "disk", do)
+
+    def write_snapshot(self, effect: WriteSnapshot) -> None:
+        def do() -> None:
+            result: Done | Failed = Done()
+            try:
+                write_snapshot(self.broker.log_dir.fs, effect.work)
+            except OSError as error:
+                result = Failed(error)
+            self._report_later(effect, result)
+
+        self.node.later(self.latency(), "disk", do)
+
+    def halt(self, effect: Halt) -> None:
+        """Only a voter of several ends its process, and here each node is alone."""
+        raise AssertionError(f"a sole voter halts: {effect.reason}")
 
     def unlink(self, effect: Unlink) -> None:
         def do() -> None:

@@ -36,6 +36,8 @@ class Remembered:
     # Of the log directory.
     path: str
     clean: bool
+    # Of the process that stopped cleanly; -1 after a crash, or if it is not known.
+    broker_epoch: int
     recovery_points: dict[TopicPartition, int]
     log_start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
@@ -111,12 +113,14 @@ def take_remembered(
     """Also removes what counts for one start only: the clean stop's marker and list."""
     marker = CleanShutdownFile(fs, join(path, CLEAN_SHUTDOWN_FILE))
     clean = marker.exists()
+    broker_epoch = marker.read_broker_epoch()
     stop = take_clean_stop(fs, join(path, SIZES_AT_STOP), marker=marker.read())
     # At once: a start that crashes half way is not a clean stop.
     marker.remove()
     return Remembered(
         path=path,
         clean=clean,
+        broker_epoch=broker_epoch,
         recovery_points=_read_offsets(fs, path, RECOVERY_POINT_CHECKPOINT),
         log_start_offsets=_read_log_starts(fs, path, notes, stop, now_ms=now_ms),
         high_watermarks=_read_offsets(fs, path, HIGH_WATERMARK_CHECKPOINT),

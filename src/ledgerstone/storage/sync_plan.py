@@ -8,7 +8,7 @@ replaced them is durable by other means.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ledgerstone.fs import File, Filesystem
+from ledgerstone.fs import File, Filesystem, parent_of
 
 
 class OpenFile(NamedTuple):
@@ -27,7 +27,16 @@ class DirectoryAt(NamedTuple):
     path: str
 
 
-Syncable = OpenFile | FileAt | DirectoryAt
+class NewFile(NamedTuple):
+    """A finished file under a temporary name: it is synced, made read-only and gets its name.
+
+    Crash here: it has its name and all of its bytes, or it does not have its name."""
+
+    temporary: str
+    path: str
+
+
+Syncable = OpenFile | FileAt | DirectoryAt | NewFile
 
 
 def sync_all(fs: Filesystem, syncs: Iterable[Syncable]) -> None:
@@ -40,6 +49,20 @@ def sync_all(fs: Filesystem, syncs: Iterable[Syncable]) -> None:
                 _sync_file(fs, path)
             case DirectoryAt(path):
                 fs.fsync_dir(path)
+            case NewFile(temporary, path):
+                give_name(fs, temporary, path)
+
+
+def give_name(fs: Filesystem, temporary: str, path: str) -> None:
+    """See `NewFile`."""
+    file = fs.open(temporary)
+    try:
+        file.fsync()
+    finally:
+        file.close()
+    fs.make_read_only(temporary)
+    fs.rename(temporary, path)
+    fs.fsync_dir(parent_of(path))
 
 
 def _sync_file(fs: Filesystem, path: str) -> None:

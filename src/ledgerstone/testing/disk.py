@@ -41,6 +41,10 @@ class ScratchFilesystem(OsFilesystem):
         self._check(path)
         return super().create_private(path)
 
+    def make_read_only(self, path: str) -> None:
+        self._check(path)
+        super().make_read_only(path)
+
     def make_dir(self, path: str) -> None:
         self._check(path)
         super().make_dir(path)

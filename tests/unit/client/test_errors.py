@@ -16,10 +16,10 @@ def test_known_code_becomes_its_class() -> None:
 
 
 def test_code_without_a_class_keeps_its_number_and_its_name() -> None:
-    error = error_of(ErrorCode.NOT_CONTROLLER, "topic t")
+    error = error_of(ErrorCode.LISTENER_NOT_FOUND, "topic t")
 
     assert isinstance(error, BrokerError)
-    assert (error.code, error.name, error.retriable) == (41, "NOT_CONTROLLER", True)
+    assert (error.code, error.name, error.retriable) == (72, "LISTENER_NOT_FOUND", True)
 
 
 def test_code_from_the_future_is_still_an_error() -> None:

@@ -1,6 +1,6 @@
 """A cluster for tests: one controller, and brokers that do what its records say."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ledgerstone.config.broker import load_broker_config
 from ledgerstone.metadata.broker_life import Registration
@@ -10,7 +10,7 @@ from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import Endpoint, MetadataImage
 from ledgerstone.metadata.records import bootstrap_records, decode_record, encode_record
 from ledgerstone.metadata.replay import FENCE
-from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsAssignment,
     CreateTopicsRequest,
@@ -31,6 +31,7 @@ class Cluster:
         self.config = load_broker_config(overrides=overrides).config
         self.controller = Controller("cluster", self.config, SeededDice(seed))
         self.log: list[MetadataRecord] = []
+        self.now_ms = 0
         self.commit(bootstrap_records())
         for broker_id in range(1, brokers + 1):
             self.start_broker(broker_id)
@@ -49,6 +50,28 @@ class Cluster:
     def carry_out(self, decision: Decision[R]) -> R:
         self.commit(decision.records)
         return decision.response
+
+    def ask(self, request: ApiMessage) -> Any:
+        """As the active controller does it; the answer comes after the commit."""
+        decision = self.controller.decide(request, now_ms=self.now_ms, next_offset=len(self.log))
+        return self.carry_out(decision)
+
+    def act_on_time(self) -> int:
+        """All that is due, one decision after the other; how many there were."""
+        count = 0
+        while (decision := self.controller.due(self.now_ms)) is not None:
+            self.carry_out(decision)
+            count += 1
+        return count
+
+    def fail_over(self) -> None:
+        """Another node leads from now on, and knows only what is committed."""
+        self.controller = Controller("cluster", self.config, SeededDice(1))
+        self.controller.replay(self.log)
+        self.lead()
+
+    def lead(self) -> None:
+        self.controller.lead(now_ms=self.now_ms, next_offset=len(self.log))
 
     def start_broker(
         self, broker_id: int, *, rack: str | None = None, stopped_cleanly: bool = True

@@ -11,7 +11,7 @@ from ledgerstone.protocol.messages.api_versions import ApiVersion
 
 def test_only_what_has_a_handler_is_advertised_sorted_by_key() -> None:
     assert advertised([18, 3, 3, 1]) == [
-        ApiVersion(api_key=1, min_version=4, max_version=17),
+        ApiVersion(api_key=1, min_version=4, max_version=18),
         ApiVersion(api_key=3, min_version=0, max_version=13),
         ApiVersion(api_key=18, min_version=0, max_version=4),
     ]

@@ -104,8 +104,10 @@ def test_partition_of_others_is_not_hosted_and_one_they_lead_is_not_gained(node:
 
     assert events == []
     assert not node.hosted.get(TP).is_leader
-    with pytest.raises(UnknownTopicOrPartition):
+    with pytest.raises(NotLeaderOrFollower):
         node.hosted.get(TopicPartition("other", 0))
+    with pytest.raises(UnknownTopicOrPartition):
+        node.hosted.get(TopicPartition("other", 1))
 
 
 def test_leadership_is_lost_gained_and_kept_in_a_new_epoch(node: Node) -> None:

@@ -1,19 +1,9 @@
-"""Changes of the metadata on their way: decided at once, shown and answered once committed.
-
-`SlowQuorum` is the metadata log of a quorum whose other voters a test lets answer."""
-
-import errno
+"""Changes of the metadata on their way: decided at once, shown and answered once committed."""
 
 import pytest
 
-from ledgerstone.config.broker import load_broker_config
 from ledgerstone.errors import LogStorageError
-from ledgerstone.metadata.broker_life import Registration
-from ledgerstone.metadata.controller import Controller
-from ledgerstone.metadata.image import Endpoint
 from ledgerstone.metadata.not_controller import not_controller
-from ledgerstone.metadata.records import bootstrap_records
-from ledgerstone.metadata.replay import Replayed
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.allocate_producer_ids import (
@@ -36,73 +26,37 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from ledgerstone.server.controller_link import ControllerLink
-from ledgerstone.server.metadata_log import MetadataLog
 from ledgerstone.server.producer_ids import ProducerIds
-from ledgerstone.sim.clock import VirtualClock
-from ledgerstone.sim.dice import SeededDice
-from ledgerstone.sim.filesystem import SimFilesystem
-from ledgerstone.storage.log_dir import open_log_dir
-from tests.kit.logs import T0
+from tests.kit.controllers import ControllerDesk, register
 
-
-class SlowQuorum(MetadataLog):
-    """Own records are synced at once; the others' acknowledgements are the test's."""
-
-    is_slow = False
-
-    def sync(self) -> None:
-        if self.is_slow:
-            self.log.flush()
-        else:
-            super().sync()
-
-
-class Follower:
-    """A broker that follows the metadata: the images it was shown, in order."""
-
-    def __init__(self) -> None:
-        self.shown: list[Replayed] = []
-        self.refusals: list[Exception] = []
-
-    def metadata_committed(self, applied: Replayed) -> None:
-        self.shown.append(applied)
-
-    def metadata_refused(self, error: Exception) -> None:
-        self.refusals.append(error)
+FOLLOWER = 1
 
 
 class Node:
+    """The leader of three voters. The others are cut off: a test says what they acknowledge."""
+
     def __init__(self) -> None:
-        clock = VirtualClock(start_ms=T0)
-        self.fs = SimFilesystem(dice=SeededDice(0), clock=clock)
-        self.log = SlowQuorum(open_log_dir(self.fs, clock, SeededDice(1), "/data", node_id=1))
-        config = load_broker_config().config
-        self.controller = Controller("cluster", config, SeededDice(2))
-        self.link = ControllerLink(self.log, self.controller)
-        self.link.write(bootstrap_records())
-        registration = Registration(
-            broker_id=1, incarnation_id=bytes(16), endpoints=[Endpoint("PLAINTEXT", "h", 1, 0)]
-        )
-        epoch = self.log.log.log_end_offset
-        self.link.write(self.controller.register_broker(registration, broker_epoch=epoch))
-        self.link.write(self.controller.unfence_broker(1, broker_epoch=epoch))
-        self.broker = self.link.subscriber = Follower()
-        self.log.is_slow = True
+        self.desk = ControllerDesk()
+        self.desk.start()
+        self.desk.elect(0)
+        node = self.desk.node(0)
+        self.quorum, self.controller, self.link = node.quorum, node.controller, node.link
+        register(self.desk, 0)
+        self.desk.deliver()
+        self.broker = node.broker
+        self.broker.shown.clear()
+        self.desk.isolate(0)
 
     def ask(self, request: ApiMessage) -> list[ApiMessage]:
         """What it is answered, now or later."""
-        answers: list[ApiMessage] = []
-        self.link.ask(request, answers.append)
-        return answers
+        return self.desk.request(0, request)
 
     def commit_up_to(self, offset: int) -> None:
-        self.log.log.advance_high_watermark(offset)
-        self.link.settle()
+        self.desk.acknowledge(0, FOLLOWER, offset)
 
     @property
     def end(self) -> int:
-        return self.log.log.log_end_offset
+        return self.quorum.end_offset
 
     @property
     def topics(self) -> list[str]:
@@ -178,9 +132,7 @@ def test_lost_leadership_throws_the_decided_image_away_and_answers_not_controlle
     second = node.ask(create("b", "c"))
     node.commit_up_to(first_end)
 
-    node.log.leader_id = 2
-    node.link.leadership_lost()
-    node.commit_up_to(node.end)
+    node.desk.resign(0)
     later = node.ask(create("d"))
 
     assert codes(first) == [ErrorCode.NONE]
@@ -188,12 +140,12 @@ def test_lost_leadership_throws_the_decided_image_away_and_answers_not_controlle
     assert codes(later) == [ErrorCode.NOT_CONTROLLER]
     assert node.topics == ["a"]
     assert node.controller.decided is node.controller.committed
-    assert node.link.controller_id == 2
+    assert not node.link.is_active
 
 
 def test_append_that_fails_is_not_decided_and_disturbs_nothing_in_flight(node: Node) -> None:
     first = node.ask(create("a"))
-    node.fs.fail_matching("pwrite", "*/__cluster_metadata-0/*", errno.ENOSPC)
+    node.quorum.append_error = LogStorageError("No space left")
 
     with pytest.raises(LogStorageError, match="No space left"):
         node.ask(create("b"))
@@ -208,40 +160,48 @@ def test_append_that_fails_is_not_decided_and_disturbs_nothing_in_flight(node: N
 def test_sync_that_fails_gives_up_all_that_is_not_committed(node: Node) -> None:
     first = node.ask(create("a"))
     answers: list[ApiMessage] = []
-    node.fs.fail_matching("fsync", "*/__cluster_metadata-0/*", errno.EIO)
+    node.quorum.sync_error = LogStorageError("Input/output error")
 
     with pytest.raises(LogStorageError, match="Input/output"):
         node.link.ask(create("b"), answers.append)
 
     assert codes(first) == [ErrorCode.NOT_CONTROLLER]
     assert answers == [], "the error is its answer"
+    assert not node.link.is_active
     assert node.controller.decided is node.controller.committed
     assert node.topics == []
 
 
-def test_change_asked_for_while_another_is_published_waits_for_its_turn(node: Node) -> None:
-    node.log.is_slow = False
+def test_change_asked_for_while_another_is_published_waits_for_its_turn() -> None:
+    desk = one_voter()
     order: list[str] = []
 
     def and_then(_: ApiMessage) -> None:
-        node.link.ask(create("b"), lambda _: order.append("b"))
+        desk.node(0).link.ask(create("b"), lambda _: order.append("b"))
         order.append("a")
 
-    node.link.ask(create("a"), and_then)
+    desk.node(0).link.ask(create("a"), and_then)
 
     assert order == ["a", "b"]
-    assert node.topics == ["a", "b"]
+    assert list(desk.node(0).image.topics) == ["a", "b"]
 
 
-def test_one_voter_shows_and_answers_in_the_same_turn(node: Node) -> None:
-    node.log.is_slow = False
+def one_voter() -> ControllerDesk:
+    desk = ControllerDesk(voters=1)
+    desk.start()
+    register(desk, 0)
+    return desk
 
-    assert codes(node.ask(create("a"))) == [ErrorCode.NONE]
-    assert node.topics == ["a"]
+
+def test_one_voter_shows_and_answers_in_the_same_turn() -> None:
+    desk = one_voter()
+
+    assert codes(desk.request(0, create("a"))) == [ErrorCode.NONE]
+    assert list(desk.node(0).image.topics) == ["a"]
 
 
 def test_producers_that_ask_while_a_block_is_on_its_way_share_it(node: Node) -> None:
-    ids = ProducerIds(node.link.ask, lambda: node.link.image, 1)
+    ids = ProducerIds(node.link.ask, lambda: node.link.image, 0)
     drawn: list[int | None] = []
     for _ in range(3):
         ids.draw(drawn.append)
@@ -255,17 +215,19 @@ def test_producers_that_ask_while_a_block_is_on_its_way_share_it(node: Node) -> 
 
 
 def test_producers_get_no_id_from_a_controller_that_has_lost_leadership(node: Node) -> None:
-    ids = ProducerIds(node.link.ask, lambda: node.link.image, 1)
+    ids = ProducerIds(node.link.ask, lambda: node.link.image, 0)
     drawn: list[int | None] = []
     ids.draw(drawn.append)
 
-    node.link.leadership_lost()
+    node.desk.resign(0)
     assert drawn == [None]
-    node.log.is_slow = False
+    node.desk.heal()
+    node.desk.elect(0)
     ids.draw(drawn.append)
+    node.desk.run(1_000)
 
-    # The first block may be committed by the next leader, but no id of it was given.
-    assert drawn == [None, 0]
+    # The first block was committed under the new epoch, but no id of it was given.
+    assert drawn == [None, 1000]
 
 
 @pytest.mark.parametrize(
@@ -295,4 +257,4 @@ def test_producer_id_block_names_the_error_of_the_controller(node: Node) -> None
     (answer,) = node.ask(AllocateProducerIdsRequest(broker_id=9, broker_epoch=0))
 
     assert isinstance(answer, AllocateProducerIdsResponse)
-    assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH

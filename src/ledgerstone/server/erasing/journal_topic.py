@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.erasure.journal import ERASURES_TOPIC
-from ledgerstone.errors import LogStorageError
+from ledgerstone.errors import LogStorageError, NotController
 from ledgerstone.metadata.image import ConfigResource, MetadataImage, ResourceType
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
@@ -91,4 +91,8 @@ class JournalTopic:
             )
             for name in weakened
         ]
-        self.controller.write(records)
+        try:
+            self.controller.write(records)
+        except NotController as error:
+            # Done when a node that is both controller and leader of the journal starts.
+            _LOG.warning("settings of the journal of erasures stay as they are reason=%s", error)

@@ -13,6 +13,7 @@ from ledgerstone.erasure.forecast import forecast
 from ledgerstone.erasure.life import next_step
 from ledgerstone.erasure.readings import observed
 from ledgerstone.erasure.steps import Step
+from ledgerstone.metadata.image import TopicImage
 from ledgerstone.server.erasing import steps
 from ledgerstone.server.erasing.facts import Look
 from ledgerstone.server.erasing.scans import missing_partition
@@ -66,7 +67,7 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
         partitions=partitions,
         search=work.searches.get(erasure.id),
         scans=() if scan is None else (scan,),
-        node_ids=(work.config.node_id,),
+        node_ids=_holders(work, topic if exists else None),
         in_flight=in_flight,
         trouble=trouble,
         blocked_since_ms=work.blocked_since.get(erasure.id),
@@ -80,6 +81,13 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
         delete_retention_ms=retention_ms,
         file_delete_delay_ms=delay_ms,
     )
+
+
+def _holders(work: ErasingWork, topic: TopicImage | None) -> tuple[int, ...]:
+    """Nodes that may hold the key. Of a deleted topic the replicas are not known any more."""
+    if topic is None:
+        return tuple(sorted({work.config.node_id, *work.image().brokers}))
+    return tuple(sorted({node for each in topic.partitions.values() for node in each.replicas}))
 
 
 def _in_flight(work: ErasingWork, erasure: Erasure) -> str | None:

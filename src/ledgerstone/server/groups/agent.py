@@ -97,6 +97,8 @@ class Groups:
     _partition_count: int = 0
     # All partitions of the offsets topic that belong here have been made.
     _is_complete: bool = False
+    # One request for the topic is on its way to the controller.
+    _is_topic_asked: bool = False
     # When each shard wants its next tick. Kept, because every event of the broker asks.
     _deadlines: dict[int, int] = field(default_factory=dict)
 
@@ -217,9 +219,20 @@ class Groups:
         self._is_complete = True
 
     def _ask_for_topic(self) -> None:
+        if self._is_topic_asked:
+            return
+        self._is_topic_asked = True
         answers: list[ApiMessage] = []
-        request = auto_creation([CONSUMER_OFFSETS], self.config)
-        self.controller.ask(request, answers.append)
+
+        def answered(answer: ApiMessage) -> None:
+            self._is_topic_asked = False
+            answers.append(answer)
+
+        try:
+            self.controller.ask(auto_creation([CONSUMER_OFFSETS], self.config), answered)
+        except BaseException:
+            self._is_topic_asked = False
+            raise
         for answer in answers:
             assert isinstance(answer, CreateTopicsResponse)
             if answer.topics[0].error_code:

@@ -1,9 +1,12 @@
 """DescribeQuorum (55). Grade D.
 
-Behaviour: the metadata quorum as it is: one voter, which leads it. A request that is about anything
-but that one partition is answered partition by partition, and without nodes.
+Behaviour: a broker of a cluster asks the active controller, as in Kafka. A single node describes
+itself: one voter, which leads. A request that is about anything but the metadata partition is
+answered partition by partition, and without nodes.
 Versions: 0-2.
 """
+
+from functools import partial
 
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.describe_quorum import (
@@ -16,12 +19,16 @@ from ledgerstone.protocol.messages.describe_quorum import (
     DescribeQuorumResponseTopic,
 )
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.metadata_log import METADATA_PARTITION
-from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.quorum.disk_log import METADATA_PARTITION
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.types import TopicPartition
 
 
 def handle(broker: Broker, request: Request, message: DescribeQuorumRequest) -> Answer:
+    if broker.membership is not None:
+        answer = partial(broker.answer, request)
+        broker.membership.forwarding.forward(message, answer, client=request)
+        return ANSWERED_LATER
     response = DescribeQuorumResponse(error_message="")
     for topic in message.topics:
         response.topics.append(
@@ -45,7 +52,7 @@ def handle(broker: Broker, request: Request, message: DescribeQuorumRequest) -> 
             node_id=voter,
             listeners=[DescribeQuorumListener("PLAINTEXT", *broker.address_of(voter))],
         )
-        for voter in broker.metadata_log.voters
+        for voter in broker.quorum.node.voters.ids
     ]
     return response
 
@@ -56,18 +63,18 @@ def _describe(broker: Broker, topic_partition: TopicPartition) -> DescribeQuorum
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         answer.error_message = f"{topic_partition} has no quorum"
         return answer
-    metadata_log = broker.metadata_log
+    quorum = broker.quorum
     now_ms = broker.clock.now_ms()
     answer.leader_id = broker.controller_link.controller_id
-    answer.leader_epoch = metadata_log.leader_epoch
-    answer.high_watermark = metadata_log.log.high_watermark
+    answer.leader_epoch = quorum.epoch
+    answer.high_watermark = quorum.high_watermark
     answer.current_voters = [
         DescribeQuorumReplica(
             replica_id=voter,
-            log_end_offset=metadata_log.log.log_end_offset,
+            log_end_offset=quorum.end_offset,
             last_fetch_timestamp=now_ms,
             last_caught_up_timestamp=now_ms,
         )
-        for voter in metadata_log.voters
+        for voter in quorum.node.voters.ids
     ]
     return answer

@@ -6,7 +6,7 @@ error or no time to wait; else parks until a partition grows or max_wait passes.
 slices of files. Sessions (KIP-227) are kept; leader epochs and diverging epochs are checked.
 An answer without records says so with an empty set, never with null: librdkafka takes null for a
 broken answer and asks again without a pause. With an error every offset is -1, as in Kafka.
-Versions: 4-17, topic ids from 13.
+Versions: 4-18, topic ids from 13.
 Differs from Kafka: a slice ends with a whole batch; no replica is preferred over the leader.
 """
 

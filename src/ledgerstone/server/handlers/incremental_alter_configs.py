@@ -5,13 +5,11 @@ The rules are the controller's: metadata/README.md.
 Versions: 0-1.
 """
 
-from functools import partial
-
 from ledgerstone.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
+from ledgerstone.server.handlers.controller_request import ask_controller
+from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: IncrementalAlterConfigsRequest) -> Answer:
-    broker.controller_link.ask(message, partial(broker.answer, request))
-    return ANSWERED_LATER
+    return ask_controller(broker, request, message)

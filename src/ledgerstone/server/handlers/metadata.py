@@ -5,8 +5,8 @@ version 0) means all. A topic that does not exist is created if the client and t
 Versions: 0-13; by topic id from 10.
 Brokers have the addresses of the listener that the client came in on; the controller is a live
 broker, since admin requests are forwarded.
-Differs from Kafka: a created topic is answered once it is ready, where Kafka says
-UNKNOWN_TOPIC_OR_PARTITION the first time.
+Differs from Kafka: where this node is the controller, a topic it creates is ready at once and
+answered so. Elsewhere it is UNKNOWN_TOPIC_OR_PARTITION until the metadata has come, as in Kafka.
 """
 
 from typing import Final
@@ -55,7 +55,7 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
         # Those that could not be created are answered as unknown.
         broker.answer(request, _response(broker, request, message))
 
-    broker.controller_link.ask(auto_creation(missing, broker.config), created)
+    broker.controller_link.ask(auto_creation(missing, broker.config), created, client=request)
     return ANSWERED_LATER
 
 

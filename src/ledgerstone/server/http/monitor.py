@@ -159,7 +159,7 @@ def _controller_gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         ("offlinepartitionscount", sum(each.leader < 0 for each in states), "Without a leader."),
         (
             "lastappliedrecordoffset",
-            broker.metadata_log.committed_offset,
+            broker.quorum.committed_offset,
             "Of the metadata log.",
         ),
     ):

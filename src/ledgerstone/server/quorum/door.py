@@ -57,7 +57,8 @@ class MetadataQuorum(Protocol):
 
     def advance(self) -> None:
         """Does what the replica has decided. A sole voter syncs and commits here, and the state
-        machine hears of it before this returns."""
+        machine hears of it before this returns. Called from inside the state machine, it does
+        nothing: the call around it goes on until nothing is left to do."""
         ...
 
     def resign(self, epoch: int) -> None:

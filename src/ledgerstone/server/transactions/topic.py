@@ -21,6 +21,7 @@ class TransactionTopic:
     controller: AsksController
     # Read once, as in Kafka: with another count an id would have two coordinators.
     _partition_count: int = 0
+    _is_asked: bool = False
 
     def number_for(self, transactional_id: str) -> int:
         """The id's partition. NotCoordinator before there is a topic: producers ask for their
@@ -58,8 +59,20 @@ class TransactionTopic:
             raise CoordinatorNotAvailable(f"{TRANSACTION_STATE} is being created")
 
     def _create(self) -> None:
+        if self._is_asked:
+            return
+        self._is_asked = True
         answers: list[ApiMessage] = []
-        self.controller.ask(auto_creation([TRANSACTION_STATE], self.config), answers.append)
+
+        def answered(answer: ApiMessage) -> None:
+            self._is_asked = False
+            answers.append(answer)
+
+        try:
+            self.controller.ask(auto_creation([TRANSACTION_STATE], self.config), answered)
+        except BaseException:
+            self._is_asked = False
+            raise
         for answer in answers:
             assert isinstance(answer, CreateTopicsResponse)
             if answer.topics[0].error_code:

@@ -36,6 +36,13 @@ class PartitionFact(NamedTuple):
     recovery: int
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    last_known: tuple[int, ...] = ()
+
+    def without_elr(self) -> "PartitionFact":
+        """Its epoch tells leaders, but only where something changes."""
+        if not self.elr and not self.last_known:
+            return self
+        return self._replace(elr=(), last_known=(), partition_epoch=self.partition_epoch + 1)
 
     def check(self, where: str) -> None:
         """What every partition keeps after every record."""
@@ -66,6 +73,7 @@ class PartitionFact(NamedTuple):
             image.leader_recovery_state,
             image.adding_replicas,
             image.removing_replicas,
+            image.last_known_elr,
         )
 
 
@@ -80,6 +88,7 @@ def made(record: PartitionRecord) -> PartitionFact:
         record.leader_recovery_state,
         tuple(record.adding_replicas),
         tuple(record.removing_replicas),
+        tuple(record.last_known_elr or ()),
     )
 
 
@@ -97,4 +106,5 @@ def changed(before: PartitionFact, record: PartitionChangeRecord) -> PartitionFa
         before.recovery if recovery < 0 else recovery,
         before.adding if record.adding_replicas is None else tuple(record.adding_replicas),
         before.removing if record.removing_replicas is None else tuple(record.removing_replicas),
+        before.last_known if record.last_known_elr is None else tuple(record.last_known_elr),
     )

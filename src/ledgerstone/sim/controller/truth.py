@@ -17,6 +17,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ConfigRecord,
     EndTransactionRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -65,6 +66,8 @@ class Truth:
         self.names: dict[str, list[tuple[int, bytes | None]]] = {}
         self.ids: set[bytes] = set()
         self.removed: set[bytes] = set()
+        # By resource name and key: at which version which value was set.
+        self.settings: dict[tuple[str, str], list[tuple[int, str | None]]] = {}
         self.next_producer_id = 0
         self.registered: dict[int, tuple[int, bytes]] = {}
         self.on_fenced: Callable[[int, BrokerFact, Batch], None] = lambda *given: None
@@ -155,6 +158,9 @@ class Truth:
                 self._partition_changed(record, elected)
             case ClearElrRecord():
                 self._elr_cleared(record)
+            case ConfigRecord():
+                history = self.settings.setdefault((record.resource_name, record.name), [])
+                history.append((self.version, record.value))
             case ProducerIdsRecord():
                 if record.next_producer_id <= self.next_producer_id:
                     raise Violation("ProducerIdsOnce", f"next is {record.next_producer_id} again")
@@ -205,6 +211,8 @@ class Truth:
         self.states.setdefault(key, {})[fact.partition_epoch] = fact
 
     def _marks(self, before: PartitionFact, after: PartitionFact) -> None:
+        if before.adding and not after.adding and set(before.adding) <= set(after.replicas):
+            self._world.mark("a reassignment was completed")
         if after.leader == before.leader:
             return
         if after.leader == NO_LEADER:
@@ -215,10 +223,9 @@ class Truth:
             self._world.mark("a leader was elected from the ELR")
 
     def _elr_cleared(self, record: ClearElrRecord) -> None:
-        for key, fact in self.partitions.items():
+        for key, fact in list(self.partitions.items()):
             if not record.topic_name or self.topics.get(record.topic_name) == key[0]:
-                self.partitions[key] = fact._replace(elr=())
-                self.states[key][fact.partition_epoch] = self.partitions[key]
+                self._keep(key, fact.without_elr())
 
     def _registered(self, offset: int, record: RegisterBrokerRecord) -> None:
         known = self.brokers.get(record.broker_id)
@@ -313,6 +320,16 @@ class Truth:
             else:
                 held.append(topic_id)
         return held
+
+    def settings_since(self, name: str, key: str, version: int) -> list[str | None]:
+        """What was set at `version`, and whatever was after that."""
+        found: list[str | None] = [None]
+        for at, value in self.settings.get((name, key), ()):
+            if at <= version:
+                found = [value]
+            else:
+                found.append(value)
+        return found
 
     def led_by(self, broker_id: int) -> list[Key]:
         return [key for key, fact in self.partitions.items() if fact.leader == broker_id]

@@ -1,22 +1,20 @@
 """A quorum from a scenario: faults while it works, then it must recover. Part of sim."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from ledgerstone.raft.control_batches import bootstrap_snapshot
-from ledgerstone.raft.replica import NO_SNAPSHOT, Listener, Peer, ReplicaKey
-from ledgerstone.raft.settings import Identity, Settings
-from ledgerstone.raft.voters import Voter, VoterSet
+from ledgerstone.raft.settings import Settings
 from ledgerstone.sim.quorum.checkers import Checkers
 from ledgerstone.sim.quorum.faults import Faults
+from ledgerstone.sim.quorum.fleet import choose_left_out, make_fleet
 from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.quorum.network import Network
 from ledgerstone.sim.quorum.scenario import Scenario
-from ledgerstone.sim.quorum.sightings import Sightings
 from ledgerstone.sim.quorum.workload import Workload, is_leading
+from ledgerstone.sim.shrink import Shrinkable
 from ledgerstone.sim.world import Violation, World
 
 _CLUSTER_ID = "sim-quorum"
-_LISTENER = "CONTROLLER"
 _LOOK_MS = 500
 _LOOKS = 6
 # A healed quorum has a leader, everything committed and every replica equal within this time.
@@ -28,9 +26,18 @@ _CALM_MS = 2_500
 _MAX_STEPS_A_SECOND = 6_000
 
 
+class Played(Shrinkable, Protocol):
+    """A scenario, of the quorum or of what stands on it."""
+
+    @property
+    def seed(self) -> int: ...
+
+    def text(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    scenario: Scenario
+    scenario: Played
     violation: Violation | None
     digest: str
     steps: int
@@ -73,15 +80,6 @@ class Cluster:
         self.world = World(scenario.seed, keeps_trace=keeps_trace)
         self.network = Network(self.world, config)
         self.checkers = Checkers(self.world)
-        sightings = Sightings(self.world)
-        ids = self.world.dice("ids")
-        keys = [ReplicaKey(n, ids.random_bytes(16)) for n in range(config.nodes)]
-        voters = VoterSet(_voter(key, _listeners(key.id)) for key in keys[: config.voters])
-        static = VoterSet(
-            Voter(key=ReplicaKey(key.id), listeners=_listeners(key.id))
-            for key in keys[: config.voters]
-        )
-        servers = tuple(Peer(-2 - n, f"n{n}", 9093) for n in range(config.controllers))
         settings = Settings(
             retention_bytes=config.snapshot_bytes,
             cleaning_interval_ms=3_000,
@@ -89,33 +87,9 @@ class Cluster:
             fetch_snapshot_max_bytes=150,
             auto_join=bool(config.auto_join),
         )
-        self.fleet: list[Machine] = []
-        for number, key in enumerate(keys):
-            machine = Machine(
-                self.world,
-                self.network,
-                self.checkers,
-                sightings,
-                config,
-                number=number,
-                identity=Identity(
-                    key=key,
-                    cluster_id=_CLUSTER_ID,
-                    listeners=_listeners(key.id),
-                    is_controller=number < config.controllers,
-                ),
-                settings=settings,
-                static_voters=VoterSet() if config.dynamic else static,
-                bootstrap=servers,
-            )
-            if config.dynamic and number < config.voters:
-                machine.host.snapshots.finish(NO_SNAPSHOT, bootstrap_snapshot(voters, wall_ms=0))
-            self.fleet.append(machine)
-        hosts = [machine.host for machine in self.fleet]
-        self.checkers.meet(hosts)
-        sightings.fleet = hosts
-        for machine in self.fleet:
-            machine.meet(self.fleet)
+        self.fleet = make_fleet(
+            self.world, self.network, self.checkers, config, settings, cluster_id=_CLUSTER_ID
+        )
         self.faults = Faults(self.world, self.network, self.fleet)
         self.workload = Workload(self.world, config, self.fleet, self.faults.wiped)
         self.recovery_ms = -1
@@ -146,7 +120,7 @@ class Cluster:
 
     def recover(self) -> None:
         self.world.note("heal")
-        self.faults.heal(self._choose_left_out())
+        self.faults.heal(self._left_out())
         began_ms = self.world.now_ms
         # A leader that lost its majority just before must be given the time to notice.
         # So must one that is asleep: what waits for it waits until it wakes.
@@ -202,33 +176,9 @@ class Cluster:
                 return False
         return True
 
-    def _choose_left_out(self) -> list[Machine]:
-        """Some stay down, as long as every voter set anyone may go by keeps its majority."""
+    def _left_out(self) -> list[Machine]:
         dice = self.world.dice("left out")
-        count = min(self.scenario.config.left_out, len(self.fleet) - 1)
-        down: list[Machine] = []
-        sets = [each.host.known_voters() for each in self.fleet]
-        for _ in range(count):
-            machine = dice.pick(self.fleet)
-            if machine in down or machine.number in self.faults.wiped:
-                continue
-            alive = [each for each in self.fleet if each not in down and each is not machine]
-            if all(_has_majority(voters, alive) for voters in sets if len(voters)):
-                down.append(machine)
-        return down
+        return choose_left_out(dice, self.fleet, self.scenario.config, self.faults.wiped)
 
     def _complaint(self) -> str:
         return "; ".join(each.host.describe() for each in self.fleet)
-
-
-def _has_majority(voters: VoterSet, alive: list[Machine]) -> bool:
-    count = sum(voters.match(each.host.identity.key) is not None for each in alive)
-    return count >= voters.majority
-
-
-def _listeners(node_id: int) -> tuple[Listener, ...]:
-    return (Listener(_LISTENER, f"n{node_id}", 9093),)
-
-
-def _voter(key: ReplicaKey, listeners: tuple[Listener, ...]) -> Voter:
-    return Voter(key=key, listeners=listeners)

@@ -9,7 +9,7 @@ from ledgerstone.sim.world import World
 
 class Faults:
     def __init__(self, world: World, network: Network, fleet: list[Machine]) -> None:
-        self._world = world
+        self.world = world
         self._network = network
         self._fleet = fleet
         self._dice = world.dice("fault targets")
@@ -28,9 +28,9 @@ class Faults:
                     machine.lose_power(fault.number("mode"))
                     machine.come_back(fault.number("down") + self._dice.below(500))
             case _:
-                self._strike_node(fault, self._target(fault.number("node")))
+                self.strike_node(fault, self._target(fault.number("node")))
 
-    def _strike_node(self, fault: Fault, machine: Machine) -> None:
+    def strike_node(self, fault: Fault, machine: Machine) -> None:
         down = fault.number("down")
         match fault.kind:
             case "crash":
@@ -48,15 +48,15 @@ class Faults:
                 if not machine.dies_with_power:
                     at_ms = down + 2_000 + fault.number("later")
                     label = f"n{machine.number} loses power"
-                    self._world.after(at_ms, label, lambda: self._lose_power(machine))
+                    self.world.after(at_ms, label, lambda: self._lose_power(machine))
             case "stop":
                 machine.tell(Stop())
-                self._world.after(800, f"n{machine.number} stopped", machine.die)
+                self.world.after(800, f"n{machine.number} stopped", machine.die)
                 machine.come_back(down + 900)
             case "wipe":
                 self._wipe(machine, down)
             case "pause":
-                machine.paused_until_ms = self._world.now_ms + fault.number("ms")
+                machine.paused_until_ms = self.world.now_ms + fault.number("ms")
             case "cut":
                 self._cut(machine, fault.number("way"), fault.number("ms"))
             case "link":
@@ -90,7 +90,7 @@ class Faults:
         if any(own_id in voters.ids and len(voters) < 3 for voters in sets):
             return
         self.wiped.append(machine.number)
-        self._world.mark("a disk was lost")
+        self.world.mark("a disk was lost")
         machine.wipe(self._ids.random_bytes(16))
         machine.come_back(down)
 
@@ -117,7 +117,7 @@ class Faults:
         def end() -> None:
             machine.hands.slow_ms = 0
 
-        self._world.after(ms, f"n{machine.number} fast again", end)
+        self.world.after(ms, f"n{machine.number} fast again", end)
 
     # -- the end of faults --------------------------------------------------------------------
 

@@ -73,6 +73,8 @@ class Machine:
         self.paused_until_ms = 0
         # How wrong its wall clock is.
         self.wall_ahead_ms = 0
+        # Hears that its disks lost what was not synced, or (True) everything.
+        self.on_loss: Callable[[bool], None] = lambda whole: None
         # Stays down while the others must recover.
         self.is_left_out = False
         self._wake: Scheduled | None = None
@@ -115,6 +117,11 @@ class Machine:
             _EPOCH_MS + world_ms + self.wall_ahead_ms,
         )
 
+    def world_ms(self, due_ms: int) -> int:
+        """When this machine's monotonic clock shows `due_ms`, but not before the next moment."""
+        at_ms = int((due_ms - self._clock_offset_ms) / self._rate) + 1
+        return max(at_ms, self._world.now_ms + 1)
+
     @property
     def is_paused(self) -> bool:
         return self._world.now_ms < self.paused_until_ms
@@ -122,8 +129,7 @@ class Machine:
     def schedule_wake(self) -> None:
         if self.node is None:
             return
-        due_ms = self.node.next_deadline_ms - self._clock_offset_ms
-        at_ms = max(int(due_ms / self._rate) + 1, self._world.now_ms + 1)
+        at_ms = self.world_ms(self.node.next_deadline_ms)
         if self._wake is not None and self._wake.action is not None:
             if at_ms == self._wake_at_ms:
                 return
@@ -214,6 +220,8 @@ class Machine:
         host.snapshots.lose_power(undeletes=mode > 0)
         self.fs.clear_faults()
         self.fs.power_loss(("none", "all", "random")[mode])
+        if mode != 1:
+            self.on_loss(False)
 
     def wipe(self, directory_id: bytes) -> None:
         """Another disk: the same node, another replica."""
@@ -221,6 +229,7 @@ class Machine:
         key = self.host.identity.key._replace(directory_id=directory_id)
         self.host.identity = replace(self.host.identity, key=key)
         self.new_disk()
+        self.on_loss(True)
 
     # -- the replica's calls ------------------------------------------------------------------
 

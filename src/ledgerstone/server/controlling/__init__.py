@@ -1,0 +1,1 @@
+"""The active controller as an agent: proposals in flight, timers, snapshots."""

@@ -1,0 +1,27 @@
+"""What all processes of a simulated cluster share. Part of sim."""
+
+from dataclasses import dataclass, field
+
+from ledgerstone.sim.controller.judge import Judge
+from ledgerstone.sim.controller.replication import Replication
+from ledgerstone.sim.controller.scenario import Config
+from ledgerstone.sim.quorum.machine import Machine
+from ledgerstone.sim.quorum.network import Network
+from ledgerstone.sim.world import World
+
+CLUSTER_ID = "sim-controller"
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    world: World
+    network: Network
+    config: Config
+    judge: Judge
+    replication: Replication
+    fleet: list[Machine] = field(default_factory=list)
+    # How long a node that was told to stop stays away.
+    down_ms: dict[int, int] = field(default_factory=dict)
+    # By node: the broker epoch that a clean stop has left on its disk.
+    clean_epochs: dict[int, int] = field(default_factory=dict)
+    is_healed: bool = False
