@@ -55,6 +55,7 @@ from ledgerstone.server.quorum.consuming import Consumer
 from ledgerstone.server.quorum.disk_log import DiskLog
 from ledgerstone.server.quorum.door import MetadataStateMachine
 from ledgerstone.server.quorum.exchange import Exchange, OnAnswer, OnEnd
+from ledgerstone.server.quorum.meter import QuorumMeter
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
 from ledgerstone.server.results import Result
 
@@ -90,6 +91,7 @@ class QuorumAgent:
         self.calls = parts.calls
         self.turn: QuorumTurn | None = None
         self.halted: str | None = None
+        self.meter: QuorumMeter = parts.consumer.meter
         self._state_file = parts.state_file
         self._consumer = parts.consumer
         self._clock = parts.clock
@@ -144,14 +146,17 @@ class QuorumAgent:
     def propose(self, epoch: int, records: Sequence[RecordParts]) -> int:
         if self.halted is not None or self._has_failed:
             raise NotController("the disk of this controller has failed")
+        now = self._now()
         try:
-            return self.node.propose(self._now(), epoch, records)
+            end_offset = self.node.propose(now, epoch, records)
         except NotLeaderOrFollower as error:
             raise NotController(str(error)) from error
         except LogStorageError as error:
             if self.log.log.failure is not None and not self.node.quorum.is_sole_voter:
                 self._halt(error)
             raise
+        self.meter.proposed(end_offset, now.monotonic_ms)
+        return end_offset
 
     def advance(self) -> None:
         if self._is_advancing or self.halted is not None:
@@ -164,6 +169,8 @@ class QuorumAgent:
                 self._perform()
         finally:
             self._is_advancing = False
+        now_ms = self._clock.monotonic_ms()
+        self.meter.looked(self.epoch, self.leader_id, self.high_watermark, now_ms)
         if self.turn is not None:
             self.turn.act(self._take_effects())
 

@@ -16,6 +16,7 @@ from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.server.quorum.committed_batches import committed_batches
 from ledgerstone.server.quorum.disk_log import DiskLog, refusal
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataStateMachine
+from ledgerstone.server.quorum.meter import QuorumMeter
 from ledgerstone.server.quorum.own_snapshots import OwnSnapshots
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
 from ledgerstone.server.quorum.snapshot_reading import snapshot_records
@@ -31,6 +32,7 @@ class Consumer:
         self, log: DiskLog, snapshots: SnapshotFiles, own_snapshots: OwnSnapshots, clock: Clock
     ) -> None:
         self.own_snapshots = own_snapshots
+        self.meter = QuorumMeter()
         self.end_offset = log.start_offset
         self.is_started = False
         # None: a snapshot has forgotten the deleted ones.
@@ -72,6 +74,7 @@ class Consumer:
                 self.end_offset = batch.next_offset
                 machine.committed(batch if self.is_started else self._read_now(batch))
                 self.own_snapshots.consumed(batch, self._clock.monotonic_ms())
+                self.meter.applied(batch.timestamp)
                 offset = batch.next_offset
         except UNREADABLE as error:
             if self.is_started and isinstance(error, LogStorageError):
