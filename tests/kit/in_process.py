@@ -229,7 +229,13 @@ class DialledLine:
 class InProcess:
     """`settings` are broker keys. The disk and the clock outlive the broker; see `kill`."""
 
-    def __init__(self, seed: int = 0, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        settings: dict[str, str] | None = None,
+        advertised: Sequence[Listener] = (ADDRESS,),
+    ) -> None:
+        self.advertised = advertised
         self.clock = VirtualClock(start_ms=T0)
         self.dice = SeededDice(f"{seed}/broker")
         self.fs = SimFilesystem(dice=SeededDice(f"{seed}/disk"), clock=self.clock)
@@ -268,7 +274,7 @@ class InProcess:
     def start(self) -> None:
         boot_id = f"boot {self.boots}"
         world = Surroundings(fs=self.fs, clock=self.clock, dice=self.dice, boot_id=boot_id)
-        self.broker = open_broker(self.config, world, [ADDRESS])
+        self.broker = open_broker(self.config, world, self.advertised)
 
     def stop(self) -> None:
         """As the runtime stops it: connections first, the clean marker last."""
@@ -297,8 +303,8 @@ class InProcess:
 
     # -- clients ------------------------------------------------------------------------------
 
-    def connect(self, host: str = "10.0.0.1") -> Client:
-        return self._connect(Client(self, self._take_number()), host)
+    def connect(self, host: str = "10.0.0.1", listener: str = ADDRESS.name) -> Client:
+        return self._connect(Client(self, self._take_number()), host, listener)
 
     def connect_raw(self, host: str = "10.0.0.1") -> RawClient:
         client = RawClient(self, self._take_number())
@@ -309,9 +315,9 @@ class InProcess:
         self._next_number += 1
         return self._next_number - 1
 
-    def _connect(self, client: Client, host: str) -> Client:
+    def _connect(self, client: Client, host: str, listener: str = ADDRESS.name) -> Client:
         self.clients[client.number] = client
-        self.perform(self.broker.connected(client.number, host))
+        self.perform(self.broker.connected(client.number, host, listener))
         return client
 
     # -- effects: `performer.Hands` -----------------------------------------------------------

@@ -21,6 +21,7 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
+from ledgerstone.metadata.records import bootstrap_records
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -110,7 +111,7 @@ def _compose(
         world.dice,
         quorum,
         cluster_id=log_dir.meta.cluster_id or "",
-        bootstrap=None,
+        bootstrap=bootstrap_records() if config.cluster.is_configured else None,
     )
     quorum.start(link)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)

@@ -153,7 +153,9 @@ class ControllerLink:
         them is true. `by_broker`: for a topic that the broker alone may make. `client`: the request
         of a client that this one is made for; None for what the broker wants itself."""
         if self._led_epoch is None:
-            if self.forwarder is None:
+            # Nodes that use a controller listener look for the active one themselves.
+            is_for_this_node = client is not None and client.session.is_controller_listener
+            if self.forwarder is None or is_for_this_node:
                 on_answer(not_controller(request))
             else:
                 self.forwarder.forward(request, on_answer, by_broker=by_broker, client=client)
