@@ -21,7 +21,6 @@ from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import Endpoint
-from ledgerstone.metadata.records import bootstrap_records
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
@@ -34,6 +33,7 @@ from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.composition import controlling_of, link_of
 from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
+from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
 from ledgerstone.server.http.api import handle, reads_only
@@ -77,6 +77,7 @@ def open_broker(
         if world.fs.exists(path):
             # Before anything is changed, above all the clean marker removed.
             probe(world.fs, path)
+        check_formatted(world.fs, config)
         log_dir = open_log_dir(
             world.fs,
             world.clock,
@@ -111,7 +112,7 @@ def _compose(
         world.dice,
         quorum,
         cluster_id=log_dir.meta.cluster_id or "",
-        bootstrap=bootstrap_records() if config.cluster.is_configured else None,
+        bootstrap=read_bootstrap_records(world.fs, log_dir.path),
     )
     quorum.start(link)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)

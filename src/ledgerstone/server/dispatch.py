@@ -65,6 +65,7 @@ from ledgerstone.server.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    quorum_request,
     sasl_handshake,
     share_group_heartbeat,
     sync_group,
@@ -166,6 +167,22 @@ CONTROLLER_HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.CONTROLLER_REGISTRATION: controller_registration.handle,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: assign_replicas_to_dirs.handle,
 }
+CONTROLLER_HANDLERS.update(
+    dict.fromkeys(
+        (
+            ApiKey.FETCH,
+            ApiKey.VOTE,
+            ApiKey.BEGIN_QUORUM_EPOCH,
+            ApiKey.END_QUORUM_EPOCH,
+            ApiKey.DESCRIBE_QUORUM,
+            ApiKey.FETCH_SNAPSHOT,
+            ApiKey.ADD_RAFT_VOTER,
+            ApiKey.REMOVE_RAFT_VOTER,
+            ApiKey.UPDATE_RAFT_VOTER,
+        ),
+        quorum_request.handle,
+    )
+)
 CONTROLLER_HANDLED: Final = frozenset(CONTROLLER_HANDLERS)
 
 

@@ -1,9 +1,12 @@
 """DescribeQuorum (55). Grade D.
 
-Behaviour: the metadata quorum as it is: one voter, which leads it. A request that is about anything
-but that one partition is answered partition by partition, and without nodes.
+Behaviour: a broker of a cluster asks the active controller, as in Kafka. A single node describes
+itself: one voter, which leads. A request that is about anything but the metadata partition is
+answered partition by partition, and without nodes.
 Versions: 0-2.
 """
+
+from functools import partial
 
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.describe_quorum import (
@@ -17,11 +20,15 @@ from ledgerstone.protocol.messages.describe_quorum import (
 )
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.quorum.disk_log import METADATA_PARTITION
-from ledgerstone.server.request import Answer, Request
+from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 from ledgerstone.types import TopicPartition
 
 
 def handle(broker: Broker, request: Request, message: DescribeQuorumRequest) -> Answer:
+    if broker.membership is not None:
+        answer = partial(broker.answer, request)
+        broker.membership.forwarding.forward(message, answer, client=request)
+        return ANSWERED_LATER
     response = DescribeQuorumResponse(error_message="")
     for topic in message.topics:
         response.topics.append(

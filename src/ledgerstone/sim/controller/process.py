@@ -13,6 +13,7 @@ from ledgerstone.metadata.not_controller import not_controller
 from ledgerstone.metadata.records import decode_record
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.raft.events import Leadership, SnapshotPlan
 from ledgerstone.raft.node import RaftNode
 from ledgerstone.raft.replica import OffsetAndEpoch
@@ -20,6 +21,7 @@ from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.server.controller_link import ControllerLink, record_parts
+from ledgerstone.server.controlling.agent import Controlling
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.quorum.door import CommittedBatch
 from ledgerstone.sim.controller.bootstrap import bootstrap
@@ -68,6 +70,12 @@ class Process:
             heartbeat_interval_ms=HEARTBEAT_MS,
         )
         self.link.forwarder = self.forwarding
+        self.controlling = Controlling(
+            self.link,
+            self.clock,
+            idle_interval_ms=stage.config.idle_ms,
+            is_alone=lambda: stage.config.nodes == 1,
+        )
         self.broker: SimBroker | None = None
         if self.number in stage.config.broker_numbers:
             self.broker = SimBroker(stage, machine, self)
@@ -130,11 +138,13 @@ class Process:
         judge = self.stage.judge
         judge.look()
         judge.heard(self.quorum.epoch, request)
+        if isinstance(request, BrokerHeartbeatRequest):
+            # As the handlers do: a contact counts before anything waits.
+            self.link.heard_from(request)
         ticket = judge.answers.asked(self.quorum.epoch, request)
 
         def answered(answer: ApiMessage) -> None:
-            judge.look()
-            judge.answers.answered(ticket, answer)
+            judge.answered(ticket, answer)
             on_answer(answer)
 
         return answered
@@ -154,7 +164,7 @@ class Process:
     def schedule(self) -> None:
         if not self.is_alive:
             return
-        due = [self.forwarding.next_deadline_ms, self.controller_deadline_ms()]
+        due = [self.forwarding.next_deadline_ms, self.controlling.next_deadline_ms]
         if self.broker is not None:
             due.append(self.broker.next_deadline_ms)
         known = [ms for ms in due if ms is not None]
@@ -169,16 +179,12 @@ class Process:
         delay_ms = at_ms - self.stage.world.now_ms
         self._wake = self.machine.later(delay_ms, "agents", self._tick)
 
-    def controller_deadline_ms(self) -> int | None:
-        return self.controller.next_deadline_ms if self.link.is_active else None
-
     def _tick(self) -> None:
         self._wake = None
         self._guard(self._run_agents)
 
     def _run_agents(self) -> None:
-        while self.link.act_on_time():
-            pass
+        self.controlling.tick()
         self.forwarding.tick()
         if self.broker is not None:
             self.broker.tick()
