@@ -8,5 +8,5 @@ def accepted(name: str, difference: Difference) -> str | None:
     if difference.path.endswith("error_message"):
         return "each has words of its own, or none"
     if name == "register: without group.version":
-        return "a cluster that we format does not finalize it: our brokers do not serve those groups"
+        return "our format does not finalize it: our brokers do not serve its groups"
     return None

@@ -52,6 +52,8 @@ from ledgerstone.server.effects import (
     WriteSnapshot,
 )
 from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
+from ledgerstone.server.formatting.plan import FormatOptions, plan_format
+from ledgerstone.server.formatting.writing import write_format
 from ledgerstone.server.performer import Performer, Synced
 from ledgerstone.server.quorum.snapshot_writing import write_snapshot
 from ledgerstone.server.results import (
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from ledgerstone.server.anatomy.worker import Memory
 
 DATA = "/data"
+CLUSTER_ID = "TGVkZ2Vyc3RvbmVHb2xkZQ"
 ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
 # Few partitions for coordinators, as each is a log to make; rebalances that wait for nobody.
 SETTINGS = {
@@ -267,6 +270,10 @@ class InProcess:
         self.boots = 0
         self._analyses: Memory | None = None
         self.broker: Broker
+        if self.config.cluster.is_configured:
+            options = FormatOptions(cluster_id=CLUSTER_ID)
+            plan = plan_format(self.config, options, SeededDice(f"{seed}/format"))
+            write_format(self.fs, self.clock, plan)
         self.start()
 
     # -- life cycle ---------------------------------------------------------------------------

@@ -92,6 +92,7 @@ def registration(machine: InProcess, broker_id: int = 1, **changes: object) -> A
         features=[
             BrokerRegistrationFeature("metadata.version", 7, 30),
             BrokerRegistrationFeature("transaction.version", 0, 2),
+            BrokerRegistrationFeature("eligible.leader.replicas.version", 0, 1),
         ],
         log_dirs=[bytes([100 + broker_id]) * 16],
     )
@@ -224,7 +225,8 @@ def test_silent_brokers_are_fenced_one_after_the_other(machine: InProcess, clien
     pass_time(machine, SESSION_MS, lambda: None)
     assert machine.broker.image.brokers[1].fenced
     partition = machine.broker.image.topics["t"].partitions[0]
-    assert (partition.leader, partition.isr) == (-1, (1,)), "the last one stays in sync"
+    assert (partition.leader, partition.isr) == (-1, ())
+    assert partition.eligible_leader_replicas == (1,), "it has everything"
 
 
 def test_controller_that_was_stopped_reads_heartbeats_before_it_fences(
