@@ -167,6 +167,10 @@ class QuorumAgent:
             while self._news:
                 self._tell(self._news.popleft())
                 self._perform()
+        except InvariantViolation as error:
+            if self._is_started:
+                self._halt(error)
+            raise
         finally:
             self._is_advancing = False
         now_ms = self._clock.monotonic_ms()
