@@ -227,7 +227,7 @@ def shutdown_is_granted_at_once(patch: Patch) -> None:
 
     def next_state(partitions: Any, sessions: Any, broker: Any, request: Any) -> Any:
         if request.want_shut_down:
-            return heartbeats.BrokerState.SHUTDOWN_NOW
+            return heartbeats.BrokerControlState.SHUTDOWN_NOW
         return original(partitions, sessions, broker, request)
 
     patch.setattr(heartbeats, "next_state", next_state)
