@@ -3,6 +3,7 @@
 Part of sim. It is the state machine of its machine's replica, and dies with it.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 
 from ledgerstone.config.broker import BrokerConfig
@@ -39,6 +40,13 @@ _RECORDS_A_BATCH = 50
 HEARTBEAT_MS = 2_000
 
 
+class WatchedLink(ControllerLink):
+    """The real one. A decision that fails costs it the lead; here that is a bug to be found."""
+
+    def _resign_over(self, request: str) -> None:
+        raise Violation("ControllerFault", f"{request}: {sys.exception()!r}")
+
+
 class Process:
     """`sim.quorum.state_machine.State`, and whoever follows the metadata."""
 
@@ -57,9 +65,7 @@ class Process:
         self.quorum = SimQuorum(machine, stage.judge.proposed)
         dice = stage.world.dice(f"controller{self.number}/{machine.incarnation}")
         self.controller = Controller(CLUSTER_ID, config, dice)
-        self.link = ControllerLink(
-            self.quorum, self.controller, self.clock, bootstrap(stage.config)
-        )
+        self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
         exchange = Exchange(machine, stage.network, self._process_of)
         self.forwarding = Forwarding(
