@@ -94,7 +94,9 @@ def next_state(
         case BrokerState.FENCED:
             if request.want_shut_down:
                 return BrokerState.SHUTDOWN_NOW
-            if not request.want_fence and _is_caught_up(sessions, request):
+            # Once it was let go it must register again: nobody may be elected on its way out.
+            is_back = not request.want_fence and not broker.in_controlled_shutdown
+            if is_back and _is_caught_up(sessions, request):
                 return BrokerState.UNFENCED
         case BrokerState.UNFENCED:
             if request.want_fence:
