@@ -59,7 +59,6 @@ def heartbeat(
     match after:
         case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW:
             records += fencing(partitions, broker)
-            sessions.fenced(broker.broker_id)
         case BrokerState.UNFENCED:
             records += unfencing(partitions, broker)
         case BrokerState.CONTROLLED_SHUTDOWN:
