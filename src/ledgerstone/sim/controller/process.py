@@ -67,7 +67,7 @@ class Process:
         self.controller = Controller(CLUSTER_ID, config, dice)
         self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
-        exchange = Exchange(machine, stage.network, self._process_of)
+        exchange = Exchange(machine, stage, self._process_of)
         self.forwarding = Forwarding(
             clock=self.clock,
             leader=lambda: self.quorum.leader,
