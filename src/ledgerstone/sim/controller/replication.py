@@ -162,6 +162,10 @@ class Replication:
 
     def _check_isr(self, member: Member, key: Key, partition: PartitionImage) -> None:
         """Whoever is in sync, in the incarnation that its leader knows, has everything."""
+        fact = self._truth.partitions.get(key)
+        if fact is None or fact.leader_epoch != partition.leader_epoch:
+            # Deposed, and does not know it yet.
+            return
         image, acked = member.image, self._acked.get(key, 0)
         for each in partition.isr:
             broker = image.brokers.get(each)
