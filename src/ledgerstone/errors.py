@@ -3,8 +3,9 @@
 Three kinds, never mixed:
 
 - `KafkaError`: expected, part of the protocol. Carries the wire code, and whether to retry.
-- `StorageError`, `KernelBuildFailed`, `ConfigError`: the environment or the operator failed. Each
-  has one place that catches it. So has `CleaningAborted`, which is not a failure.
+- `StorageError`, `KernelBuildFailed`, `ConfigError`, `FormatRefused`: the environment or the
+  operator failed. Each has one place that catches it. So has `CleaningAborted`, which is not a
+  failure.
 - `InvariantViolation`: a bug. It is never caught.
 """
 
@@ -426,6 +427,10 @@ class ConfigError(LedgerstoneError):
         self.key = key
         self.value = value
         self.reason = reason
+
+
+class FormatRefused(LedgerstoneError):
+    """`ledgerstone format` was asked for something that cannot be; nothing was changed."""
 
 
 class InvariantViolation(LedgerstoneError):

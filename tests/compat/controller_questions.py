@@ -201,10 +201,12 @@ def _of_brokers() -> Iterator[Case]:
     yield _register("broker 7 amends", incarnation_id=other, keep=epoch_7)
     yield _heartbeat("after it amended")
     yield _heartbeat("broker 8", 8)
+    # Kafka knows the offset of an active broker from the heartbeat after the one that unfenced it.
+    yield _heartbeat("broker 8 again", 8)
 
 
 def _of_partitions() -> Iterator[Case]:
-    yield _create("on-a-fenced-broker-too", 3)
+    yield _create("on-a-fenced-broker-too", assigned=[(7, 8, 9)])
     yield _create("too-wide", 4)
     yield _create("to-a-stranger", assigned=[(7, 99)])
     yield _create(TOPIC, assigned=[(7, 8), (8, 7)])

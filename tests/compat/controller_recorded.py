@@ -28,6 +28,9 @@ SETTINGS: Final = {
 }
 
 
+Answers = Mapping[str, Outcome]
+
+
 def plan() -> ClusterPlan:
     node = PlannedNode(node_id=1, roles=CONTROLLER, port=free_port(), controller_port=free_port())
     return ClusterPlan(nodes=[node], settings=SETTINGS)

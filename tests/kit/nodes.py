@@ -23,11 +23,14 @@ from ledgerstone.protocol.messages.describe_quorum import (
 from ledgerstone.protocol.messages.metadata import MetadataRequest
 from ledgerstone.raft.wire.partition import TOPIC
 from tests.compat.wire import ask
+from tests.kit.bare_node import BareNode
 from tests.kit.broker import wait_until
 from tests.kit.ledgerstone_node import LedgerstoneNode
 
 KAFKA: Final = "kafka"
 LEDGERSTONE: Final = "ledgerstone"
+# Our replica of the quorum without a broker or a controller.
+BARE: Final = "bare"
 _BATCH_START: Final = struct.Struct(">qi")
 # The length of a batch counts from behind itself.
 _LENGTH_END: Final = 12
@@ -93,6 +96,10 @@ class Cluster:
             assert self.jars is not None
             return KafkaNode(
                 jars=self.jars, plan=self.plan, planned=planned, work=work, prefix=prefix
+            )
+        if self.kinds[planned.node_id] == BARE:
+            return BareNode(
+                plan=self.plan, planned=planned, work=work, prefix=prefix, jars=self.jars
             )
         return LedgerstoneNode(plan=self.plan, planned=planned, work=work, prefix=prefix)
 

@@ -22,6 +22,10 @@ class CommandPlace(NamedTuple):
 COMMANDS: Final = {
     "demo": CommandPlace("demo", "demo", "Show everything at work on a git history."),
     "up": CommandPlace("up", "up", "Start a broker."),
+    "format": CommandPlace(
+        "format", "format_directory", "Format the log directory of a node of a quorum."
+    ),
+    "quorum": CommandPlace("quorum", "app", "Show, add and remove voters of the metadata quorum."),
     "topics": CommandPlace("topics", "app", "List, create, describe, alter and delete topics."),
     "produce": CommandPlace("produce", "produce", "Write records and tombstones."),
     "consume": CommandPlace("consume", "consume", "Read records."),

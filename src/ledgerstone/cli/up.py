@@ -1,4 +1,4 @@
-"""`ledgerstone up`: one broker in the foreground. Grade S."""
+"""`ledgerstone up`: one node in the foreground, alone or of a cluster. Grade S."""
 
 import asyncio
 import gc
@@ -44,7 +44,9 @@ def up(
     log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
-    """Start a broker. Listens on 127.0.0.1:9092 by default; stops on SIGTERM."""
+    """Start a broker. Listens on 127.0.0.1:9092 by default; stops on SIGTERM, at once on a second
+    one. With process.roles in the configuration it is a node of a cluster: it says what its start
+    waits for, and a stop hands over what it leads."""
     if log_format not in ("text", "json"):
         raise typer.BadParameter("must be text or json", param_hint="--log-format")
     if clock not in ("real", "virtual"):
@@ -76,11 +78,18 @@ def up(
         raise typer.Exit(_EXIT_REFUSED) from error
 
 
+def _waits_for(what: str) -> None:
+    """For a person at a terminal; the log has it, too."""
+    if sys.stderr.isatty():
+        typer.echo(f"ledgerstone waits for {what}", err=True)
+
+
 async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: bool) -> None:
     # A start makes no garbage.
     gc.disable()
     # Imported here: `ledgerstone --help` must not load a broker.
     from ledgerstone.server.bootstrap import Surroundings, start_broker
+    from ledgerstone.server.cluster_start import StartFailed, StartStopped
     from ledgerstone.server.movable_clock import MovableClock
     from ledgerstone.system import OsFilesystem, SystemClock, SystemDice, boot_id
     from ledgerstone.web.access import Access
@@ -94,14 +103,29 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
             "deletes follow it. Do not keep data here that you need."
         )
     world = Surroundings(fs=OsFilesystem(), clock=clock, dice=SystemDice(), boot_id=boot_id())
-    stopping = asyncio.Event()
+    stopping, hurrying = asyncio.Event(), asyncio.Event()
+
+    def stop() -> None:
+        (hurrying if stopping.is_set() else stopping).set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        loop.add_signal_handler(number, stop)
     access = Access.from_dice(world.dice)
-    running = await start_broker(
-        config, world, partial(PageSite, access), is_stopping=stopping.is_set
-    )
+    try:
+        running = await start_broker(
+            config,
+            world,
+            partial(PageSite, access),
+            is_stopping=stopping.is_set,
+            on_wait=_waits_for,
+        )
+    except StartStopped as stopped:
+        typer.echo(f"ledgerstone: {stopped}", err=True)
+        return
+    except StartFailed as failed:
+        typer.echo(f"ledgerstone: {failed}", err=True)
+        raise typer.Exit(1) from failed
     _spare_the_collector()
     facts: dict[str, object] = {
         "pid": os.getpid(),
@@ -120,7 +144,7 @@ async def _serve(config: BrokerConfig, ready_file: Path | None, *, is_virtual: b
         typer.echo(f"ledgerstone page {running.http_address}/?token={access.token}")
     sys.stdout.flush()
     await stopping.wait()
-    await running.stop()
+    await running.stop(hurries=hurrying.is_set)
     if ready_file is not None:
         ready_file.unlink(missing_ok=True)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ledgerstone.errors import BrokerIdNotRegistered, KafkaError, StaleBrokerEpoch
+from ledgerstone.errors import KafkaError, StaleBrokerEpoch
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import BrokerImage, Endpoint, MetadataImage
@@ -108,7 +108,8 @@ def allocate_producer_ids(
 def _registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerImage:
     broker = image.brokers.get(broker_id)
     if broker is None:
-        raise BrokerIdNotRegistered(f"broker {broker_id} is not registered")
+        # Kafka says so too: an epoch of no registration is not the present one.
+        raise StaleBrokerEpoch(f"broker {broker_id} is not registered")
     if broker.broker_epoch != broker_epoch:
         raise StaleBrokerEpoch(
             f"broker {broker_id} is registered with epoch {broker.broker_epoch}, not {broker_epoch}"

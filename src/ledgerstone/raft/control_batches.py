@@ -118,7 +118,7 @@ def snapshot_foot(*, base_offset: int, epoch: int, wall_ms: int) -> bytearray:
 
 def bootstrap_snapshot(voters: VoterSet, *, wall_ms: int) -> bytes:
     """`0…0-0…0.checkpoint`, which a format with voters writes. It is never served."""
-    head = snapshot_head(epoch=0, wall_ms=wall_ms, last_timestamp=0, version=1, voters=voters)
+    head = snapshot_head(epoch=0, wall_ms=wall_ms, last_timestamp=wall_ms, version=1, voters=voters)
     count = 3
     return bytes(head) + bytes(snapshot_foot(base_offset=count, epoch=0, wall_ms=wall_ms))
 

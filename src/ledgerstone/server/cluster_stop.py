@@ -11,8 +11,6 @@ from ledgerstone.server.runtime import Runtime
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 0.02
-# For the other voters to hear that this one leads no more. They elect without it as well, later.
-_HANDOVER_S: Final = 5.0
 
 
 async def leave_cluster(broker: Broker, runtime: Runtime, hurries: Callable[[], bool]) -> None:
@@ -31,10 +29,12 @@ async def leave_cluster(broker: Broker, runtime: Runtime, hurries: Callable[[], 
 
 
 async def stop_quorum(broker: Broker, runtime: Runtime, hurries: Callable[[], bool]) -> None:
-    """A leader hands over, so that the others need not wait for it to fall silent."""
+    """A leader hands over, so that the others need not wait for it to fall silent. Voters that do
+    not answer elect without it as well, only later."""
     loop = asyncio.get_running_loop()
+    limit_ms = broker.config.cluster.controller_quorum_request_timeout_ms
     broker.quorum.stop()
     runtime.wake()
-    end_s = loop.time() + _HANDOVER_S
+    end_s = loop.time() + limit_ms / 1000
     while not broker.quorum.node.is_stopped and loop.time() < end_s and not hurries():
         await asyncio.sleep(_LOOK_S)

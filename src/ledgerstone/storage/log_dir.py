@@ -210,7 +210,7 @@ def open_log_dir(
     """Locks the directory, formatting it if it is new. `load` opens the logs in it.
 
     `boot_id` is the machine's; it changes with every boot."""
-    _make_durable_dir(fs, path)
+    make_durable_dir(fs, path)
     lock = fs.lock(join(path, LOCK_FILE))
     try:
         _unlink_temporary(fs, path)
@@ -236,7 +236,7 @@ def open_log_dir(
     )
 
 
-def _make_durable_dir(fs: Filesystem, path: str) -> None:
+def make_durable_dir(fs: Filesystem, path: str) -> None:
     """If a directory's own name is lost, so is everything in it."""
     missing = []
     while not fs.exists(path):

@@ -109,6 +109,20 @@ def test_a_refused_registration_is_repeated_every_interval(story: Story) -> None
     assert story.life.last_failure is None
 
 
+def test_a_registration_that_found_no_controller_is_repeated_soon(story: Story) -> None:
+    """The channel has waited for one all the time."""
+    story.take()
+    story.wait(ms=2_000)
+    story.answer(BrokerRegistrationResponse(error_code=ErrorCode.REQUEST_TIMED_OUT))
+    assert story.due_in() == 100
+    story.wait()
+    story.register()
+    # A heartbeat that finds none waits its interval.
+    story.heartbeat()
+    story.answer(BrokerHeartbeatResponse(error_code=ErrorCode.REQUEST_TIMED_OUT))
+    assert story.due_in() == 2_000
+
+
 def test_a_broker_that_cannot_register_for_a_minute_gives_up(story: Story) -> None:
     while not story.life.has_given_up:
         assert story.now_ms < T0 + 60_000

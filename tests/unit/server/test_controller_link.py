@@ -257,4 +257,4 @@ def test_producer_id_block_names_the_error_of_the_controller(node: Node) -> None
     (answer,) = node.ask(AllocateProducerIdsRequest(broker_id=9, broker_epoch=0))
 
     assert isinstance(answer, AllocateProducerIdsResponse)
-    assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH

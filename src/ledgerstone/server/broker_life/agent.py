@@ -11,7 +11,7 @@ from ledgerstone.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatResponse,
 )
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationResponse
-from ledgerstone.server.broker_life.machine import BrokerLife, BrokerState
+from ledgerstone.server.broker_life.machine import BrokerLife
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.results import Result
 
@@ -21,8 +21,7 @@ AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
 
 
 class LifeAgent:
-    """`Agent`. `applied_offset` is that of the last metadata record this broker has applied;
-    `on_change` is called in the turn in which the state has changed."""
+    """`Agent`. `applied_offset` is that of the last metadata record this broker has applied."""
 
     def __init__(
         self,
@@ -33,7 +32,6 @@ class LifeAgent:
         applied_offset: Callable[[], int],
     ) -> None:
         self.life = life
-        self.on_change: Callable[[BrokerState], None] | None = None
         self._clock = clock
         self._ask = ask
         self._applied_offset = applied_offset
@@ -79,7 +77,7 @@ class LifeAgent:
         failure = self.life.last_failure
         if failure is not None and failure != self._reported:
             what = "heartbeat" if isinstance(answer, BrokerHeartbeatResponse) else "registration"
-            _LOG.warning("%s refused reason=%s", what, failure)
+            _LOG.warning("%s failed reason=%s", what, failure)
         elif failure is None and isinstance(answer, BrokerRegistrationResponse):
             _LOG.info("broker registered broker_epoch=%d", self.life.broker_epoch)
         self._reported = failure
@@ -90,5 +88,3 @@ class LifeAgent:
             return
         _LOG.info("broker state from=%s to=%s", self._seen.name, state.name)
         self._seen = state
-        if self.on_change is not None:
-            self.on_change(state)

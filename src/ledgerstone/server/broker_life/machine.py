@@ -23,6 +23,7 @@ from ledgerstone.protocol.messages.broker_registration import (
 
 # While STARTING, so that a broker with nothing to recover is soon there.
 _STARTING_INTERVAL_MS: Final = 10
+_NO_CONTROLLER_PAUSE_MS: Final = 100
 _NO_EPOCH: Final = -1
 
 
@@ -155,6 +156,9 @@ class BrokerLife:
                 self._shut_down()
                 return
         self.failed(now_ms, _name_of(code))
+        if code == ErrorCode.REQUEST_TIMED_OUT and not self._is_registered:
+            # The channel has looked for a controller for a whole interval already.
+            self._wait(now_ms, _NO_CONTROLLER_PAUSE_MS)
 
     def failed(self, now_ms: int, reason: str) -> None:
         """No answer, or one that says no."""
