@@ -172,6 +172,7 @@ class Process:
             return
         due = [self.forwarding.next_deadline_ms, self.controlling.next_deadline_ms]
         if self.broker is not None:
+            self.broker.notice()
             due.append(self.broker.next_deadline_ms)
         known = [ms for ms in due if ms is not None]
         if not known:
