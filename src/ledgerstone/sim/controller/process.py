@@ -68,7 +68,7 @@ class Process:
         self.controller = Controller(CLUSTER_ID, config, dice)
         self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
-        exchange = Exchange(machine, stage.network, self._process_of)
+        exchange = Exchange(machine, stage, self._process_of)
         self.forwarding = Forwarding(
             clock=self.clock,
             leader=lambda: self.quorum.leader,
@@ -173,6 +173,7 @@ class Process:
             return
         due = [self.forwarding.next_deadline_ms, self.controlling.next_deadline_ms]
         if self.broker is not None:
+            self.broker.notice()
             due.append(self.broker.next_deadline_ms)
         known = [ms for ms in due if ms is not None]
         if not known:
