@@ -120,6 +120,8 @@ class QuorumAgent:
         self.topic_ids: set[bytes] | None = set()
         # A sole voter whose disk has failed: it decides nothing until the next start.
         self._has_failed = False
+        # Led until the next tick: the disk refused what was proposed.
+        self._resigns_epoch: int | None = None
         self._applied_offset = parts.node.quorum.log.start_offset
         self._effects: list[Effect] = []
         # Performed as far as the disk and other nodes are concerned; the state machine is next.
@@ -169,6 +171,12 @@ class QuorumAgent:
             return self.node.propose(self._now(), epoch, records)
         except NotLeaderOrFollower as error:
             raise NotController(str(error)) from error
+        except LogStorageError as error:
+            if self.node.quorum.is_sole_voter:
+                raise
+            # Another node may have room. Its turn comes after that of whoever proposes here.
+            self._resigns_epoch = epoch
+            raise NotController(f"the disk of this controller refuses writes: {error}") from error
 
     def advance(self) -> None:
         if self._is_advancing or self.halted is not None:
@@ -210,7 +218,7 @@ class QuorumAgent:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        if self._effects:
+        if self._effects or self._resigns_epoch is not None:
             return 0
         if self.halted is not None:
             return None
@@ -219,6 +227,9 @@ class QuorumAgent:
 
     def tick(self) -> list[Effect]:
         now = self._now()
+        if self._resigns_epoch is not None:
+            epoch, self._resigns_epoch = self._resigns_epoch, None
+            self.resign(epoch)
         if now.monotonic_ms >= self.node.next_deadline_ms:
             self._guarded(lambda: self.node.tick(now))
         if now.monotonic_ms >= self._own_snapshots.next_deadline_ms:
