@@ -14,6 +14,7 @@ from bench import (
     erasure,
     first_use,
     kernels,
+    metadata,
     scan,
     spark,
     spark_tables,
@@ -38,6 +39,7 @@ def main() -> None:
         "Scan": lambda: scan.run(quick=quick),
         "Erasure": lambda: erasure.run(quick=quick),
         "State": lambda: state.run(quick=quick),
+        "Metadata": lambda: metadata.run(quick=quick),
         "Spark": lambda: spark.run(quick=quick),
         "Tables and bulk compaction on Spark": lambda: spark_tables.run(quick=quick),
     }

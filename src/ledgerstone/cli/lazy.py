@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "format": CommandPlace(
         "format", "format_directory", "Format the log directory of a node of a quorum."
     ),
+    "quorum": CommandPlace("quorum", "app", "Show, add and remove voters of the metadata quorum."),
     "topics": CommandPlace("topics", "app", "List, create, describe, alter and delete topics."),
     "produce": CommandPlace("produce", "produce", "Write records and tombstones."),
     "consume": CommandPlace("consume", "consume", "Read records."),

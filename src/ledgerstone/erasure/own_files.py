@@ -65,7 +65,9 @@ def read_fields(name: str, data: bytes, log_bytes: int) -> list[FileField] | Non
 
 def is_own(name: str) -> bool:
     """Whether the broker writes files of this name; logs are among them."""
-    return parse_file_name(name) is not None or _plain(name) in _BY_NAME
+    if parse_file_name(name) is not None or _plain(name) in _BY_NAME:
+        return True
+    return names.is_metadata_snapshot(name)
 
 
 def has_reader(name: str) -> bool:
@@ -375,6 +377,26 @@ _BY_KIND: Final[Mapping[Kind, Reader]] = {
     Kind.TXN_INDEX: _txn_index,
     Kind.SNAPSHOT: _snapshot,
 }
+# As in `raft.hard_state`, and in Kafka.
+_STATIC_STATE: Final = re.compile(
+    rb'\{"clusterId":"","leaderId":-?[0-9]{1,10},"leaderEpoch":[0-9]{1,10},"votedId":-?[0-9]{1,10},'
+    rb'"appliedOffset":0,"currentVoters":\[(?:\{"voterId":[0-9]{1,10}\},?)*\],"data_version":0\}'
+)
+_DYNAMIC_STATE: Final = re.compile(
+    rb'\{"leaderId":-?[0-9]{1,10},"leaderEpoch":[0-9]{1,10},"votedId":-?[0-9]{1,10},'
+    rb'"votedDirectoryId":"([A-Za-z0-9_-]{22})","data_version":1\}'
+)
+
+
+def _quorum_state(data: bytes, log_bytes: int) -> list[FileField]:
+    if _STATIC_STATE.fullmatch(data):
+        return []
+    found = _DYNAMIC_STATE.fullmatch(data)
+    if found is None:
+        raise Foreign("not a vote")
+    return [FileField(IDENTITIES, found[1])]
+
+
 _BY_NAME: Final[Mapping[str, Reader]] = {
     names.META_PROPERTIES: _meta_properties,
     names.LOCK_FILE: _empty,
@@ -391,4 +413,5 @@ _BY_NAME: Final[Mapping[str, Reader]] = {
     names.DAMAGE_NOTES: _damage_notes,
     names.SIZES_AT_STOP: _sizes_at_stop,
     names.LAST_START: _last_start,
+    names.QUORUM_STATE: _quorum_state,
 }

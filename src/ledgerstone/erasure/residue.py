@@ -23,6 +23,7 @@ from ledgerstone.storage.filenames import (
     FOLLOWS,
     Kind,
     file_name,
+    is_metadata_snapshot,
     parse_file_name,
     parse_partition_dir,
 )
@@ -210,8 +211,11 @@ def _without_rest(before: dict[str, str], now: dict[str, str]) -> list[str]:
 
 
 def _is_log(path: str) -> bool:
-    parsed = parse_file_name(name_of(path))
-    return parsed is not None and parsed.kind is Kind.LOG and parsed.suffix != FOLLOWS
+    name = name_of(path)
+    parsed = parse_file_name(name)
+    if parsed is None:
+        return is_metadata_snapshot(name)
+    return parsed.kind is Kind.LOG and parsed.suffix != FOLLOWS
 
 
 def _reason(error: OSError) -> str:

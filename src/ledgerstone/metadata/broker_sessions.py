@@ -31,7 +31,7 @@ class _Session:
 class BrokerSessions:
     """Invariant: at most one session for each broker id, that of its newest epoch."""
 
-    __slots__ = ("_own_id", "_sessions", "_timeout_ms", "next_deadline_ms")
+    __slots__ = ("_own_id", "_sessions", "_timeout_ms", "expired_count", "next_deadline_ms")
 
     def __init__(
         self, *, own_id: int | None = None, timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
@@ -42,6 +42,8 @@ class BrokerSessions:
         self._sessions: dict[int, _Session] = {}
         # No session expires before this. It may be too early, never too late.
         self.next_deadline_ms: int | None = None
+        # Since this process started; a metric.
+        self.expired_count = 0
 
     def start(self, image: MetadataImage, *, now_ms: int, end_offset: int) -> None:
         """This node leads from now on. Registrations of `image` lie below `end_offset`; where
@@ -146,6 +148,7 @@ class BrokerSessions:
             self.next_deadline_ms = oldest + self._timeout_ms + 1
             return None
         self._sessions[expired].contact_ms = None
+        self.expired_count += 1
         # Another one may be due, too.
         self.next_deadline_ms = now_ms
         return expired

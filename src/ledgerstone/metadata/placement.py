@@ -5,12 +5,12 @@ partition starts one turn later than the one before. Once there are as many part
 brokers everything is shuffled, so that the same brokers do not meet again. Rules in README.md.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ledgerstone.clock import Dice
 from ledgerstone.errors import InvalidReplicationFactor
+from ledgerstone.metadata.even_leaders import even_leaders
 from ledgerstone.metadata.image import BrokerImage
 
 T = TypeVar("T")
@@ -44,16 +44,11 @@ def _check_factor(usable: Mapping[int, BrokerImage], replication_factor: int) ->
 def _with_even_leaders(
     placed: Sequence[tuple[int, ...]], brokers: Mapping[int, BrokerImage]
 ) -> list[tuple[int, ...]]:
-    """Racks of different sizes lead equally often, their brokers do not. So each partition is led
-    by whichever of its active replicas leads least so far; the rest stays in its order."""
-    leading: Counter[int] = Counter()
-    even = []
-    for replicas in placed:
-        active = [each for each in replicas if not brokers[each].fenced]
-        leader = min(active, key=leading.__getitem__)
-        leading[leader] += 1
-        even.append((leader, *(each for each in replicas if each != leader)))
-    return even
+    active = [[each for each in replicas if not brokers[each].fenced] for replicas in placed]
+    return [
+        (leader, *(each for each in replicas if each != leader))
+        for leader, replicas in zip(even_leaders(active), placed, strict=True)
+    ]
 
 
 class _Lane:

@@ -107,21 +107,22 @@ def partition_of(record: PartitionRecord) -> PartitionImage:
 
 
 def partition_record(topic_id: bytes, number: int, partition: PartitionImage) -> PartitionRecord:
+    # By position: this runs for every partition of a cluster.
     return PartitionRecord(
-        partition_id=number,
-        topic_id=topic_id,
-        replicas=list(partition.replicas),
-        isr=list(partition.isr),
-        removing_replicas=list(partition.removing_replicas),
-        adding_replicas=list(partition.adding_replicas),
-        leader=partition.leader,
-        leader_recovery_state=partition.leader_recovery_state,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        directories=list(partition.directories),
+        number,
+        topic_id,
+        list(partition.replicas),
+        list(partition.isr),
+        list(partition.removing_replicas),
+        list(partition.adding_replicas),
+        partition.leader,
+        partition.leader_recovery_state,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        list(partition.directories),
         # Tagged fields: left out where there is nothing to say.
-        eligible_leader_replicas=list(partition.eligible_leader_replicas) or None,
-        last_known_elr=list(partition.last_known_elr) or None,
+        list(partition.eligible_leader_replicas) or None,
+        list(partition.last_known_elr) or None,
     )
 
 

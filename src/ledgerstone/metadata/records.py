@@ -4,7 +4,7 @@ The framing and the schemas are the protocol's. What is chosen here is the versi
 written in, which follows from metadata.version. Every version is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ledgerstone.metadata.features import (
@@ -20,6 +20,13 @@ from ledgerstone.metadata.features import (
 from ledgerstone.metadata.features import SUPPORTED_FEATURES as SUPPORTED_FEATURES
 from ledgerstone.metadata.features import (
     TRANSACTION_VERSION_FEATURE as TRANSACTION_VERSION_FEATURE,
+)
+from ledgerstone.metadata.partition_codec import (
+    CHANGE_PREFIXES,
+    PARTITION_PREFIXES,
+    read_change,
+    read_partition,
+    write_partition,
 )
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import (
@@ -48,7 +55,23 @@ _WRITTEN: Final[Mapping[type[MetadataRecord], Sequence[tuple[int, int]]]] = {
 
 def encode_record(record: MetadataRecord, metadata_version: int = METADATA_VERSION) -> bytes:
     """As a controller of Kafka's writes it at that level."""
-    return encode_metadata_record(record, written_version(record, metadata_version))
+    version = written_version(record, metadata_version)
+    if isinstance(record, PartitionRecord):
+        written = write_partition(record, version)
+        if written is not None:
+            return written
+    return encode_metadata_record(record, version)
+
+
+def encode_records(
+    records: Iterable[MetadataRecord], metadata_version: int = METADATA_VERSION
+) -> Iterator[bytes]:
+    """One after the other. Where metadata.version itself is among them, as in a snapshot, the rest
+    is written by that."""
+    for record in records:
+        if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION_FEATURE:
+            metadata_version = record.feature_level
+        yield encode_record(record, metadata_version)
 
 
 def written_version(record: MetadataRecord, metadata_version: int) -> int:
@@ -71,7 +94,13 @@ def _change_version(record: BrokerRegistrationChangeRecord) -> int:
 
 def decode_record(value: Buffer) -> MetadataRecord:
     """UnknownRecord or MalformedMessage: the log is not one this release can follow."""
-    return decode_metadata_record(value)
+    record: MetadataRecord | None = None
+    prefix = bytes(value[:3])
+    if prefix in PARTITION_PREFIXES:
+        record = read_partition(bytes(value))
+    elif prefix in CHANGE_PREFIXES:
+        record = read_change(bytes(value))
+    return decode_metadata_record(value) if record is None else record
 
 
 def bootstrap_records(features: Mapping[str, int] | None = None) -> list[MetadataRecord]:

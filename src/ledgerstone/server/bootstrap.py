@@ -30,7 +30,7 @@ from ledgerstone.server.broker_life.joining import membership_of
 from ledgerstone.server.cluster_start import ClusterStart
 from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
-from ledgerstone.server.controlling.agent import Controlling
+from ledgerstone.server.controlling.composition import controlling_of, link_of
 from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
@@ -106,9 +106,14 @@ def _compose(
     config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dir: LogDir
 ) -> Broker:
     quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
-    controller = Controller(log_dir.meta.cluster_id or "", config, world.dice)
-    first = read_bootstrap_records(world.fs, log_dir.path)
-    link = ControllerLink(quorum, controller, world.clock, bootstrap=first)
+    link, controller = link_of(
+        config,
+        world.clock,
+        world.dice,
+        quorum,
+        cluster_id=log_dir.meta.cluster_id or "",
+        bootstrap=read_bootstrap_records(world.fs, log_dir.path),
+    )
     quorum.start(link)
     partitions = HostedPartitions(log_dir, config.node_id, config.raw)
     if not config.cluster.is_configured:
@@ -166,11 +171,7 @@ def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -
     """Nothing is hosted before the first publish."""
     config, link, quorum = broker.config, broker.controller_link, broker.quorum
     if config.cluster.is_controller:
-        idle_ms = config.cluster.metadata_max_idle_interval_ms
-        controlling = Controlling(
-            link, world.clock, idle_interval_ms=idle_ms, is_alone=lambda: False
-        )
-        broker.agents.add(controlling)
+        broker.agents.add(controlling_of(config, world.clock, quorum, link))
     broker.join(
         membership_of(
             config,

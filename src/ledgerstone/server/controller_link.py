@@ -125,6 +125,11 @@ class ControllerLink:
         return self._led_epoch is not None
 
     @property
+    def expired_sessions(self) -> int:
+        """Brokers that this node has fenced because they were silent."""
+        return self._controller.sessions.expired_count
+
+    @property
     def in_flight(self) -> int:
         return len(self._in_flight)
 

@@ -192,6 +192,8 @@ def _dump_file(
             yield from dump_log(fs, named, options)
             return
         yield named
+        if named.format is FileFormat.METADATA_SNAPSHOT:
+            return
         if named.format is not FileFormat.FOREIGN:
             yield from dump_small_file(fs, named, verify=options.verify)
         elif asked_for:

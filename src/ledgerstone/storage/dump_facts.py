@@ -35,6 +35,8 @@ class FileFormat(enum.StrEnum):
     DAMAGE_NOTES = "damage_notes"
     SIZES_AT_STOP = "sizes_at_stop"
     LAST_START = "last_start"
+    QUORUM_STATE = "quorum_state"
+    METADATA_SNAPSHOT = "metadata_snapshot"
     FOREIGN = "foreign"
 
 
@@ -59,6 +61,7 @@ _OF_NAME: Final[Mapping[str, FileFormat]] = {
     filenames.DAMAGE_NOTES: FileFormat.DAMAGE_NOTES,
     filenames.SIZES_AT_STOP: FileFormat.SIZES_AT_STOP,
     filenames.LAST_START: FileFormat.LAST_START,
+    filenames.QUORUM_STATE: FileFormat.QUORUM_STATE,
 }
 
 
@@ -210,6 +213,8 @@ def format_of(name: str) -> FileFormat:
     if parsed is not None:
         is_mark = parsed.suffix == filenames.FOLLOWS
         return FileFormat.FOLLOWS_MARK if is_mark else _OF_KIND[parsed.kind]
+    if filenames.is_metadata_snapshot(name):
+        return FileFormat.METADATA_SNAPSHOT
     return _OF_NAME.get(name.removesuffix(_suffix_of(name)), FileFormat.FOREIGN)
 
 

@@ -29,6 +29,8 @@ REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 CLEANING_HISTORY: Final = "cleaning-history.json"
+# In the directory of the metadata log.
+QUORUM_STATE: Final = "quorum-state"
 
 # Suffixes of temporary states, appended to a complete file name.
 DELETED: Final = ".deleted"
@@ -84,6 +86,17 @@ _FILE_NAME = re.compile(
 _PARTITION_DIR = re.compile(
     r"([a-zA-Z0-9._-]+)-(0|[1-9][0-9]{0,9})(?:\.([0-9a-f]{32})(-delete|-future|-stray))?"
 )
+
+
+# Offset and epoch; one that is being written has a word more, and ends in `.part`.
+_METADATA_SNAPSHOT = re.compile(
+    r"[0-9]{20}-[0-9]{10}(?:\.checkpoint(?:\.deleted)?|-[a-z0-9]+\.checkpoint\.part)"
+)
+
+
+def is_metadata_snapshot(name: str) -> bool:
+    """Finished, being written, or deleted. It holds batches, as a log does."""
+    return _METADATA_SNAPSHOT.fullmatch(name) is not None
 
 
 def file_name(base_offset: int, kind: Kind, suffix: str = "", number: int = 0) -> str:

@@ -7,9 +7,13 @@ from hypothesis import strategies as st
 
 from ledgerstone.metadata.config_changes import Operation
 from ledgerstone.metadata.delta import Delta, difference
-from ledgerstone.metadata.image import MetadataImage, ResourceType
+from ledgerstone.metadata.image import EVERY_BROKER, MetadataImage, ResourceType
+from ledgerstone.metadata.records import decode_record, encode_records
 from ledgerstone.metadata.replay import apply
+from ledgerstone.metadata.snapshot import snapshot_records
+from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -20,6 +24,20 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
+)
+from ledgerstone.protocol.messages.metadata_records import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    ClientQuotaEntity,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    UserScramCredentialRecord,
 )
 from tests.unit.metadata.cluster import Cluster, a_topic
 
@@ -73,9 +91,65 @@ def _allocate(name: str, number: int) -> Step:
     return step
 
 
+def _heartbeat(name: str, number: int) -> Step:
+    """Fenced, unfenced, shut down: as the controller allows it."""
+
+    def step(cluster: Cluster) -> object:
+        broker = cluster.image.brokers[1 + number % 3]
+        request = BrokerHeartbeatRequest(
+            broker_id=broker.broker_id,
+            broker_epoch=broker.broker_epoch,
+            current_metadata_offset=len(cluster.log),
+            want_fence=number % 2 == 0,
+            want_shut_down=name == "a",
+        )
+        return cluster.ask(request)
+
+    return step
+
+
+def _transaction(name: str, number: int) -> Step:
+    """Ended or aborted, in batches of one record."""
+
+    def step(cluster: Cluster) -> object:
+        cluster.commit([BeginTransactionRecord("t")])
+        cluster.commit([ConfigRecord(*EVERY_BROKER, "log.retention.ms", str(number))])
+        end = EndTransactionRecord() if number % 2 else AbortTransactionRecord()
+        return cluster.commit([end])
+
+    return step
+
+
+def _keep(name: str, number: int) -> Step:
+    records: list[MetadataRecord] = [
+        AccessControlEntryRecord(id=bytes([number] * 16), resource_name=name),
+        RemoveAccessControlEntryRecord(id=bytes([number] * 16)),
+        ClientQuotaRecord([ClientQuotaEntity("user", name)], "k", float(number)),
+        UserScramCredentialRecord(name, number),
+        DelegationTokenRecord(token_id=name),
+        RegisterControllerRecord(controller_id=number),
+        FeatureLevelRecord("share.version", number % 2),
+    ]
+    return lambda cluster: cluster.commit([records[number]])
+
+
 steps = st.builds(
     lambda make, name, number: make(name, number),
-    st.sampled_from([_create, _delete, _grow, _alter, _elect, _restart, _fence, _allocate]),
+    st.sampled_from(
+        [
+            _create,
+            _delete,
+            _grow,
+            _alter,
+            _elect,
+            _restart,
+            _fence,
+            _allocate,
+            _heartbeat,
+            _transaction,
+            _keep,
+        ]
+    ),
     st.sampled_from(["a", "b", "a.b", "a_b"]),
     st.integers(0, 6),
 )
@@ -103,6 +177,23 @@ def test_replay_in_any_batches_gives_the_image_that_was_live(
 
     assert image == cluster.image
     assert apply(EMPTY, log).image == cluster.image
+
+
+@settings(max_examples=60, deadline=None)
+@given(life=st.lists(steps, max_size=15), end=st.integers(0, 80))
+def test_a_snapshot_is_its_image_and_the_rest_of_the_log_goes_on_from_it(
+    life: list[Step], end: int
+) -> None:
+    log = _live(life).log
+    image = apply(EMPTY, log[:end]).image
+    while image.open_transaction is not None:
+        end -= 1
+        image = apply(EMPTY, log[:end]).image
+
+    loaded = apply(EMPTY, [decode_record(each) for each in encode_records(snapshot_records(image))])
+
+    assert loaded.image == image
+    assert apply(loaded.image, log[end:]).image == apply(EMPTY, log).image
 
 
 @settings(max_examples=60, deadline=None)

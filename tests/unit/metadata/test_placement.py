@@ -1,12 +1,16 @@
 """Replicas onto brokers: even, spread over racks, led by somebody who is there."""
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerstone.errors import InvalidReplicationFactor
+from ledgerstone.metadata.even_leaders import even_leaders
 from ledgerstone.metadata.image import BrokerImage
 from ledgerstone.metadata.placement import place_replicas
 from ledgerstone.sim.dice import SeededDice
@@ -68,6 +72,107 @@ def test_a_fenced_broker_is_taken_last() -> None:
 
     assert all(1 not in replicas for replicas in _place(brokers, 6, 2))
     assert all(replicas[2] == 1 for replicas in _place(brokers, 6, 3))
+
+
+def test_68_two_racks_of_different_sizes() -> None:
+    """Racks a, a, b: every partition spans both, and each broker leads as often as the others."""
+    racks = ("a", "a", "b")
+
+    for seed in range(20):
+        placed = _place(_brokers(*racks), 30, 2, seed)
+
+        assert all({racks[broker] for broker in replicas} == {"a", "b"} for replicas in placed)
+        assert _spread([replicas[0] for replicas in placed], range(3)) <= 1
+
+
+def test_a_fenced_broker_stands_in_for_its_rack_but_does_not_lead() -> None:
+    racks = ("a", "a", "b")
+
+    placed = _place(_brokers(*racks, fenced=(2,)), 6, 2)
+
+    assert all(replicas[0] in (0, 1) and replicas[1] == 2 for replicas in placed)
+
+
+def test_a_broker_that_shuts_down_or_has_only_cordoned_directories_gets_nothing() -> None:
+    brokers = _brokers(None, None, None)
+    brokers[0] = replace(brokers[0], in_controlled_shutdown=True)
+    brokers[1] = replace(brokers[1], log_dirs=(b"d" * 16,), cordoned_log_dirs=(b"d" * 16,))
+
+    assert _place(brokers, 2, 1) == [(2,), (2,)]
+    with pytest.raises(InvalidReplicationFactor):
+        _place(brokers, 1, 2)
+
+
+@settings(max_examples=100, deadline=None)
+@given(count=st.integers(3, 8), factor=st.integers(2, 3), seed=st.integers(0, 1000))
+def test_no_two_partitions_of_a_round_have_the_same_replicas_in_the_same_order(
+    count: int, factor: int, seed: int
+) -> None:
+    placed = _place(_brokers(*[None] * count), count, factor, seed)
+
+    assert len({replicas[:2] for replicas in placed}) == count
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    racks=st.lists(st.sampled_from("abc"), min_size=2, max_size=9),
+    partitions=st.integers(1, 60),
+    factor=st.integers(2, 4),
+    seed=st.integers(0, 1000),
+)
+def test_every_partition_spans_as_many_racks_as_it_can(
+    racks: list[str], partitions: int, factor: int, seed: int
+) -> None:
+    factor = min(factor, len(racks))
+
+    placed = _place(_brokers(*racks), partitions, factor, seed)
+
+    for replicas in placed:
+        assert len({racks[broker] for broker in replicas}) == min(factor, len(set(racks)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    racks=st.integers(1, 4),
+    size=st.integers(1, 4),
+    partitions=st.integers(1, 60),
+    factor=st.integers(2, 4),
+    seed=st.integers(0, 1000),
+)
+def test_leaders_are_even_where_racks_are(
+    racks: int, size: int, partitions: int, factor: int, seed: int
+) -> None:
+    names = [str(number % racks) for number in range(racks * size)]
+    factor = min(factor, len(names))
+
+    placed = _place(_brokers(*names), partitions, factor, seed)
+
+    if factor > 1:
+        assert _spread([replicas[0] for replicas in placed], range(len(names))) <= 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    candidates=st.lists(
+        st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True), max_size=7
+    )
+)
+def test_leaders_are_as_even_as_any_choice_makes_them(candidates: list[list[int]]) -> None:
+    """Compared with every choice there is, by the sum of squares: the evenest has the least."""
+    chosen = even_leaders(candidates)
+
+    assert all(leader in each for leader, each in zip(chosen, candidates, strict=True))
+    assert _squares(chosen) == min(_squares(choice) for choice in product(*candidates))
+
+
+def _squares(leaders: Iterable[int]) -> int:
+    return sum(times * times for times in Counter(leaders).values())
+
+
+def _spread(leaders: list[int], brokers: range) -> int:
+    times = Counter(leaders)
+    counts = [times[broker] for broker in brokers]
+    return max(counts) - min(counts)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ import pytest
 from ledgerstone.erasure.verifiers import VerifierQuestion
 from ledgerstone.fs import Filesystem
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
+from ledgerstone.raft.events import LogSync, SnapshotPlan
+from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import (
@@ -23,21 +25,26 @@ from ledgerstone.server.effects import (
     Dial,
     Effect,
     Flush,
+    FreezeSnapshot,
     GiveUp,
+    Halt,
     Hangup,
     PersistThen,
     Proceed,
     Resume,
     Send,
+    SyncMetadata,
     SyncSwap,
     Unlink,
+    WriteSnapshot,
 )
 from ledgerstone.server.performer import Completed, Hands, Performer
+from ledgerstone.server.quorum.snapshot_writing import SnapshotWork
 from ledgerstone.server.results import Done, Failed, Result, is_last
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.storage.deleted_files import UnlinkPlan
 from ledgerstone.storage.log import FlushPlan
-from ledgerstone.storage.sync_plan import DirectoryAt
+from ledgerstone.storage.sync_plan import DirectoryAt, NewFile
 from ledgerstone.testing.worker_threads import ThreadedRuntime
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import DATA, InProcess, frame_of, newest_version
@@ -49,9 +56,10 @@ from tests.unit.server.test_cleaning import put, roll
 TIMEOUT_S = 20
 HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 GONE = TopicPartition("gone", 0)
+SNAPSHOT = OffsetAndEpoch(5, 1)
 KINDS: tuple[type[Effect], ...] = get_args(Effect)
 # Kinds that say nothing back.
-SILENT = (Send, Close, Resume, Proceed, GiveUp, Hangup)
+SILENT = (Send, Close, Resume, Proceed, GiveUp, Hangup, Halt)
 
 
 def flush() -> Flush:
@@ -89,6 +97,17 @@ def samples() -> dict[type[Effect], Effect]:
         Hangup(1),
         persist,
         SyncSwap(1, GONE, bytes(16), DATA, ()),
+        SyncMetadata(LogSync(1, 0), persist.plan),
+        FreezeSnapshot(SNAPSHOT, NewFile(f"{DATA}/fetched.part", f"{DATA}/fetched")),
+        WriteSnapshot(
+            SnapshotWork(
+                plan=SnapshotPlan(SNAPSHOT, b"", 1),
+                file=NewFile(f"{DATA}/own.part", f"{DATA}/own"),
+                records=[],
+                wall_ms=0,
+            )
+        ),
+        Halt("why"),
         PersistThen(persist, (Send(1, [b"data"]),)),
         Unlink(UnlinkPlan(files=(f"{DATA}/none.deleted",))),
         Proceed(1, go_on=True),
@@ -195,7 +214,8 @@ def test_every_kind_with_a_result_gets_its_last_one_once(
 @pytest.mark.parametrize("hands", [Runtime, InProcess])
 def test_hands_have_a_method_for_every_kind(hands: type) -> None:
     wanted = [name for name in vars(Hands) if not name.startswith("_")]
-    assert len(wanted) == len(KINDS) - 2  # Flush, SyncSwap and PersistThen share `persist`
+    # Flush, SyncSwap, SyncMetadata, FreezeSnapshot and PersistThen share `persist`.
+    assert len(wanted) == len(KINDS) - 4
     assert [name for name in wanted if name not in vars(hands)] == []
 
 

@@ -138,7 +138,9 @@ def test_snapshot_is_written_after_so_many_bytes_and_a_start_begins_with_it() ->
 
 
 def test_snapshot_is_written_after_an_hour_if_there_is_anything_new() -> None:
-    net, node = single()
+    net = Net()
+    node = net.add(1, static_settings(1, [1]))
+    node.start()
     node.write("a")
     net.run(3_600_000 + 60_000)
     assert [each.offset for each in node.raft.snapshots.ids()] == [node.raft.end_offset]

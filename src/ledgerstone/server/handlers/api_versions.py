@@ -1,8 +1,8 @@
 """ApiVersions (18). Grade D.
 
-Behaviour: what this broker handles, and its features. A version we do not know is answered in the
-layout of version 0 by the connection itself. From version 3 the client names its software; a name
-that is not one is refused with INVALID_REQUEST.
+Behaviour: what this node handles on the listener of the request, and its features. A version we do
+not know is answered in the layout of version 0 by the connection itself. From version 3 the client
+names its software; a name that is not one is refused with INVALID_REQUEST.
 Versions: 0-4.
 Differs from Kafka: only APIs with a handler are offered.
 """
@@ -10,7 +10,11 @@ Differs from Kafka: only APIs with a handler are offered.
 import re
 from typing import Final
 
-from ledgerstone.metadata.features import SUPPORTED_FEATURES
+from ledgerstone.metadata.features import (
+    CONTROLLER_FEATURES,
+    KRAFT_VERSION_FEATURE,
+    SUPPORTED_FEATURES,
+)
 from ledgerstone.protocol.api import advertised
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import (
@@ -35,16 +39,25 @@ def handle(broker: Broker, request: Request, message: ApiVersionsRequest) -> Ans
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     is_controller = request.session.is_controller_listener
     handled = broker.controller_handled if is_controller else broker.handled
+    supported = CONTROLLER_FEATURES if is_controller else SUPPORTED_FEATURES
     response = ApiVersionsResponse(api_keys=advertised(handled))
     if is_named:
         response.supported_features = [
             SupportedFeature(name, first, last)
-            for name, (first, last) in SUPPORTED_FEATURES.items()
+            for name, (first, last) in supported.items()
             if first or request.api_version >= _FIRST_VERSION_WITH_LEVEL_0
         ]
         response.finalized_features = [
             FinalizedFeature(name, level, level)
-            for name, level in sorted(broker.image.features.items())
+            for name, level in sorted(_finalized(broker).items())
         ]
         response.finalized_features_epoch = broker.quorum.committed_offset
     return response
+
+
+def _finalized(broker: Broker) -> dict[str, int]:
+    """kraft.version is the quorum's, not the metadata's."""
+    features = dict(broker.image.features)
+    if kraft_version := broker.quorum.node.kraft_version:
+        features[KRAFT_VERSION_FEATURE] = kraft_version
+    return features

@@ -66,6 +66,7 @@ from ledgerstone.server.effects import (
 from ledgerstone.server.quorum.committed_batches import committed_batches
 from ledgerstone.server.quorum.disk_log import DiskLog, refusal
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataStateMachine
+from ledgerstone.server.quorum.meter import QuorumMeter
 from ledgerstone.server.quorum.own_snapshots import OwnSnapshots
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
 from ledgerstone.server.quorum.snapshot_reading import snapshot_records
@@ -111,6 +112,7 @@ class QuorumAgent:
         self.calls = parts.calls
         self.turn: QuorumTurn | None = None
         self.halted: str | None = None
+        self.meter = QuorumMeter()
         self._state_file = parts.state_file
         self._own_snapshots = parts.own_snapshots
         self._clock = parts.clock
@@ -128,6 +130,7 @@ class QuorumAgent:
         self._news: deque[Ready] = deque()
         self._is_advancing = False
         self._askers: dict[int, _Asker] = {}
+        self._upgrades: dict[int, Callable[[int, str], None]] = {}
         self._next_token = 0
 
     def start(self, machine: MetadataStateMachine) -> None:
@@ -167,8 +170,9 @@ class QuorumAgent:
     def propose(self, epoch: int, records: Sequence[RecordParts]) -> int:
         if self.halted is not None or self._has_failed:
             raise NotController("the disk of this controller has failed")
+        now = self._now()
         try:
-            return self.node.propose(self._now(), epoch, records)
+            end_offset = self.node.propose(now, epoch, records)
         except NotLeaderOrFollower as error:
             raise NotController(str(error)) from error
         except LogStorageError as error:
@@ -177,6 +181,8 @@ class QuorumAgent:
             # Another node may have room. Its turn comes after that of whoever proposes here.
             self._resigns_epoch = epoch
             raise NotController(f"the disk of this controller refuses writes: {error}") from error
+        self.meter.proposed(end_offset, now.monotonic_ms)
+        return end_offset
 
     def advance(self) -> None:
         if self._is_advancing or self.halted is not None:
@@ -189,6 +195,8 @@ class QuorumAgent:
                 self._perform()
         finally:
             self._is_advancing = False
+        now_ms = self._clock.monotonic_ms()
+        self.meter.looked(self.epoch, self.leader_id, self.high_watermark, now_ms)
         if self.turn is not None:
             self.turn.act(self._take_effects())
 
@@ -209,6 +217,12 @@ class QuorumAgent:
         token, self._next_token = self._next_token, self._next_token + 1
         self._askers[token] = _Asker(request, on_answer)
         self._step(Asked(token, asked))
+
+    def upgrade(self, version: int, on_end: Callable[[int, str], None]) -> None:
+        """Raises kraft.version; says once how that ended: an error code and the reason."""
+        token, self._next_token = self._next_token, self._next_token + 1
+        self._upgrades[token] = on_end
+        self._step(Asked(token, messages.UpgradeVersion(version=version)))
 
     def stop(self) -> None:
         """Hands the leadership over; `node.is_stopped` says when that is done."""
@@ -356,6 +370,10 @@ class QuorumAgent:
 
     def _say(self, message: Send | Reply) -> None:
         if isinstance(message, Reply):
+            if (on_end := self._upgrades.pop(message.token, None)) is not None:
+                answer = message.answer
+                on_end(answer.error, getattr(answer, "message", None) or "")
+                return
             asker = self._askers.pop(message.token)
             asker.on_answer(translation.answer_to_wire(asker.request, message.answer))
             return
@@ -422,6 +440,7 @@ class QuorumAgent:
                 self._applied_offset = batch.next_offset
                 machine.committed(batch if self._is_started else self._read_now(batch))
                 self._own_snapshots.consumed(batch, self._clock.monotonic_ms())
+                self.meter.applied(batch.timestamp)
                 offset = batch.next_offset
         except _UNREADABLE as error:
             if self._is_started and isinstance(error, LogStorageError):

@@ -8,7 +8,7 @@ from ledgerstone.metadata.records import decode_record
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.raft.log import ReplicatedLog
 from ledgerstone.records.batch import BatchHeader, iter_headers, verify_crc
-from ledgerstone.records.record import iter_records
+from ledgerstone.records.values import record_values
 from ledgerstone.server.quorum.door import CommittedBatch
 
 # Read at a time: a fetch has as much.
@@ -49,10 +49,6 @@ def _decoding(
     batch = memoryview(chunk)[position : position + header.size]
 
     def decode() -> list[MetadataRecord]:
-        return [
-            decode_record(record.value)
-            for record in iter_records(batch)
-            if record.value is not None
-        ]
+        return [decode_record(value) for value in record_values(batch) if value is not None]
 
     return decode

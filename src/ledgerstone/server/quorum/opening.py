@@ -73,7 +73,8 @@ def open_quorum(
         raise refusal(f"{directory}: {error}") from error
     rules = SnapshotRules(
         cluster.metadata_log_max_record_bytes_between_snapshots,
-        cluster.metadata_log_max_snapshot_interval_ms,
+        # A single node keeps its log: it tells topics that were deleted from those never known.
+        cluster.metadata_log_max_snapshot_interval_ms if cluster.is_configured else 0,
     )
     return QuorumAgent(
         QuorumParts(

@@ -17,7 +17,7 @@ from ledgerstone.protocol.messages.control_records import (
 )
 from ledgerstone.raft.control_batches import records_of
 from ledgerstone.records.batch import HEADER_SIZE, BatchHeader, read_header, verify_crc
-from ledgerstone.records.record import iter_records
+from ledgerstone.records.values import record_values
 
 # Kafka writes batches of up to 8 MiB, and a larger one only for a record that is larger itself.
 _MAX_BATCH_BYTES: Final = 64 << 20
@@ -37,7 +37,7 @@ def snapshot_records(file: File, path: str) -> Iterator[MetadataRecord]:
                 continue
             if not is_begun:
                 raise CorruptFile(path, position, "the snapshot has no beginning")
-            values = [record.value for record in iter_records(batch)]
+            values = record_values(batch)
         except CorruptRecord as error:
             raise CorruptFile(path, position, str(error)) from error
         for value in values:

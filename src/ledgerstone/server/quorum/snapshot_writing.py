@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.fs import Filesystem
-from ledgerstone.metadata.records import encode_record
+from ledgerstone.metadata.records import encode_records
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.raft.control_batches import snapshot_foot
 from ledgerstone.raft.events import SnapshotPlan
@@ -42,8 +42,8 @@ def write_snapshot(fs: Filesystem, work: SnapshotWork) -> None:
         write(work.plan.head)
         parts: list[RecordParts] = []
         size = 0
-        for record in work.records:
-            value = encode_record(record)
+        # The first of them says in which versions the others are written.
+        for value in encode_records(work.records):
             parts.append((wall_ms, None, value, ()))
             size += len(value)
             if size >= _BATCH_BYTES:

@@ -5,8 +5,8 @@ Part of sim. The life is the real one; partitions are those of the model in `rep
 
 from typing import Protocol
 
-from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.features import SUPPORTED_FEATURES
+from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage

@@ -1,5 +1,11 @@
 """What each fault does to a simulated cluster of controllers and brokers. Part of sim."""
 
+from contextlib import suppress
+
+from ledgerstone.errors import NotController
+from ledgerstone.metadata.image import ResourceType
+from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.protocol.messages.metadata_records import BeginTransactionRecord, ConfigRecord
 from ledgerstone.sim.controller.process import process_of
 from ledgerstone.sim.controller.stage import Stage
 from ledgerstone.sim.quorum.faults import Faults
@@ -14,6 +20,27 @@ class ClusterFaults(Faults):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage.world, stage.network, stage.fleet)
         self._stage = stage
+
+    def strike(self, fault: Fault) -> None:
+        if fault.kind == "open" and not self.is_over:
+            self._leave_transaction_open()
+        else:
+            super().strike(fault)
+
+    def _leave_transaction_open(self) -> None:
+        """An active controller begins a metadata transaction, and loses the lead in its midst."""
+        for machine in self._stage.fleet:
+            process = process_of(machine)
+            if process is None or not process.link.is_active or machine.is_paused:
+                continue
+            begun: list[MetadataRecord] = [
+                BeginTransactionRecord("left open"),
+                ConfigRecord(ResourceType.BROKER, "", "log.retention.ms", "1"),
+            ]
+            epoch = process.quorum.epoch
+            with suppress(NotController):
+                process.link.write(begun)
+            process.quorum.resign(epoch)
 
     def strike_node(self, fault: Fault, machine: Machine) -> None:
         match fault.kind:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from ledgerstone.sim.controller.answers import Answers
+from ledgerstone.sim.controller.answers import Answers, Ticket
 from ledgerstone.sim.controller.facts import BrokerFact
 from ledgerstone.sim.controller.scenario import Config
 from ledgerstone.sim.controller.truth import Batch, Truth
@@ -38,6 +38,8 @@ class Judge:
         self.truth = truth
         self.answers = Answers(world, truth)
         self._read = 0
+        # Found where an exception would not get far: inside an answer.
+        self._found: Violation | None = None
         # By quorum epoch: its active controller, and since when.
         self._active: dict[int, int] = {}
         self._since_ms: dict[int, int] = {}
@@ -52,11 +54,21 @@ class Judge:
 
     def look(self) -> None:
         """Reads on, as far as the log is committed."""
+        if self._found is not None:
+            raise self._found
         committed = self._checkers.logs.committed
         if self._read < len(committed):
             fresh = committed[self._read :]
             self._read = len(committed)
             self.truth.advance(fresh)
+
+    def answered(self, ticket: Ticket, answer: ApiMessage) -> None:
+        try:
+            self.look()
+            self.answers.answered(ticket, answer)
+        except Violation as found:
+            self._found = self._found or found
+            raise
 
     # -- images -------------------------------------------------------------------------------
 

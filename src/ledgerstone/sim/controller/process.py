@@ -3,6 +3,7 @@
 Part of sim. It is the state machine of its machine's replica, and dies with it.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 
 from ledgerstone.config.broker import BrokerConfig
@@ -13,6 +14,7 @@ from ledgerstone.metadata.not_controller import not_controller
 from ledgerstone.metadata.records import decode_record
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.raft.events import Leadership, SnapshotPlan
 from ledgerstone.raft.node import RaftNode
 from ledgerstone.raft.replica import OffsetAndEpoch
@@ -20,6 +22,7 @@ from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 from ledgerstone.server.controller_link import ControllerLink, record_parts
+from ledgerstone.server.controlling.agent import Controlling
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.quorum.door import CommittedBatch
 from ledgerstone.sim.controller.bootstrap import bootstrap
@@ -35,6 +38,13 @@ from ledgerstone.sim.world import Event, Violation
 
 _RECORDS_A_BATCH = 50
 HEARTBEAT_MS = 2_000
+
+
+class WatchedLink(ControllerLink):
+    """The real one. A decision that fails costs it the lead; here that is a bug to be found."""
+
+    def _resign_over(self, request: str) -> None:
+        raise Violation("ControllerFault", f"{request}: {sys.exception()!r}")
 
 
 class Process:
@@ -55,9 +65,7 @@ class Process:
         self.quorum = SimQuorum(machine, stage.judge.proposed)
         dice = stage.world.dice(f"controller{self.number}/{machine.incarnation}")
         self.controller = Controller(CLUSTER_ID, config, dice)
-        self.link = ControllerLink(
-            self.quorum, self.controller, self.clock, bootstrap(stage.config)
-        )
+        self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
         exchange = Exchange(machine, stage.network, self._process_of)
         self.forwarding = Forwarding(
@@ -68,6 +76,12 @@ class Process:
             heartbeat_interval_ms=HEARTBEAT_MS,
         )
         self.link.forwarder = self.forwarding
+        self.controlling = Controlling(
+            self.link,
+            self.clock,
+            idle_interval_ms=stage.config.idle_ms,
+            is_alone=lambda: stage.config.nodes == 1,
+        )
         self.broker: SimBroker | None = None
         if self.number in stage.config.broker_numbers:
             self.broker = SimBroker(stage, machine, self)
@@ -130,11 +144,13 @@ class Process:
         judge = self.stage.judge
         judge.look()
         judge.heard(self.quorum.epoch, request)
+        if isinstance(request, BrokerHeartbeatRequest):
+            # As the handlers do: a contact counts before anything waits.
+            self.link.heard_from(request)
         ticket = judge.answers.asked(self.quorum.epoch, request)
 
         def answered(answer: ApiMessage) -> None:
-            judge.look()
-            judge.answers.answered(ticket, answer)
+            judge.answered(ticket, answer)
             on_answer(answer)
 
         return answered
@@ -154,7 +170,7 @@ class Process:
     def schedule(self) -> None:
         if not self.is_alive:
             return
-        due = [self.forwarding.next_deadline_ms, self.controller_deadline_ms()]
+        due = [self.forwarding.next_deadline_ms, self.controlling.next_deadline_ms]
         if self.broker is not None:
             due.append(self.broker.next_deadline_ms)
         known = [ms for ms in due if ms is not None]
@@ -169,16 +185,12 @@ class Process:
         delay_ms = at_ms - self.stage.world.now_ms
         self._wake = self.machine.later(delay_ms, "agents", self._tick)
 
-    def controller_deadline_ms(self) -> int | None:
-        return self.controller.next_deadline_ms if self.link.is_active else None
-
     def _tick(self) -> None:
         self._wake = None
         self._guard(self._run_agents)
 
     def _run_agents(self) -> None:
-        while self.link.act_on_time():
-            pass
+        self.controlling.tick()
         self.forwarding.tick()
         if self.broker is not None:
             self.broker.tick()

@@ -39,13 +39,13 @@ class Config(quorum.Config):
     # How many names clients create and delete topics under.
     names: int = 3
     op_ms: int = 300
+    # Between signs of life in a log that stands still.
+    idle_ms: int = 2_000
     delete_percent: int = 15
     reassign_percent: int = 15
     # How long a broker's logs take to recover.
     recovery_ms: int = 200
     data_ms: int = 300
-    # Chance that an operation is a metadata transaction of several batches.
-    transaction_percent: int = 5
 
     @property
     def broker_numbers(self) -> range:
@@ -108,12 +108,12 @@ def draw_config(seed: int) -> Config:
         unclean=int(dice.chance(10)),
         clients=dice.between(1, 3),
         names=dice.pick((2, 4)),
+        idle_ms=dice.pick((0, 500, 2_000)),
         op_ms=dice.pick((60, 250, 800)),
         delete_percent=dice.pick((5, 25)),
         reassign_percent=dice.pick((0, 10, 30)),
         recovery_ms=dice.pick((0, 200, 2_000)),
         data_ms=dice.pick((150, 400)),
-        transaction_percent=dice.pick((0, 5, 20)),
     )
 
 
@@ -135,6 +135,7 @@ KINDS = (
     "wipe",
     "jump",
     "bounce",
+    "open",
 )
 
 
@@ -155,6 +156,8 @@ def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | s
     if kind == "jump":
         days = dice.between(-10, 10)
         return {"node": dice.below(config.nodes), "ahead": days * 86_400_000}
+    if kind == "open":
+        return {}
     if kind == "bounce":
         # Dies with its power and is back within its session.
         return {

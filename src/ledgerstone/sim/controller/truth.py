@@ -211,6 +211,8 @@ class Truth:
         self.states.setdefault(key, {})[fact.partition_epoch] = fact
 
     def _marks(self, before: PartitionFact, after: PartitionFact) -> None:
+        if before.adding and not after.adding and set(before.adding) <= set(after.replicas):
+            self._world.mark("a reassignment was completed")
         if after.leader == before.leader:
             return
         if after.leader == NO_LEADER:
