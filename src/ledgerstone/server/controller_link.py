@@ -230,7 +230,9 @@ class ControllerLink:
             parts = record_parts(self._clock.now_ms(), records, applied.image)
             try:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
-            except NotController:
+            except NotController as error:
+                if isinstance(error.__cause__, _DISK_REFUSALS):
+                    self._refused(error.__cause__)
                 raise
             except _DISK_REFUSALS as error:
                 self._committed.refused(error)
