@@ -294,6 +294,20 @@ def test_follower_with_a_full_disk_waits_and_goes_on() -> None:
     assert follower.halts == []
 
 
+def test_leader_with_a_full_disk_makes_room_for_another() -> None:
+    net = three()
+    leader = elected(net)
+    leader.fs.fail_matching("pwrite", "*.log", errno.ENOSPC, times=100)
+
+    with pytest.raises(NotController):
+        leader.write("a")
+
+    net.run_until(lambda: elected(net) is not leader)
+    committed(net, elected(net), "b")
+    assert elected(net).machine.names == ["b"]
+    assert leader.halts == []
+
+
 def test_wiped_observer_fetches_a_snapshot() -> None:
     net = three(metadata_log_max_record_bytes_between_snapshots="2000")
     leader = elected(net)

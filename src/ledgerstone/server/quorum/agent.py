@@ -97,6 +97,8 @@ class QuorumAgent:
         self._clock = parts.clock
         # A sole voter whose disk has failed: it decides nothing until the next start.
         self._has_failed = False
+        # Led until the next tick: the disk refused what was proposed.
+        self._resigns_epoch: int | None = None
         self._effects: list[Effect] = []
         # Performed as far as the disk and other nodes are concerned; the state machine is next.
         self._news: deque[Ready] = deque()
@@ -152,9 +154,14 @@ class QuorumAgent:
         except NotLeaderOrFollower as error:
             raise NotController(str(error)) from error
         except LogStorageError as error:
-            if self.log.log.failure is not None and not self.node.quorum.is_sole_voter:
+            if self.node.quorum.is_sole_voter:
+                raise
+            if self.log.log.failure is not None:
                 self._halt(error)
-            raise
+                raise
+            # Another node may have room. Its turn comes after that of whoever proposes here.
+            self._resigns_epoch = epoch
+            raise NotController(f"the disk of this controller refuses writes: {error}") from error
         self.meter.proposed(end_offset, now.monotonic_ms)
         return end_offset
 
@@ -167,6 +174,10 @@ class QuorumAgent:
             while self._news:
                 self._tell(self._news.popleft())
                 self._perform()
+        except InvariantViolation as error:
+            if self._is_started:
+                self._halt(error)
+            raise
         finally:
             self._is_advancing = False
         now_ms = self._clock.monotonic_ms()
@@ -202,7 +213,7 @@ class QuorumAgent:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        if self._effects:
+        if self._effects or self._resigns_epoch is not None:
             return 0
         if self.halted is not None:
             return None
@@ -211,6 +222,9 @@ class QuorumAgent:
 
     def tick(self) -> list[Effect]:
         now = self._now()
+        if self._resigns_epoch is not None:
+            epoch, self._resigns_epoch = self._resigns_epoch, None
+            self.resign(epoch)
         if now.monotonic_ms >= self.node.next_deadline_ms:
             self._guarded(lambda: self.node.tick(now))
         if now.monotonic_ms >= self._consumer.own_snapshots.next_deadline_ms:
