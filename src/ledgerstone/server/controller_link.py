@@ -232,7 +232,7 @@ class ControllerLink:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
             except NotController as error:
                 if isinstance(error.__cause__, _DISK_REFUSALS):
-                    self._refused(error.__cause__)
+                    self._committed.refused(error.__cause__)
                 raise
             except _DISK_REFUSALS as error:
                 self._committed.refused(error)
