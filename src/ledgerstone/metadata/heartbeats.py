@@ -59,7 +59,6 @@ def heartbeat(
     match after:
         case BrokerControlState.FENCED | BrokerControlState.SHUTDOWN_NOW:
             records += fencing(partitions, broker)
-            sessions.fenced(broker.broker_id)
         case BrokerControlState.UNFENCED:
             records += unfencing(partitions, broker)
         case BrokerControlState.CONTROLLED_SHUTDOWN:
@@ -94,7 +93,9 @@ def next_state(
         case BrokerControlState.FENCED:
             if request.want_shut_down:
                 return BrokerControlState.SHUTDOWN_NOW
-            if not request.want_fence and _is_caught_up(sessions, request):
+            # Once it was let go it must register again: nobody may be elected on its way out.
+            is_back = not request.want_fence and not broker.in_controlled_shutdown
+            if is_back and _is_caught_up(sessions, request):
                 return BrokerControlState.UNFENCED
         case BrokerControlState.UNFENCED:
             if request.want_fence:
