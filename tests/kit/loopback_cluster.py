@@ -32,6 +32,7 @@ BOTH: Final = "broker,controller"
 _QUICK: Final = {
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.request.timeout.ms": "500",
     "broker.heartbeat.interval.ms": "200",
     "broker.session.timeout.ms": "3000",
     "offsets.topic.num.partitions": "1",
@@ -58,7 +59,7 @@ class LoopbackCluster:
         self, work: Path, roles: Sequence[str] = (BOTH,) * 3, settings: dict[str, str] | None = None
     ) -> None:
         self._work = work
-        self._settings = settings or {}
+        self.extra = settings or {}
         self.roles = dict(enumerate(roles, 1))
         ports = free_ports(2 * len(roles))
         self.client_ports = dict(zip(self.roles, ports[: len(roles)], strict=True))
@@ -90,8 +91,15 @@ class LoopbackCluster:
             access = Access.from_dice(SystemDice())
             self.nodes[node_id] = BrokerThread(config, SystemClock(), access)
         with ThreadPoolExecutor(len(chosen)) as pool:
-            for _ in pool.map(lambda each: self.nodes[each].start(), chosen):
+            for _ in pool.map(self._start, chosen):
                 pass
+
+    def _start(self, node_id: int) -> None:
+        try:
+            self.nodes[node_id].start()
+        except BaseException:
+            del self.nodes[node_id]
+            raise
 
     def stop(self, *node_ids: int) -> None:
         chosen = node_ids or tuple(self.nodes)
@@ -123,7 +131,7 @@ class LoopbackCluster:
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "controller.quorum.voters": ",".join(voters),
-            **self._settings,
+            **self.extra,
         }
 
     def _format(self, node_id: int) -> None:

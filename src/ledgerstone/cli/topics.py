@@ -17,7 +17,7 @@ from ledgerstone.cli.options import (
 from ledgerstone.cli.output import Cell, flush, printable, write_json, write_line, write_rows
 from ledgerstone.client import admin
 from ledgerstone.client.blocking import Client
-from ledgerstone.client.cluster import PartitionInfo, TopicInfo
+from ledgerstone.client.cluster import NO_NODE, PartitionInfo, TopicInfo
 from ledgerstone.client.configs import (
     ConfigEntry,
     ConfigSource,
@@ -198,8 +198,10 @@ def _partition_json(row: tuple[Cell, ...]) -> dict[str, object]:
 
 def _partition_rows(client: Client, info: TopicInfo) -> list[tuple[Cell, ...]]:
     partitions = [TopicPartition(info.name, number) for number in info.partitions]
-    starts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
-    ends = list_offsets(client, dict.fromkeys(partitions, LATEST))
+    # Nobody can say where a partition without a leader begins and ends.
+    led = [each for each in partitions if info.partitions[each.partition].leader_id != NO_NODE]
+    starts = list_offsets(client, dict.fromkeys(led, EARLIEST))
+    ends = list_offsets(client, dict.fromkeys(led, LATEST))
     sizes = _leader_sizes(client, info)
     return [
         (
@@ -208,8 +210,8 @@ def _partition_rows(client: Client, info: TopicInfo) -> list[tuple[Cell, ...]]:
             details.leader_epoch,
             _nodes(details.replicas),
             _nodes(details.isr),
-            starts[each].offset,
-            ends[each].offset,
+            starts[each].offset if each in starts else None,
+            ends[each].offset if each in ends else None,
             sizes.get(each.partition),
         )
         for each, details in zip(partitions, info.partitions.values(), strict=True)

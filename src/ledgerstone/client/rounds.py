@@ -74,13 +74,17 @@ class Rounds(Generic[W, A]):
     def by_leader(self, now_ms: int) -> dict[int, dict[TopicPartition, W]]:
         """The round's requests by node id. Partitions without a leader count as refused."""
         groups: dict[int, dict[TopicPartition, W]] = {}
+        leaderless: dict[TopicPartition, int] = {}
         cluster = self._session.cluster
-        for partition, what in list(self.pending.items()):
+        for partition, what in self.pending.items():
             leader_id = cluster.leader_of(partition)
             if leader_id == NO_NODE or leader_id not in cluster.brokers:
-                self._refused(partition, cluster.why_leaderless(partition), None, now_ms)
+                leaderless[partition] = cluster.why_leaderless(partition)
             else:
                 groups.setdefault(leader_id, {})[partition] = what
+        # A refusal makes the client forget the topic, so all leaders are looked up before.
+        for partition, code in leaderless.items():
+            self._refused(partition, code, None, now_ms)
         return groups
 
     def take(

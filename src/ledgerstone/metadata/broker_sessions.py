@@ -31,7 +31,7 @@ class _Session:
 class BrokerSessions:
     """Invariant: at most one session for each broker id, that of its newest epoch."""
 
-    __slots__ = ("_own_id", "_sessions", "_timeout_ms", "next_deadline_ms")
+    __slots__ = ("_own_id", "_sessions", "_timeout_ms", "expired_count", "next_deadline_ms")
 
     def __init__(
         self, *, own_id: int | None = None, timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
@@ -42,6 +42,8 @@ class BrokerSessions:
         self._sessions: dict[int, _Session] = {}
         # No session expires before this. It may be too early, never too late.
         self.next_deadline_ms: int | None = None
+        # Since this process started; a metric.
+        self.expired_count = 0
 
     def start(self, image: MetadataImage, *, now_ms: int, end_offset: int) -> None:
         """This node leads from now on. Registrations of `image` lie below `end_offset`; where
@@ -113,12 +115,6 @@ class BrokerSessions:
         if session.shutdown_offset is None:
             session.shutdown_offset = offset
 
-    def fenced(self, broker_id: int) -> None:
-        """A fenced broker is not in a controlled shutdown any more: its next wish is granted."""
-        session = self._sessions.get(broker_id)
-        if session is not None:
-            session.shutdown_offset = None
-
     def lowest_offset(self, image: MetadataImage) -> int | None:
         """Of the metadata of all active brokers; None where there are none."""
         offsets = [
@@ -146,6 +142,7 @@ class BrokerSessions:
             self.next_deadline_ms = oldest + self._timeout_ms + 1
             return None
         self._sessions[expired].contact_ms = None
+        self.expired_count += 1
         # Another one may be due, too.
         self.next_deadline_ms = now_ms
         return expired

@@ -15,6 +15,7 @@ from ledgerstone.server.groups.no_coordinator import NO_COORDINATOR, refusal_of
 from ledgerstone.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    add_raft_voter,
     allocate_producer_ids,
     alter_configs,
     alter_partition,
@@ -22,6 +23,7 @@ from ledgerstone.server.handlers import (
     alter_replica_log_dirs,
     api_versions,
     assign_replicas_to_dirs,
+    begin_quorum_epoch,
     broker_heartbeat,
     broker_registration,
     consumer_group_heartbeat,
@@ -45,9 +47,11 @@ from ledgerstone.server.handlers import (
     describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    end_quorum_epoch,
     end_txn,
     envelope,
     fetch,
+    fetch_snapshot,
     find_coordinator,
     heartbeat,
     incremental_alter_configs,
@@ -65,13 +69,16 @@ from ledgerstone.server.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
-    quorum_request,
+    quorum_fetch,
+    remove_raft_voter,
     sasl_handshake,
     share_group_heartbeat,
     sync_group,
     txn_offset_commit,
     unregister_broker,
     update_features,
+    update_raft_voter,
+    vote,
     write_txn_markers,
 )
 from ledgerstone.server.metrics import add
@@ -131,6 +138,8 @@ HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.handle,
     ApiKey.UPDATE_FEATURES: update_features.handle,
     ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
+    ApiKey.ADD_RAFT_VOTER: add_raft_voter.handle,
+    ApiKey.REMOVE_RAFT_VOTER: remove_raft_voter.handle,
 }
 HANDLED: Final = frozenset(HANDLERS)
 
@@ -153,12 +162,20 @@ CONTROLLER_HANDLERS: Final[dict[int, Handler[Broker]]] = {
             ApiKey.UPDATE_FEATURES,
             ApiKey.DESCRIBE_CLUSTER,
             ApiKey.UNREGISTER_BROKER,
+            ApiKey.ADD_RAFT_VOTER,
+            ApiKey.REMOVE_RAFT_VOTER,
             ApiKey.DESCRIBE_ACLS,
             ApiKey.CREATE_ACLS,
             ApiKey.DELETE_ACLS,
             ApiKey.SASL_HANDSHAKE,
         )
     },
+    ApiKey.FETCH: quorum_fetch.handle,
+    ApiKey.VOTE: vote.handle,
+    ApiKey.BEGIN_QUORUM_EPOCH: begin_quorum_epoch.handle,
+    ApiKey.END_QUORUM_EPOCH: end_quorum_epoch.handle,
+    ApiKey.FETCH_SNAPSHOT: fetch_snapshot.handle,
+    ApiKey.UPDATE_RAFT_VOTER: update_raft_voter.handle,
     ApiKey.ALTER_PARTITION: alter_partition.handle,
     ApiKey.ENVELOPE: envelope.handle,
     ApiKey.BROKER_REGISTRATION: broker_registration.handle,
@@ -167,22 +184,6 @@ CONTROLLER_HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.CONTROLLER_REGISTRATION: controller_registration.handle,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: assign_replicas_to_dirs.handle,
 }
-CONTROLLER_HANDLERS.update(
-    dict.fromkeys(
-        (
-            ApiKey.FETCH,
-            ApiKey.VOTE,
-            ApiKey.BEGIN_QUORUM_EPOCH,
-            ApiKey.END_QUORUM_EPOCH,
-            ApiKey.DESCRIBE_QUORUM,
-            ApiKey.FETCH_SNAPSHOT,
-            ApiKey.ADD_RAFT_VOTER,
-            ApiKey.REMOVE_RAFT_VOTER,
-            ApiKey.UPDATE_RAFT_VOTER,
-        ),
-        quorum_request.handle,
-    )
-)
 CONTROLLER_HANDLED: Final = frozenset(CONTROLLER_HANDLERS)
 
 

@@ -42,7 +42,15 @@ _CHUNK = 8
 
 def play(profile: Profile[S], arguments: list[str] | None = None) -> int:
     # What a node logs about faults is of no interest here.
+    before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    try:
+        return _play(profile, arguments)
+    finally:
+        logging.disable(before)
+
+
+def _play(profile: Profile[S], arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {profile.module}")
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)

@@ -112,7 +112,9 @@ class LogDirPartitions(CheckpointedLogs):
         self.fs.make_dir(directory)
         if topic_id is not None:
             # Before the first batch: data must never exist without its topic id.
-            settle_topic_id(self.fs, directory, topic_partition, topic_id, is_new=is_new)
+            # A format leaves a directory with voters and no data yet.
+            is_empty = not any(each.endswith(".log") for each in self.fs.list_dir(directory))
+            settle_topic_id(self.fs, directory, topic_partition, topic_id, is_new=is_empty)
         log = self._open(topic_partition, config, is_synced_in_order=is_synced_in_order)
         if is_new:
             self.fs.fsync_dir(directory)

@@ -186,6 +186,21 @@ def test_partition_without_a_leader_is_waited_for() -> None:
     assert sum(cluster.sleeps_ms) == 2000
 
 
+def test_partition_without_a_leader_does_not_stand_in_the_way_of_others() -> None:
+    cluster = FakeCluster()
+    cluster.topic("t", [-1, 1])
+    led, leaderless = TopicPartition("t", 1), TopicPartition("t", 0)
+
+    with (
+        cluster.client(SessionConfig(call_timeout_ms=2000)) as client,
+        pytest.raises(KafkaError, match=r"ListOffsets t-0: LEADER_NOT_AVAILABLE"),
+    ):
+        list_offsets(client, {leaderless: LATEST, led: LATEST})
+
+    assert cluster.asked(ListOffsetsRequest) == [1]
+    assert sum(cluster.sleeps_ms) == 2000
+
+
 def test_unknown_partition_is_given_up_on_early() -> None:
     cluster = FakeCluster()
     cluster.topic("t", [1])

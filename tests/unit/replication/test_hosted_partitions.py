@@ -56,8 +56,15 @@ def a_topic(
     ]
 
 
-def change(number: int = 0, leader: int = -2, isr: list[int] | None = None) -> MetadataRecord:
-    return PartitionChangeRecord(partition_id=number, topic_id=TOPIC_ID, leader=leader, isr=isr)
+def change(
+    number: int = 0,
+    leader: int = -2,
+    isr: list[int] | None = None,
+    replicas: list[int] | None = None,
+) -> MetadataRecord:
+    return PartitionChangeRecord(
+        partition_id=number, topic_id=TOPIC_ID, leader=leader, isr=isr, replicas=replicas
+    )
 
 
 class Node:
@@ -227,3 +234,39 @@ def test_directory_of_a_topic_the_metadata_never_had_stops_the_start(node: Node)
 
     with pytest.raises(StorageError, match="has never heard"):
         hosted.load(MetadataImage(cluster_id="c"), topic_ids=set())
+
+
+def test_partition_that_is_moved_away_is_let_go_and_deleted(node: Node) -> None:
+    node.follow(*a_topic(replicas=(1, 2)))
+    directory = node.log_dir.logs[TP].directory
+
+    assert node.follow(change(leader=2, isr=[2], replicas=[2])) == [(0, Leadership.LOST, 0)]
+    with pytest.raises(NotLeaderOrFollower):
+        node.hosted.get(TP)
+    node.hosted.work_off()
+    assert not node.log_dir.fs.exists(directory)
+    # It may come back, empty.
+    node.follow(change(leader=2, isr=[2], replicas=[2, 1]))
+    assert node.hosted.get(TP).log.log_end_offset == 0
+
+
+def test_directory_of_a_partition_that_moved_away_meanwhile_is_set_aside(node: Node) -> None:
+    node.follow(*a_topic(replicas=(1, 2)))
+    node.log_dir.close()
+    node.image, _ = apply(node.image, [change(leader=2, isr=[2], replicas=[2])])
+    node.start()
+
+    assert len(node.hosted) == 0
+    names = node.fs.list_dir("/data")
+    assert [name for name in names if name.startswith(TP.topic) and name.endswith("-stray")]
+
+
+def test_loading_takes_one_step_a_log(node: Node) -> None:
+    node.follow(*a_topic(partitions=5))
+    node.log_dir.close()
+    log_dir = open_log_dir(node.fs, node.clock, SeededDice(1), "/data", node_id=1)
+    hosted = HostedPartitions(log_dir, 1, {})
+    opened = [len(log_dir.logs) for _ in hosted.loading(node.image)]
+
+    assert opened[:5] == [1, 2, 3, 4, 5]
+    assert len(hosted) == 5

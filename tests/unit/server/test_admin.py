@@ -181,14 +181,20 @@ def test_cluster_and_quorum_are_described(machine: InProcess, client: Client) ->
 
     cluster = client.ask(DescribeClusterRequest(), DescribeClusterResponse)
     controllers = client.ask(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse)
-    quorum = client.ask(DescribeQuorumRequest(topics=asked), DescribeQuorumResponse)
+    quorum = client.ask(DescribeQuorumRequest(topics=asked[:1]), DescribeQuorumResponse)
+    refused = client.ask(DescribeQuorumRequest(topics=asked), DescribeQuorumResponse)
 
     assert cluster.cluster_id == machine.broker.image.cluster_id
     assert [each.broker_id for each in cluster.brokers] == [1]
     assert controllers.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-    known, unknown = (topic.partitions[0] for topic in quorum.topics)
+    (known,) = quorum.topics[0].partitions
     assert [each.replica_id for each in known.current_voters] == [1]
-    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [(node.node_id, node.listeners[0].port) for node in quorum.nodes] == [(1, 9092)]
+    # As in Kafka, one stranger spoils the whole request.
+    assert [topic.partitions[0].error_code for topic in refused.topics] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
 
 
 def test_partitions_are_described_page_by_page(client: Client) -> None:

@@ -189,7 +189,7 @@ def test_broker_that_finds_no_controller_gives_up(tmp_path: Path) -> None:
         with pytest.raises(StartFailed, match="a controller to be elected") as caught:
             cluster.start(1)
         assert "could not register for 1000 ms" in str(caught.value)
-        cluster.nodes.clear()
         # Nothing is left behind: ports and directory are free.
+        cluster.extra.clear()
         cluster.start()
         assert cluster.create_topic(1, "a") == 0

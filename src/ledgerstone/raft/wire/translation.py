@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.errors import InvariantViolation
+from ledgerstone.protocol.codec import api_class
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest
@@ -136,6 +138,16 @@ def request_from_wire(request: ApiMessage) -> messages.Request:
     if pair.from_wire is None:
         raise InvariantViolation(f"{request.name} is not the quorum's to answer")
     return pair.from_wire(request)
+
+
+def refusal(request: ApiMessage) -> ApiMessage:
+    """For a request that is about any other topic or partition, as Kafka refuses it."""
+    if isinstance(request, DescribeQuorumRequest):
+        return describe.refusal(request)
+    answer: Any = api_class(request.api_key, "Response")()
+    answer.error_code = ErrorCode.INVALID_REQUEST
+    assert isinstance(answer, ApiMessage)
+    return answer
 
 
 def answer_to_wire(request: ApiMessage, answer: messages.Answer) -> ApiMessage:

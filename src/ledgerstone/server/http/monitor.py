@@ -17,13 +17,12 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
+from ledgerstone.server.quorum import view as quorum_view
 from ledgerstone.server.tombstones import view as tombstone_view
 from ledgerstone.server.transactions import view as transactions_view
 
-# The number Kafka gives a broker that has started and does not stop.
 # As in Kafka: markers may take a while after the time-out.
 _LATE_TRANSACTION_MS: Final = 300_000
-_RUNNING: Final = 3
 # Looked at before others have their turn; each takes some hundredths of a millisecond.
 PARTITIONS_AT_ONCE: Final = 32
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -39,13 +38,15 @@ def routes(broker: Broker) -> Routes:
 
 
 def readiness(broker: Broker) -> Page:
-    """Red while a log takes no writes, or a delete may not happen: somebody has to look."""
+    """Red while a log takes no writes, a delete may not happen, or the cluster does not have this
+    node: an operator has to look."""
     failed = [
         f"{partition.topic_partition}: {partition.log.failure}"
         for partition in broker.partitions
         if partition.log.failure is not None
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
+    failed += quorum_view.complaints(broker)
     failed += cleaning_view.complaints(broker.cleaning)
     failed += erasing_view.complaints(broker.erasing)
     failed += damage.complaints(broker)
@@ -83,6 +84,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
     yield [
         *broker.counters.samples(),
         *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
+        *quorum_view.samples(broker),
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
         *transactions_view.samples(broker.transactions, broker.clock.now_ms()),
@@ -110,7 +112,12 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
     sessions = len(broker.fetch_sessions)
     name = "kafka_server_fetchsessioncache_numincrementalfetchsessions"
     yield name, sessions, "Fetch sessions kept."
-    yield "kafka_server_kafkaserver_brokerstate", _RUNNING, "3: running."
+    state = quorum_view.broker_state(broker)
+    yield (
+        "kafka_server_kafkaserver_brokerstate",
+        state,
+        "3: running. 1, 2: starting. 6, 7: stopping.",
+    )
     notes = len(broker.log_dir.notes.open_notes())
     yield "ledgerstone_damage_notes", notes, "Places found damaged that nobody has acknowledged."
     yield "ledgerstone_partitions_backlog", broker.partitions.backlog, "Still to make or remove."
@@ -143,27 +150,6 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         ),
     ):
         yield f"kafka_server_replicamanager_{name}", value, text
-    yield from _controller_gauges(broker)
-
-
-def _controller_gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
-    image = broker.image
-    states = [state for topic in image.topics.values() for state in topic.partitions.values()]
-    fenced = sum(each.fenced for each in image.brokers.values())
-    for name, value, text in (
-        ("activecontrollercount", 1, "Controllers here."),
-        ("activebrokercount", len(image.brokers) - fenced, "Brokers that serve."),
-        ("fencedbrokercount", fenced, "Brokers that do not."),
-        ("globaltopiccount", len(image.topics), "Topics of the cluster."),
-        ("globalpartitioncount", len(states), "Partitions of the cluster."),
-        ("offlinepartitionscount", sum(each.leader < 0 for each in states), "Without a leader."),
-        (
-            "lastappliedrecordoffset",
-            broker.quorum.committed_offset,
-            "Of the metadata log.",
-        ),
-    ):
-        yield f"kafka_controller_kafkacontroller_{name}", value, text
 
 
 def _offline(partitions: HostedPartitions) -> int:

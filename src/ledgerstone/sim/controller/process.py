@@ -3,6 +3,7 @@
 Part of sim. It is the state machine of its machine's replica, and dies with it.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 
 from ledgerstone.config.broker import BrokerConfig
@@ -20,8 +21,9 @@ from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.controller_link import ControllerLink, record_parts
+from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.agent import Controlling
+from ledgerstone.server.controlling.batches import record_parts
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.quorum.door import CommittedBatch
 from ledgerstone.sim.controller.bootstrap import bootstrap
@@ -37,6 +39,13 @@ from ledgerstone.sim.world import Event, Violation
 
 _RECORDS_A_BATCH = 50
 HEARTBEAT_MS = 2_000
+
+
+class WatchedLink(ControllerLink):
+    """The real one. A decision that fails costs it the lead; here that is a bug to be found."""
+
+    def _resign_over(self, request: str) -> None:
+        raise Violation("ControllerFault", f"{request}: {sys.exception()!r}")
 
 
 class Process:
@@ -57,11 +66,9 @@ class Process:
         self.quorum = SimQuorum(machine, stage.judge.proposed)
         dice = stage.world.dice(f"controller{self.number}/{machine.incarnation}")
         self.controller = Controller(CLUSTER_ID, config, dice)
-        self.link = ControllerLink(
-            self.quorum, self.controller, self.clock, bootstrap(stage.config)
-        )
+        self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
-        exchange = Exchange(machine, stage.network, self._process_of)
+        exchange = Exchange(machine, stage, self._process_of)
         self.forwarding = Forwarding(
             clock=self.clock,
             leader=lambda: self.quorum.leader,
@@ -166,6 +173,7 @@ class Process:
             return
         due = [self.forwarding.next_deadline_ms, self.controlling.next_deadline_ms]
         if self.broker is not None:
+            self.broker.notice()
             due.append(self.broker.next_deadline_ms)
         known = [ms for ms in due if ms is not None]
         if not known:
@@ -234,7 +242,7 @@ class Process:
             self.stage.world.mark("a snapshot waited for a transaction")
             return None
         self.batches_since_snapshot = 0
-        parts = record_parts(self.last_timestamp, list(records))
+        parts = record_parts(self.last_timestamp, list(records), self.link.image)
         content, offset = plan.head, plan.first_offset
         for start in range(0, len(parts), _RECORDS_A_BATCH):
             chunk = parts[start : start + _RECORDS_A_BATCH]
