@@ -11,7 +11,7 @@ from ledgerstone.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatResponse,
 )
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationResponse
-from ledgerstone.server.broker_life.machine import BrokerLife
+from ledgerstone.server.broker_life.machine import BrokerLife, BrokerState
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.results import Result
 
@@ -21,7 +21,8 @@ AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
 
 
 class LifeAgent:
-    """`Agent`. `applied_offset` is that of the last metadata record this broker has applied."""
+    """`Agent`. `applied_offset` is that of the last metadata record this broker has applied;
+    `on_change` is called in the turn in which the state has changed."""
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class LifeAgent:
         applied_offset: Callable[[], int],
     ) -> None:
         self.life = life
+        self.on_change: Callable[[BrokerState], None] | None = None
         self._clock = clock
         self._ask = ask
         self._applied_offset = applied_offset
@@ -88,3 +90,5 @@ class LifeAgent:
             return
         _LOG.info("broker state from=%s to=%s", self._seen.name, state.name)
         self._seen = state
+        if self.on_change is not None:
+            self.on_change(state)

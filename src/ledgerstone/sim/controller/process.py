@@ -21,8 +21,9 @@ from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.controller_link import ControllerLink, record_parts
+from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.agent import Controlling
+from ledgerstone.server.controlling.batches import record_parts
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.quorum.door import CommittedBatch
 from ledgerstone.sim.controller.bootstrap import bootstrap
@@ -67,7 +68,7 @@ class Process:
         self.controller = Controller(CLUSTER_ID, config, dice)
         self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
-        exchange = Exchange(machine, stage.network, self._process_of)
+        exchange = Exchange(machine, stage, self._process_of)
         self.forwarding = Forwarding(
             clock=self.clock,
             leader=lambda: self.quorum.leader,
@@ -172,6 +173,7 @@ class Process:
             return
         due = [self.forwarding.next_deadline_ms, self.controlling.next_deadline_ms]
         if self.broker is not None:
+            self.broker.notice()
             due.append(self.broker.next_deadline_ms)
         known = [ms for ms in due if ms is not None]
         if not known:
@@ -240,7 +242,7 @@ class Process:
             self.stage.world.mark("a snapshot waited for a transaction")
             return None
         self.batches_since_snapshot = 0
-        parts = record_parts(self.last_timestamp, list(records))
+        parts = record_parts(self.last_timestamp, list(records), self.link.image)
         content, offset = plan.head, plan.first_offset
         for start in range(0, len(parts), _RECORDS_A_BATCH):
             chunk = parts[start : start + _RECORDS_A_BATCH]
