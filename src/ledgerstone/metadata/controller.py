@@ -214,7 +214,12 @@ class Controller:
                 )
             case BrokerRegistrationRequest():
                 return registration.register_broker(
-                    self.partitions, self.sessions, request, now_ms=now_ms, next_offset=next_offset
+                    self.partitions,
+                    self.sessions,
+                    request,
+                    now_ms=now_ms,
+                    next_offset=next_offset,
+                    kraft_version=self.quorum().kraft_version,
                 )
             case UnregisterBrokerRequest():
                 return registration.unregister_broker(self.partitions, self.sessions, request)
