@@ -232,7 +232,9 @@ class ControllerLink:
         for parts, applied in batches:
             try:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
-            except NotController:
+            except NotController as error:
+                if isinstance(error.__cause__, _DISK_REFUSALS):
+                    self._committed.refused(error.__cause__)
                 raise
             except _DISK_REFUSALS as error:
                 self._committed.refused(error)
