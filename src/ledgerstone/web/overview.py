@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.cluster_view import quorum_summary
 from ledgerstone.server.http.monitor import readiness
 from ledgerstone.server.http.server import HttpRequest
-from ledgerstone.server.quorum.view import quorum_facts
 from ledgerstone.web.erasures import alarming
 from ledgerstone.web.hosting import is_internal
 from ledgerstone.web.router import Rendered
@@ -31,7 +31,7 @@ def _facts(broker: Broker) -> dict[str, object]:
     return {
         "is_ready": health.status == 200,
         "complaints": health.body.splitlines()[1:],
-        "quorum": quorum_facts(broker),
+        "quorum": quorum_summary(broker),
         "connections": broker.connection_count,
         "topics": sum(not is_internal(name) for name in broker.image.topics),
         "internal_topics": sum(map(is_internal, broker.image.topics)),

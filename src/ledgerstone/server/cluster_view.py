@@ -157,30 +157,30 @@ def _imbalanced(states: list[PartitionImage]) -> int:
 # -- the page ------------------------------------------------------------------------------------
 
 
-class VoterFacts(NamedTuple):
+class VoterSummary(NamedTuple):
     id: int
     # Records it has not fetched; None where only the leader would know.
     lag: int | None
 
 
-class QuorumFacts(NamedTuple):
+class QuorumSummary(NamedTuple):
     state: str
     leader_id: int | None
     epoch: int
-    voters: tuple[VoterFacts, ...]
+    voters: tuple[VoterSummary, ...]
     observers: int
 
 
-def quorum_facts(broker: Broker) -> QuorumFacts | None:
+def quorum_summary(broker: Broker) -> QuorumSummary | None:
     """None of a single node: it is all there is."""
     if not broker.config.cluster.is_configured:
         return None
     quorum = broker.quorum
-    return QuorumFacts(
+    return QuorumSummary(
         state=state_of(quorum),
         leader_id=quorum.leader_id,
         epoch=quorum.epoch,
-        voters=tuple(VoterFacts(key.id, _lag(quorum, key)) for key in quorum.node.voters.keys),
+        voters=tuple(VoterSummary(key.id, _lag(quorum, key)) for key in quorum.node.voters.keys),
         observers=_observers(quorum),
     )
 

@@ -4,8 +4,8 @@ from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.replica import ReplicaKey
 from ledgerstone.raft.roles import Unattached
+from ledgerstone.server import cluster_view as view
 from ledgerstone.server.http.monitor import readiness
-from ledgerstone.server.quorum import view
 from ledgerstone.server.quorum.meter import Latency, QuorumMeter
 from ledgerstone.sim.clock import VirtualClock
 from tests.kit.cluster_settings import CONTROLLER
@@ -188,12 +188,12 @@ def test_observers_are_counted_by_their_fetches() -> None:
 
 
 def test_a_single_node_shows_no_quorum(machine: InProcess) -> None:
-    assert view.quorum_facts(machine.broker) is None
+    assert view.quorum_summary(machine.broker) is None
 
 
 def test_the_page_shows_leader_epoch_and_voters() -> None:
-    facts = view.quorum_facts(lone_node())
+    facts = view.quorum_summary(lone_node())
 
     assert facts is not None
     assert (facts.state, facts.leader_id, facts.epoch) == ("leader", 1, 1)
-    assert facts.voters == (view.VoterFacts(1, 0),)
+    assert facts.voters == (view.VoterSummary(1, 0),)
