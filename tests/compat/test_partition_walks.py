@@ -8,6 +8,7 @@ whose eligible leader replicas in Kafka are no replicas any more.
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +165,11 @@ def _codes(answer: Any) -> Iterator[int]:
 
 
 def _partitions(image: MetadataImage) -> Mapping[tuple[str, int], PartitionImage]:
+    """Which replicas are eligible has no order; Kafka's is that of a hash table."""
     return {
-        (name, number): partition
+        (name, number): replace(
+            partition, eligible_leader_replicas=tuple(sorted(partition.eligible_leader_replicas))
+        )
         for name, topic in image.topics.items()
         for number, partition in topic.partitions.items()
     }

@@ -26,11 +26,11 @@ from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch
-from ledgerstone.server.controlling.batches import Batch, batches_of, record_parts
+from ledgerstone.server.controlling.batches import RecordBatch, batches_of, record_parts
 from ledgerstone.server.controlling.committed_image import CommittedImage
 from ledgerstone.server.controlling.committed_image import MetadataSubscriber as MetadataSubscriber
-from ledgerstone.server.controlling.in_flight import InFlight, WaitingCaller
 from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
+from ledgerstone.server.controlling.in_flight import ProposalsInFlight, WaitingCaller
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataQuorum
 from ledgerstone.server.request import Request
 
@@ -75,7 +75,7 @@ class ControllerLink:
         self._clock = clock
         # What the cluster was formatted with; None: nobody has formatted this node.
         self._bootstrap = bootstrap
-        self._in_flight = InFlight()
+        self._in_flight = ProposalsInFlight()
         self._led_epoch: int | None = None
         self._committed_offset = 0
         self._is_settling = False
@@ -159,7 +159,7 @@ class ControllerLink:
         else:
             self._upgrade_quorum(decision, caller)
 
-    def _take(self, batches: list[Batch], caller: WaitingCaller) -> None:
+    def _take(self, batches: list[RecordBatch], caller: WaitingCaller) -> None:
         try:
             self._append(batches)
         except NotController:
@@ -223,7 +223,7 @@ class ControllerLink:
         self._append(batches_of(self._controller.decided, Decision(list(records), None)))
         self._go_on(has_appended=True)
 
-    def _append(self, batches: list[Batch]) -> None:
+    def _append(self, batches: list[RecordBatch]) -> None:
         if self._led_epoch is None:
             raise NotController("this node does not lead the metadata quorum")
         for records, applied in batches:
@@ -232,7 +232,7 @@ class ControllerLink:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
             except NotController as error:
                 if isinstance(error.__cause__, _DISK_REFUSALS):
-                    self._refused(error.__cause__)
+                    self._committed.refused(error.__cause__)
                 raise
             except _DISK_REFUSALS as error:
                 self._committed.refused(error)

@@ -175,7 +175,7 @@ class QuorumAgent:
                 self._tell(self._news.popleft())
                 self._perform()
         except InvariantViolation as error:
-            if self._is_started:
+            if self._consumer.is_started:
                 self._halt(error)
             raise
         finally:
