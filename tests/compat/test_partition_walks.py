@@ -8,6 +8,7 @@ whose eligible leader replicas in Kafka are no replicas any more.
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from golden.kafka_tools import fetch_jars
 from ledgerstone.config.broker import load_broker_config
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.features import ELR_FEATURE
-from ledgerstone.metadata.image import MetadataImage, PartitionImage
+from ledgerstone.metadata.image import NO_LEADER, MetadataImage, PartitionImage
 from ledgerstone.metadata.records import decode_record
 from ledgerstone.metadata.replay import apply
 from ledgerstone.protocol.codec import encode_request
@@ -164,8 +165,11 @@ def _codes(answer: Any) -> Iterator[int]:
 
 
 def _partitions(image: MetadataImage) -> Mapping[tuple[str, int], PartitionImage]:
+    """Which replicas are eligible has no order; Kafka's is that of a hash table."""
     return {
-        (name, number): partition
+        (name, number): replace(
+            partition, eligible_leader_replicas=tuple(sorted(partition.eligible_leader_replicas))
+        )
         for name, topic in image.topics.items()
         for number, partition in topic.partitions.items()
     }
@@ -261,9 +265,13 @@ class Walk:
             self.heartbeat(broker.broker_id, want_shut_down=True)
 
     def revive(self) -> None:
-        """A broker that no partition counts on is unregistered, and registers anew."""
+        """A broker that no partition counts on is unregistered, and registers anew. Not while one
+        has no leader: Kafka looks at partitions too in which the broker was eligible once, before
+        min.insync.replicas changed, and holds an election there."""
         broker_id = self._broker()
         partitions = _partitions(self.image).values()
+        if any(it.leader == NO_LEADER for it in partitions):
+            return
         if any(broker_id in (*p.isr, *p.eligible_leader_replicas) for p in partitions):
             return
         if broker_id in self.image.brokers:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ledgerstone.clock import Clock
+from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.broker_heartbeat import (
@@ -16,6 +17,9 @@ from ledgerstone.server.effects import Effect
 from ledgerstone.server.results import Result
 
 _LOG: Final = logging.getLogger(__name__)
+
+# What a controller on this node may refuse a decision with; nothing of it is true then.
+DISK_REFUSED: Final = (KafkaError, StorageError, OSError)
 
 AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
 
@@ -47,7 +51,11 @@ class LifeAgent:
     def tick(self) -> list[Effect]:
         request = self.life.take_request(self._clock.monotonic_ms(), self._applied_offset())
         if request is not None:
-            self._ask(request, self._answered)
+            try:
+                self._ask(request, self._answered)
+            except DISK_REFUSED as error:
+                # This node is the controller, and its disk takes nothing.
+                self.life.failed(self._clock.monotonic_ms(), str(error))
         self._notice()
         return []
 

@@ -133,7 +133,8 @@ class SimBroker:
     # -- time ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        self._poll_later()
+        if self._stage.config.data_ms:
+            self._poll_later()
 
     @property
     def next_deadline_ms(self) -> int | None:

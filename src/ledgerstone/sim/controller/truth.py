@@ -34,6 +34,8 @@ from ledgerstone.sim.quorum.memory_log import Entry
 from ledgerstone.sim.world import Violation, World
 
 Key = tuple[bytes, int]
+# How many states of a partition are remembered, for answers that are on their way.
+_STATES = 50
 
 
 class Moment(NamedTuple):
@@ -41,6 +43,8 @@ class Moment(NamedTuple):
 
     image: MetadataImage
     delta: Delta
+    # A metadata transaction has begun, and not ended.
+    is_open: bool = False
 
 
 class Batch(NamedTuple):
@@ -96,9 +100,12 @@ class Truth:
         for entry in entries:
             self._consume(entry)
 
-    @property
-    def is_in_transaction(self) -> bool:
-        return self._open is not None
+    def forget(self, kept: int) -> None:
+        """All but the last `kept` moments and batches: a large cluster has many."""
+        while len(self.moments) > kept:
+            del self.moments[next(iter(self.moments))]
+        while len(self._decoded) > kept:
+            del self._decoded[next(iter(self._decoded))]
 
     def _consume(self, entry: Entry) -> None:
         batch = Batch(entry.base_offset, entry.epoch)
@@ -126,7 +133,7 @@ class Truth:
         if ready:
             self._apply(ready, batch)
         else:
-            self.moments[self.end_offset] = Moment(self.image, Delta())
+            self.moments[self.end_offset] = Moment(self.image, Delta(), self._open is not None)
 
     def _apply(self, ready: list[tuple[int, MetadataRecord]], batch: Batch) -> None:
         elected: set[Key] = set()
@@ -135,7 +142,8 @@ class Truth:
             are_brokers_changed |= self._fact(offset, record, batch, elected)
         replayed = apply(self.image, [record for _, record in ready])
         self.image = replayed.image
-        self.moments[self.end_offset] = Moment(replayed.image, replayed.delta)
+        is_open = self._open is not None
+        self.moments[self.end_offset] = Moment(replayed.image, replayed.delta, is_open)
         self._check_leaders(self.partitions if are_brokers_changed else elected)
         self._check_image(replayed.delta)
 
@@ -208,7 +216,10 @@ class Truth:
     def _keep(self, key: Key, fact: PartitionFact) -> None:
         fact.check(f"{key[0].hex()[:8]}-{key[1]}")
         self.partitions[key] = fact
-        self.states.setdefault(key, {})[fact.partition_epoch] = fact
+        states = self.states.setdefault(key, {})
+        states[fact.partition_epoch] = fact
+        if len(states) > _STATES:
+            del states[next(iter(states))]
 
     def _marks(self, before: PartitionFact, after: PartitionFact) -> None:
         if before.adding and not after.adding and set(before.adding) <= set(after.replicas):
