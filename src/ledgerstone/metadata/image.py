@@ -20,7 +20,7 @@ NO_LEADER: Final = -1
 MIGRATING: Final = ZERO_UUID  # Not known yet: the record is older than directories.
 UNASSIGNED: Final = (1).to_bytes(UUID_BYTES)  # The broker has several and will say which.
 LOST: Final = (2).to_bytes(UUID_BYTES)
-_RESERVED_DIRECTORIES: Final = 100
+_FIRST_UNRESERVED: Final = (100).to_bytes(UUID_BYTES)
 
 
 class ResourceType(enum.IntEnum):
@@ -45,7 +45,7 @@ EVERY_BROKER: Final = ConfigResource(ResourceType.BROKER, "")
 
 def is_reserved(directory: bytes) -> bool:
     """Whether no broker can have a directory of this id."""
-    return int.from_bytes(directory) < _RESERVED_DIRECTORIES
+    return directory < _FIRST_UNRESERVED
 
 
 class Endpoint(NamedTuple):

@@ -64,7 +64,7 @@ def register_broker(
     next_offset: int,
     kraft_version: int = 0,
 ) -> Decision[BrokerRegistrationResponse]:
-    """`kraft_version` is finalized by the quorum itself and in no record of the image."""
+    """`kraft_version` is the quorum's own; a broker must support it like any other feature."""
     image = partitions.image
     before = image.brokers.get(request.broker_id)
     try:

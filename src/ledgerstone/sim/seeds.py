@@ -42,11 +42,12 @@ _CHUNK = 8
 
 def play(profile: Profile[S], arguments: list[str] | None = None) -> int:
     # What a node logs about faults is of no interest here.
+    before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         return _play(profile, arguments)
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(before)
 
 
 def _play(profile: Profile[S], arguments: list[str] | None) -> int:

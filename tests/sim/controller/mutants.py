@@ -13,6 +13,7 @@ from typing import Any
 from ledgerstone.metadata import (
     activation,
     alter_partition,
+    broker_life,
     change_record,
     controller,
     heartbeats,
@@ -23,8 +24,10 @@ from ledgerstone.metadata.broker_sessions import BrokerSessions
 from ledgerstone.metadata.change_record import PartitionTarget
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.partition_changes import changes_for_new_incarnation
 from ledgerstone.metadata.replay import Replayed, apply
 from ledgerstone.metadata.snapshot import snapshot_records
+from ledgerstone.protocol.messages.alter_partition import AlterPartitionNewIsrWithEpoch
 from ledgerstone.protocol.messages.metadata_records import BeginTransactionRecord
 from ledgerstone.server.broker_life.agent import LifeAgent
 from ledgerstone.server.controller_link import ControllerLink
@@ -92,7 +95,7 @@ def decisions_are_made_on_what_is_committed(patch: Patch) -> None:
 
 
 def producer_ids_of_what_is_committed(patch: Patch) -> None:
-    original = controller.broker_life.allocate_producer_ids
+    original = broker_life.allocate_producer_ids
 
     def allocate(self: Controller, request: Any) -> Any:
         return original(self.committed, request)
@@ -170,7 +173,7 @@ def open_transactions_stay_open(patch: Patch) -> None:
 
 
 def leader_epoch_does_not_rise(patch: Patch) -> None:
-    original = replay.changed
+    original: Any = vars(replay)["changed"]
 
     def changed(before: Any, record: Any) -> Any:
         return replace(original(before, record), leader_epoch=before.leader_epoch)
@@ -227,7 +230,7 @@ def shutdown_is_granted_at_once(patch: Patch) -> None:
 
     def next_state(partitions: Any, sessions: Any, broker: Any, request: Any) -> Any:
         if request.want_shut_down:
-            return heartbeats.BrokerState.SHUTDOWN_NOW
+            return heartbeats.BrokerControlState.SHUTDOWN_NOW
         return original(partitions, sessions, broker, request)
 
     patch.setattr(heartbeats, "next_state", next_state)
@@ -239,7 +242,7 @@ def new_incarnation_stays_in_sync(patch: Patch) -> None:
 
 
 def every_stop_counts_as_clean(patch: Patch) -> None:
-    original = registration.changes_for_new_incarnation
+    original = changes_for_new_incarnation
 
     def changes(partitions: Any, broker_id: int, *, stopped_cleanly: bool) -> Any:
         return original(partitions, broker_id, stopped_cleanly=True)
@@ -268,7 +271,7 @@ def old_broker_epochs_are_in_sync(patch: Patch) -> None:
 
     def members(wanted: Any) -> Any:
         for each in original(wanted):
-            yield alter_partition.AlterPartitionNewIsrWithEpoch(each.broker_id, -1)
+            yield AlterPartitionNewIsrWithEpoch(each.broker_id, -1)
 
     patch.setattr(alter_partition, "_members", members)
 

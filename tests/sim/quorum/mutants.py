@@ -5,11 +5,9 @@ Each mutant is a few lines that replace something in a running process; nothing 
 `--write` it puts the table into docs/simulation.md.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -45,15 +43,17 @@ from ledgerstone.raft.voters import VoterSet
 from ledgerstone.sim.filesystem import SimFile, SimFilesystem
 from ledgerstone.sim.quorum.cluster import run
 from ledgerstone.sim.quorum.scenario import draw, parse
+from tests.sim.hunting import Kill, Mutant, Patch, Simulator, write_table
+from tests.sim.hunting import hunt as hunt_in
 
-PAGE = Path(__file__).parents[3] / "docs/simulation.md"
-BEGIN, END = (
+MAX_SEEDS = 400
+SIMULATOR = Simulator(
+    draw,
+    parse,
+    run,
     "<!-- mutants: made by `make sim PROFILE=quorum MUTANTS=1` -->",
     "<!-- end of mutants -->",
 )
-MAX_SEEDS = 400
-
-Patch = pytest.MonkeyPatch
 
 
 # A leader on its own writes a long log; the others commit a shorter one; then all start anew.
@@ -75,29 +75,8 @@ set fault_ms 9000
 """
 
 
-class Mutant(NamedTuple):
-    """Some are too rare for a few hundred seeds; their script sets the scene for every seed."""
-
-    name: str
-    apply: Callable[[Patch], None]
-    script: str | None = None
-
-
-class Kill(NamedTuple):
-    seeds: int
-    checker: str
-
-
 def hunt(mutant: Mutant, max_seeds: int = MAX_SEEDS) -> Kill | None:
-    """None where it survives. A seed that fails without the mutant, too, proves nothing."""
-    for seed in range(max_seeds):
-        scenario = draw(seed) if mutant.script is None else parse(f"seed {seed}\n{mutant.script}")
-        with pytest.MonkeyPatch.context() as patch:
-            mutant.apply(patch)
-            violation = run(scenario).violation
-        if violation is not None and run(scenario).violation is None:
-            return Kill(seed + 1, violation.checker)
-    return None
+    return hunt_in(SIMULATOR, mutant, max_seeds)
 
 
 # -- what must be durable -------------------------------------------------------------------------
@@ -534,30 +513,7 @@ MUTANTS = [
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.sim.quorum.mutants")
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
-    parser.add_argument("--only", default="", help="part of a name")
-    parser.add_argument("--seeds", type=int, default=MAX_SEEDS)
-    given = parser.parse_args()
-    lines = ["| mutant | seeds to kill | found by |", "|---|---|---|"]
-    survivors = 0
-    for mutant in MUTANTS:
-        if given.only not in mutant.name:
-            continue
-        kill = hunt(mutant, given.seeds)
-        survivors += kill is None
-        found = ("survived", "") if kill is None else (str(kill.seeds), f"`{kill.checker}`")
-        if mutant.script is not None:
-            found = f"{found[0]}, of its script", found[1]
-        lines.append(f"| {mutant.name} | {found[0]} | {found[1]} |")
-        sys.stdout.write(lines[-1] + "\n")
-        sys.stdout.flush()
-    if given.write and not given.only:
-        head, _, rest = PAGE.read_text().partition(BEGIN)
-        tail = rest.partition(END)[2]
-        PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
-    sys.stdout.write(f"{len(lines) - 2} mutants, {survivors} survived\n")
-    return 1 if survivors else 0
+    return write_table(SIMULATOR, MUTANTS, MAX_SEEDS, "python -m tests.sim.quorum.mutants")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import pytest
 from ledgerstone.sim.quorum.__main__ import main
 from ledgerstone.sim.quorum.cluster import run
 from ledgerstone.sim.quorum.scenario import draw, parse
-from tests.sim.quorum.mutants import MUTANTS, Mutant, hunt
+from tests.sim.hunting import Mutant
+from tests.sim.quorum.mutants import MUTANTS, hunt
 
 ROOT = Path(__file__).parents[3]
 SMALL = """

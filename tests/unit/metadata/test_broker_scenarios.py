@@ -285,6 +285,20 @@ def test_49_a_failover_does_not_forget_whose_metadata_to_wait_for() -> None:
     assert leaving.answers[-1].should_shut_down
 
 
+def test_49_a_broker_that_was_let_go_leads_nothing_until_it_registers_again() -> None:
+    cluster, (node,) = _cluster(1)
+    cluster.create(a_topic(assignments={0: [1]}))
+    node.beat(want_shut_down=True)
+    node.beat(want_shut_down=True)
+    assert node.answers[-1].should_shut_down
+
+    node.catch_up()
+    node.beat()
+
+    assert node.answers[-1].is_fenced
+    assert _partition(cluster).leader == NO_LEADER
+
+
 def test_50_the_only_replica_leaves_the_partition_without_a_leader_until_it_is_back() -> None:
     cluster, (node, _) = _cluster(2)
     cluster.create(a_topic(assignments={0: [1]}))

@@ -10,6 +10,7 @@ from ledgerstone.raft import messages
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.messages import (
     AddVoter,
+    Fetch,
     FetchSnapshot,
     FetchSnapshotAnswer,
     RemoveVoter,
@@ -294,6 +295,29 @@ def test_41_a_leader_that_slept_ten_seconds_commits_nothing_when_it_wakes() -> N
     desk.run(5_000)
     assert leader.raft.epoch > epoch
     assert leader.log.epoch_of(end - 1) != epoch
+
+
+def test_a_leader_that_slept_does_not_take_an_old_fetch_for_a_sign_of_its_voters() -> None:
+    """Found by the simulator: the request had waited in the socket as long as the leader slept."""
+    desk = Desk(3)
+    desk.start()
+    leader = desk.elect(0)
+    desk.run(600)
+    late = Fetch(
+        cluster_id=CLUSTER,
+        replica=key_of(1),
+        epoch=leader.raft.epoch,
+        log_end=OffsetAndEpoch(leader.log.end_offset, leader.log.last_epoch),
+    )
+    asleep, leader.node = leader.node, None
+    desk.run(10_000)
+
+    desk.isolate(0)
+    leader.node = asleep
+    token = desk.send(0, late)
+
+    assert isinstance(leader.role, Resigned)
+    assert desk.answers[token].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_kraft_version_1_waits_until_every_voter_has_introduced_itself() -> None:

@@ -26,7 +26,7 @@ def check_formatted(fs: Filesystem, config: BrokerConfig) -> None:
         reason = (
             "is not formatted. Run `ledgerstone format` first, with the cluster id of the other "
             "nodes. If this node was formatted before, its disk is missing or lost: do not format "
-            "it again before you have read docs/operations.md, Replacing a lost disk"
+            "it again before you have read docs/quorum.md, Replace a lost disk"
         )
         raise ConfigError("log.dirs", path, reason)
 

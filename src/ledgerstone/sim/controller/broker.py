@@ -93,7 +93,7 @@ class SimBroker:
             ask=owner.ask_for_broker,
             applied_offset=lambda: owner.end_offset - 1,
         )
-        self.agent.on_change = self._state_changed
+        self._seen = self.life.state
         self._is_going = False
 
     def _registration(self, clean_epoch: int) -> BrokerRegistrationRequest:
@@ -133,7 +133,8 @@ class SimBroker:
     # -- time ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        self._poll_later()
+        if self._stage.config.data_ms:
+            self._poll_later()
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -159,7 +160,12 @@ class SimBroker:
 
     # -- life ---------------------------------------------------------------------------------
 
-    def _state_changed(self, state: BrokerState) -> None:
+    def notice(self) -> None:
+        """Its life may have gone on: does what the rest of a broker does about that."""
+        state = self.life.state
+        if state is self._seen:
+            return
+        self._seen = state
         if state is BrokerState.RECOVERY:
             delay_ms = self._dice.below(self._stage.config.recovery_ms + 1)
             self._machine.later(delay_ms, "logs recovered", self._recovered)

@@ -7,26 +7,44 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationRequest
 from ledgerstone.raft.replica import Peer
 from ledgerstone.server.calls import CallFailed, OnAnswer
+from ledgerstone.sim.controller.stage import Stage
 from ledgerstone.sim.quorum.machine import Machine
-from ledgerstone.sim.quorum.network import Network
 
 if TYPE_CHECKING:
     from ledgerstone.sim.controller.process import Process
 
-Serve = Callable[["Process", ApiMessage, Callable[[ApiMessage], None]], None]
+_LATE_MS = (200, 1_000, 4_000, 11_000)
 
 
 class Exchange:
     """`AsksNodes` of one process."""
 
     def __init__(
-        self, machine: Machine, network: Network, process_of: Callable[[int], "Process | None"]
+        self, machine: Machine, stage: Stage, process_of: Callable[[int], "Process | None"]
     ) -> None:
         self._machine = machine
-        self._network = network
+        self._stage = stage
+        self._network = stage.network
+        self._dice = stage.world.dice(f"exchange{machine.number}/{machine.incarnation}")
         self._process_of = process_of
+
+    def _send(self, request: ApiMessage, leave: Callable[[], None]) -> None:
+        """Requests of brokers about themselves are one at a time, in order. Others may be held up
+        on their way, or arrive once more by a connection that was given up."""
+        world, late_percent = self._stage.world, self._stage.config.late_percent
+        is_late = not self._stage.is_healed and self._dice.chance(late_percent)
+        if not is_late or isinstance(request, BrokerHeartbeatRequest | BrokerRegistrationRequest):
+            leave()
+            return
+        delay_ms = self._dice.pick(_LATE_MS)
+        if self._dice.chance(50):
+            leave()
+        world.mark("a request for the controller came late")
+        world.after(delay_ms, f"late {request.name}", leave)
 
     def ask(
         self,
@@ -65,7 +83,11 @@ class Exchange:
             else:
                 process.when_awake(lambda: process.serve(request, come_back))
 
-        self._network.carry_answer(source, target, f"n{source}>n{target} {request.name}", arrive)
+        def leave() -> None:
+            label = f"n{source}>n{target} {request.name}"
+            self._network.carry_answer(source, target, label, arrive)
+
+        self._send(request, leave)
         machine.later(
             timeout_ms, f"{request.name} timeout", lambda: end(CallFailed("no answer in time"))
         )

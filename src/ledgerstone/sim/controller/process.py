@@ -5,10 +5,12 @@ Part of sim. It is the state machine of its machine's replica, and dies with it.
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.metadata.controller import Controller
+from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.not_controller import not_controller
 from ledgerstone.metadata.records import decode_record
@@ -21,8 +23,9 @@ from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.controller_link import ControllerLink, record_parts
+from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.agent import Controlling
+from ledgerstone.server.controlling.batches import record_parts
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.quorum.door import CommittedBatch
 from ledgerstone.sim.controller.bootstrap import bootstrap
@@ -46,6 +49,11 @@ class WatchedLink(ControllerLink):
     def _resign_over(self, request: str) -> None:
         raise Violation("ControllerFault", f"{request}: {sys.exception()!r}")
 
+    def jump(self, offset: int, image: MetadataImage) -> None:
+        """Shows what another node has replayed."""
+        self._consume(Replayed(image, Delta()))
+        self._committed_offset = offset
+
 
 class Process:
     """`sim.quorum.state_machine.State`, and whoever follows the metadata."""
@@ -67,7 +75,7 @@ class Process:
         self.controller = Controller(CLUSTER_ID, config, dice)
         self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
-        exchange = Exchange(machine, stage.network, self._process_of)
+        exchange = Exchange(machine, stage, self._process_of)
         self.forwarding = Forwarding(
             clock=self.clock,
             leader=lambda: self.quorum.leader,
@@ -172,6 +180,7 @@ class Process:
             return
         due = [self.forwarding.next_deadline_ms, self.controlling.next_deadline_ms]
         if self.broker is not None:
+            self.broker.notice()
             due.append(self.broker.next_deadline_ms)
         known = [ms for ms in due if ms is not None]
         if not known:
@@ -200,6 +209,9 @@ class Process:
     def apply(self, log: MemoryLog, high_watermark: int) -> None:
         truth = self.stage.judge.truth
         self.stage.judge.look()
+        if self.stage.shares_images and not self.link.is_active:
+            self._jump(log, high_watermark)
+            return
         for entry in log.entries_from(self.end_offset):
             if entry.next_offset > high_watermark:
                 break
@@ -216,6 +228,15 @@ class Process:
             self.batches_since_snapshot += 1
             self._guard(lambda batch=batch: self.link.committed(batch))  # type: ignore[misc]
             self.stage.judge.shown(self.number, self.image, self.end_offset)
+
+    def _jump(self, log: MemoryLog, high_watermark: int) -> None:
+        truth = self.stage.judge.truth
+        for entry in reversed(log.entries_from(self.end_offset)):
+            moment = truth.moments.get(entry.next_offset)
+            if moment is not None and entry.next_offset <= high_watermark:
+                self.end_offset = entry.next_offset
+                self._guard(partial(self.link.jump, entry.next_offset, moment.image))
+                return
 
     def load(self, snapshots: MemorySnapshots, snapshot_id: OffsetAndEpoch) -> None:
         content = snapshots.read(snapshot_id, 0, snapshots.size_of(snapshot_id))
@@ -240,7 +261,7 @@ class Process:
             self.stage.world.mark("a snapshot waited for a transaction")
             return None
         self.batches_since_snapshot = 0
-        parts = record_parts(self.last_timestamp, list(records))
+        parts = record_parts(self.last_timestamp, list(records), self.link.image)
         content, offset = plan.head, plan.first_offset
         for start in range(0, len(parts), _RECORDS_A_BATCH):
             chunk = parts[start : start + _RECORDS_A_BATCH]

@@ -15,8 +15,9 @@ from ledgerstone.sim.controller.scenario import Config
 from ledgerstone.sim.controller.truth import Key, Truth
 from ledgerstone.sim.world import Violation, World
 
-# Instead of 30 s: sessions are to be the slower of the two.
-LAG_MS = 2_500
+# How much of what it lacks a follower fetches between two looks of its leader.
+_FETCHED = 2
+_MOST_LOST = 12
 
 
 class Member(Protocol):
@@ -72,7 +73,7 @@ class Replication:
         for (key, replica), has in self._has.items():
             if replica != number or not (whole or self._dice.chance(60)):
                 continue
-            kept = 0 if whole else max(has - self._dice.between(1, 3), 0)
+            kept = 0 if whole else max(has - self._dice.between(1, _MOST_LOST), 0)
             self._has[key, replica] = kept
             if kept < self._acked.get(key, 0):
                 self._world.mark("power loss took data of a replica")
@@ -130,13 +131,22 @@ class Replication:
             for each in partition.replicas
             if each != member.number
         }
+        self._check_isr(member, key, partition)
+        caught_up = {
+            each
+            for each, found in followers.items()
+            if found is not None and self._fetch(key, member.number, each)
+        }
         maximal = set(partition.isr) | set(pending)
-        present = {each for each, found in followers.items() if found is not None}
-        if maximal - {member.number} <= present:
-            self._acknowledge(member, key, topic, partition, maximal)
-        for each in present - maximal:
-            self._has[key, each] = self._has.get((key, member.number), 0)
-        return self._wish(member, key, partition, followers)
+        if maximal - {member.number} <= caught_up:
+            self._acknowledge(member, key, topic, partition, maximal | caught_up)
+        return self._wish(member, key, partition, followers, caught_up)
+
+    def _fetch(self, key: Key, leader: int, follower: int) -> bool:
+        """Whether it has everything now."""
+        end, has = self._has.get((key, leader), 0), self._has.get((key, follower), 0)
+        self._has[key, follower] = has = min(end, has + _FETCHED)
+        return has == end
 
     def _follower(
         self, member: Member, topic: str, number: int, partition: PartitionImage, broker_id: int
@@ -150,19 +160,13 @@ class Replication:
             return None
         return found if known.leader_epoch == partition.leader_epoch else None
 
-    def _acknowledge(
-        self,
-        member: Member,
-        key: Key,
-        topic: TopicImage,
-        partition: PartitionImage,
-        maximal: set[int],
-    ) -> None:
-        image = member.image
-        least = int(image.topic_config(topic.name).get("min.insync.replicas", "1"))
-        if len(partition.isr) < min(least, len(partition.replicas)):
+    def _check_isr(self, member: Member, key: Key, partition: PartitionImage) -> None:
+        """Whoever is in sync, in the incarnation that its leader knows, has everything."""
+        fact = self._truth.partitions.get(key)
+        if fact is None or fact.leader_epoch != partition.leader_epoch:
+            # Deposed, and does not know it yet.
             return
-        acked = self._acked.get(key, 0)
+        image, acked = member.image, self._acked.get(key, 0)
         for each in partition.isr:
             broker = image.brokers.get(each)
             found = member if each == member.number else self.reach(member.number, each)
@@ -176,10 +180,23 @@ class Replication:
                     f"{key[0].hex()[:8]}-{key[1]}: n{each} is in sync with {has} of {acked},"
                     f" {partition}",
                 )
-        self._acked[key] = acked + 1
+
+    def _acknowledge(
+        self,
+        member: Member,
+        key: Key,
+        topic: TopicImage,
+        partition: PartitionImage,
+        fetching: set[int],
+    ) -> None:
+        least = int(member.image.topic_config(topic.name).get("min.insync.replicas", "1"))
+        if len(partition.isr) < min(least, len(partition.replicas)):
+            return
+        acked = self._acked.get(key, 0) + 1
+        self._acked[key] = acked
         self.acks += 1
-        for each in maximal:
-            self._has[key, each] = acked + 1
+        for each in fetching:
+            self._has[key, each] = acked
 
     def _wish(
         self,
@@ -187,6 +204,7 @@ class Replication:
         key: Key,
         partition: PartitionImage,
         followers: dict[int, Member | None],
+        caught_up: set[int],
     ) -> Change | None:
         image, now_ms = member.image, self._world.now_ms
         isr: dict[int, int] = {}
@@ -196,13 +214,13 @@ class Replication:
             isr[each] = -1 if broker is None else broker.broker_epoch
         for each, found in followers.items():
             place = (key, each)
-            if found is not None:
+            if found is not None and each in caught_up:
                 self._silent_since.pop(place, None)
                 broker = image.brokers.get(each)
                 if each not in isr and broker is not None and broker.is_active:
                     isr[each] = found.broker_epoch
                     added.append(each)
-            elif now_ms - self._silent_since.setdefault(place, now_ms) > LAG_MS:
+            elif now_ms - self._silent_since.setdefault(place, now_ms) > self._config.lag_ms:
                 isr.pop(each, None)
         if set(isr) == set(partition.isr):
             return None

@@ -23,6 +23,7 @@ SIMPLER: Final = {
     "names": (1, 2),
     "reassign_percent": (0,),
     "delete_percent": (0,),
+    "late_percent": (0,),
     "fault_ms": (6_000, 10_000),
 }
 
@@ -46,6 +47,10 @@ class Config(quorum.Config):
     # How long a broker's logs take to recover.
     recovery_ms: int = 200
     data_ms: int = 300
+    # Instead of the 30 s of replica.lag.time.max.ms.
+    lag_ms: int = 2_500
+    # Requests for the controller that come late, or once more later.
+    late_percent: int = 0
 
     @property
     def broker_numbers(self) -> range:
@@ -114,6 +119,8 @@ def draw_config(seed: int) -> Config:
         reassign_percent=dice.pick((0, 10, 30)),
         recovery_ms=dice.pick((0, 200, 2_000)),
         data_ms=dice.pick((150, 400)),
+        lag_ms=dice.pick((500, 2_500)),
+        late_percent=dice.pick((0, 15, 40)),
     )
 
 

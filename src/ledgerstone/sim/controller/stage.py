@@ -25,3 +25,6 @@ class Stage:
     # By node: the broker epoch that a clean stop has left on its disk.
     clean_epochs: dict[int, int] = field(default_factory=dict)
     is_healed: bool = False
+    # Followers take the image of the truth at their offset, instead of replaying to it: for
+    # clusters too large to keep an image for each node.
+    shares_images: bool = False

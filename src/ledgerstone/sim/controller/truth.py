@@ -34,6 +34,8 @@ from ledgerstone.sim.quorum.memory_log import Entry
 from ledgerstone.sim.world import Violation, World
 
 Key = tuple[bytes, int]
+# How many states of a partition are remembered, for answers that are on their way.
+_STATES = 50
 
 
 class Moment(NamedTuple):
@@ -95,6 +97,13 @@ class Truth:
     def advance(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             self._consume(entry)
+
+    def forget(self, kept: int) -> None:
+        """All but the last `kept` moments and batches: a large cluster has many."""
+        while len(self.moments) > kept:
+            del self.moments[next(iter(self.moments))]
+        while len(self._decoded) > kept:
+            del self._decoded[next(iter(self._decoded))]
 
     @property
     def is_in_transaction(self) -> bool:
@@ -208,7 +217,10 @@ class Truth:
     def _keep(self, key: Key, fact: PartitionFact) -> None:
         fact.check(f"{key[0].hex()[:8]}-{key[1]}")
         self.partitions[key] = fact
-        self.states.setdefault(key, {})[fact.partition_epoch] = fact
+        states = self.states.setdefault(key, {})
+        states[fact.partition_epoch] = fact
+        if len(states) > _STATES:
+            del states[next(iter(states))]
 
     def _marks(self, before: PartitionFact, after: PartitionFact) -> None:
         if before.adding and not after.adding and set(before.adding) <= set(after.replicas):

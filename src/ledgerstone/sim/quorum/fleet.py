@@ -9,6 +9,7 @@ from ledgerstone.raft.voters import Voter, VoterSet
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.quorum.checkers import Checkers
 from ledgerstone.sim.quorum.machine import Machine
+from ledgerstone.sim.quorum.memory_log import Entry
 from ledgerstone.sim.quorum.network import Network
 from ledgerstone.sim.quorum.scenario import Config
 from ledgerstone.sim.quorum.sightings import Sightings
@@ -27,6 +28,7 @@ def make_fleet(
     *,
     cluster_id: str,
     make_state: Callable[[Machine], State] = lambda machine: StateMachine(),
+    share: Callable[[Entry], Entry] = lambda entry: entry,
 ) -> list[Machine]:
     """Voters first, then spare controllers, then brokers. Node ids are their places."""
     sightings = Sightings(world)
@@ -56,6 +58,7 @@ def make_fleet(
             static_voters=VoterSet() if config.dynamic else static,
             bootstrap=servers,
             make_state=make_state,
+            share=share,
         )
         if config.dynamic and number < config.voters:
             machine.host.snapshots.finish(NO_SNAPSHOT, bootstrap_snapshot(voters, wall_ms=0))

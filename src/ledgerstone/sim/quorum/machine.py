@@ -48,7 +48,9 @@ class Machine:
         static_voters: VoterSet,
         bootstrap: tuple[Peer, ...],
         make_state: Callable[["Machine"], State] = lambda machine: StateMachine(),
+        share: Callable[[Entry], Entry] = lambda entry: entry,
     ) -> None:
+        self._share = share
         self._world = world
         self._make_state = make_state
         self.checkers = checkers
@@ -89,7 +91,7 @@ class Machine:
         )
         self.fs.make_dir(_DIRECTORY)
         self.fs.fsync_dir("/")
-        host.log = MemoryLog(self._appended)
+        host.log = MemoryLog(self._appended, self._share)
         host.snapshots = MemorySnapshots()
         host.durable = HardState()
         self.file = QuorumStateFile(self.fs, _DIRECTORY)

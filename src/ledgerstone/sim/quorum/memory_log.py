@@ -84,7 +84,13 @@ class _Content:
 
 
 class MemoryLog:
-    def __init__(self, on_append: Callable[[Entry], None] = lambda entry: None) -> None:
+    def __init__(
+        self,
+        on_append: Callable[[Entry], None] = lambda entry: None,
+        share: Callable[[Entry], Entry] = lambda entry: entry,
+    ) -> None:
+        """`share` may return an equal entry that other logs hold, too."""
+        self._share = share
         self._cache = _Content()
         self._platter = _Content()
         self._unsynced: list[_Change] = []
@@ -129,6 +135,7 @@ class MemoryLog:
         entry = Entry(
             header.base_offset, header.next_offset, header.leader_epoch, header.crc, bytes(batch)
         )
+        entry = self._share(entry)
         self._change(_Append(entry))
         self._on_append(entry)
 
