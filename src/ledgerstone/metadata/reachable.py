@@ -4,8 +4,13 @@ A client is told addresses of the listener it came in on: another one may need a
 lie in another network. A broker without that listener does not exist for it.
 """
 
+from collections.abc import Container
+
 from ledgerstone.metadata.image import (
+    LOST,
+    MIGRATING,
     NO_LEADER,
+    UNASSIGNED,
     BrokerImage,
     Endpoint,
     MetadataImage,
@@ -51,7 +56,11 @@ class PartitionView:
             for each in image.brokers.values()
             if endpoint_of(each, listener) is not None
         }
-        self._online = {number for number, each in self._reachable.items() if not each.fenced}
+        self._online = {
+            number: _online_directories(each)
+            for number, each in self._reachable.items()
+            if not each.fenced
+        }
 
     def leader_and_error(self, partition: PartitionImage) -> tuple[int, int]:
         """The leader a client may use, and why there is none."""
@@ -64,11 +73,25 @@ class PartitionView:
 
     def offline_replicas(self, partition: PartitionImage) -> list[int]:
         """Replicas on brokers that are fenced or unknown, or whose directory is gone."""
-        directories = partition.directories
-        if len(directories) != len(partition.replicas):
-            return [each for each in partition.replicas if each not in self._online]
+        online, replicas, directories = self._online, partition.replicas, partition.directories
+        if len(directories) != len(replicas):
+            return [each for each in replicas if each not in online]
         return [
             broker_id
-            for broker_id, directory in zip(partition.replicas, directories, strict=True)
-            if broker_id not in self._online or not self._reachable[broker_id].has_online(directory)
+            for broker_id, directory in zip(replicas, directories, strict=True)
+            if directory not in online.get(broker_id, ())
         ]
+
+
+def _online_directories(broker: BrokerImage) -> Container[bytes]:
+    """Those that `BrokerImage.has_online` is true for."""
+    if not broker.log_dirs:
+        return _AllButLost()
+    return frozenset((MIGRATING, UNASSIGNED, *broker.log_dirs)) - {LOST}
+
+
+class _AllButLost:
+    """Of a broker that names no directories."""
+
+    def __contains__(self, directory: object) -> bool:
+        return directory != LOST
