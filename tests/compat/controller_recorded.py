@@ -33,7 +33,8 @@ Answers = Mapping[str, Outcome]
 
 def plan() -> ClusterPlan:
     node = PlannedNode(node_id=1, roles=CONTROLLER, port=free_port(), controller_port=free_port())
-    return ClusterPlan(nodes=[node], settings=SETTINGS)
+    # On in Kafka's release, not in ours.
+    return ClusterPlan(nodes=[node], settings=SETTINGS, features={"group.version": 1})
 
 
 def answers_of(side: Side) -> dict[str, Outcome]:

@@ -1,4 +1,4 @@
-"""Every answer of the active controller to brokers: the same bytes to Apache Kafka's and to ours."""
+"""Every answer of the active controller to brokers: the same bytes to Kafka's and to ours."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

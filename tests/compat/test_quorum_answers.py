@@ -6,11 +6,14 @@ from typing import Final
 import pytest
 
 from golden.cluster_plan import CLUSTER_ID
+from ledgerstone.protocol.message import ApiMessage
 from tests.compat import quorum_recorded
 from tests.compat.quorum_accepted import accepted_answer, accepted_field
 from tests.compat.quorum_paper import Paper
-from tests.compat.quorum_questions import SCENES, Known
-from tests.compat.quorum_recorded import Answers, answers_of
+from tests.compat.quorum_questions import NODE, SCENES, Known
+from tests.compat.quorum_recorded import Answers, answers_of, known_of
+from tests.compat.wire import ask
+from tests.kit.nodes import LEDGERSTONE, Cluster
 
 RECORDED: Final = quorum_recorded.read()
 
@@ -39,6 +42,20 @@ def differences(kafka: Answers, ours: Answers) -> list[tuple[str, str, object, o
 @pytest.mark.parametrize("scene", SCENES)
 def test_replica_answers_as_kafka_did(scene: str) -> None:
     assert differences(RECORDED[scene], _ours(scene)) == []
+
+
+@pytest.mark.parametrize("scene", ["leader", "static leader"])
+def test_controller_process_answers_as_kafka_did(scene: str, tmp_path: Path) -> None:
+    plan = quorum_recorded.plan_of(scene)
+    with Cluster(plan=plan, work=tmp_path, jars=None, kinds={NODE: LEDGERSTONE}) as cluster:
+        cluster.format()
+        cluster.start()
+
+        def asked(request: ApiMessage, version: int) -> ApiMessage:
+            return ask(plan.node(NODE).controller, request, version)
+
+        found = answers_of(SCENES[scene], known_of(asked), asked)
+    assert differences(RECORDED[scene], found) == []
 
 
 @pytest.mark.kafka

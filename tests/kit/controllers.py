@@ -202,7 +202,7 @@ class ControllerDesk(Desk):
         if ready.load is not None and ready.load != NO_SNAPSHOT:
             size = replica.snapshots.size_of(ready.load)
             content = replica.snapshots.read(ready.load, 0, size)
-            node.link.load(ready.load, _records_in(content))
+            node.link.load(ready.load, records_in(content))
             node.consumed = ready.load.offset
         if ready.high_watermark is not None:
             for entry in replica.log.entries_from(node.consumed):
@@ -231,7 +231,7 @@ def register(desk: ControllerDesk, leader_id: int, *broker_ids: int) -> None:
 def _committed(node: ControllerNode, entry: Entry) -> CommittedBatch:
     def records() -> list[MetadataRecord]:
         node.decoded += 1
-        return list(_records_in(entry.data))
+        return list(records_in(entry.data))
 
     header = read_header(entry.data)
     return CommittedBatch(
@@ -244,7 +244,7 @@ def _committed(node: ControllerNode, entry: Entry) -> CommittedBatch:
     )
 
 
-def _records_in(content: Buffer) -> Iterator[MetadataRecord]:
+def records_in(content: Buffer) -> Iterator[MetadataRecord]:
     for position, header in iter_headers(content):
         if not header.is_control:
             for record in iter_records(content, position):

@@ -52,6 +52,8 @@ from ledgerstone.server.effects import (
     WriteSnapshot,
 )
 from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
+from ledgerstone.server.formatting.plan import FormatOptions, plan_format
+from ledgerstone.server.formatting.writing import write_format
 from ledgerstone.server.performer import Performer, Synced
 from ledgerstone.server.quorum.snapshot_writing import write_snapshot
 from ledgerstone.server.results import (
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from ledgerstone.server.anatomy.worker import Memory
 
 DATA = "/data"
+CLUSTER_ID = "TGVkZ2Vyc3RvbmVHb2xkZQ"
 ADDRESS = Listener("PLAINTEXT", "broker.example", 9092)
 # Few partitions for coordinators, as each is a log to make; rebalances that wait for nobody.
 SETTINGS = {
@@ -229,7 +232,13 @@ class DialledLine:
 class InProcess:
     """`settings` are broker keys. The disk and the clock outlive the broker; see `kill`."""
 
-    def __init__(self, seed: int = 0, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        settings: dict[str, str] | None = None,
+        advertised: Sequence[Listener] = (ADDRESS,),
+    ) -> None:
+        self.advertised = advertised
         self.clock = VirtualClock(start_ms=T0)
         self.dice = SeededDice(f"{seed}/broker")
         self.fs = SimFilesystem(dice=SeededDice(f"{seed}/disk"), clock=self.clock)
@@ -261,6 +270,10 @@ class InProcess:
         self.boots = 0
         self._analyses: Memory | None = None
         self.broker: Broker
+        if self.config.cluster.is_configured:
+            options = FormatOptions(cluster_id=CLUSTER_ID)
+            plan = plan_format(self.config, options, SeededDice(f"{seed}/format"))
+            write_format(self.fs, self.clock, plan)
         self.start()
 
     # -- life cycle ---------------------------------------------------------------------------
@@ -268,7 +281,7 @@ class InProcess:
     def start(self) -> None:
         boot_id = f"boot {self.boots}"
         world = Surroundings(fs=self.fs, clock=self.clock, dice=self.dice, boot_id=boot_id)
-        self.broker = open_broker(self.config, world, [ADDRESS])
+        self.broker = open_broker(self.config, world, self.advertised)
 
     def stop(self) -> None:
         """As the runtime stops it: connections first, the clean marker last."""
@@ -297,8 +310,8 @@ class InProcess:
 
     # -- clients ------------------------------------------------------------------------------
 
-    def connect(self, host: str = "10.0.0.1") -> Client:
-        return self._connect(Client(self, self._take_number()), host)
+    def connect(self, host: str = "10.0.0.1", listener: str = ADDRESS.name) -> Client:
+        return self._connect(Client(self, self._take_number()), host, listener)
 
     def connect_raw(self, host: str = "10.0.0.1") -> RawClient:
         client = RawClient(self, self._take_number())
@@ -309,9 +322,9 @@ class InProcess:
         self._next_number += 1
         return self._next_number - 1
 
-    def _connect(self, client: Client, host: str) -> Client:
+    def _connect(self, client: Client, host: str, listener: str = ADDRESS.name) -> Client:
         self.clients[client.number] = client
-        self.perform(self.broker.connected(client.number, host))
+        self.perform(self.broker.connected(client.number, host, listener))
         return client
 
     # -- effects: `performer.Hands` -----------------------------------------------------------

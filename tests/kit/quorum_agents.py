@@ -12,11 +12,17 @@ from ledgerstone.metadata.records import encode_record
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages import APIS
-from ledgerstone.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from ledgerstone.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    SupportedFeature,
+)
 from ledgerstone.protocol.messages.metadata_records import NoOpRecord, TopicRecord
 from ledgerstone.protocol.server_connection import ConnectionLimits, ServerConnection
+from ledgerstone.raft.control_batches import bootstrap_snapshot
 from ledgerstone.raft.events import Leadership
-from ledgerstone.raft.replica import OffsetAndEpoch
+from ledgerstone.raft.replica import Listener, OffsetAndEpoch, ReplicaKey
+from ledgerstone.raft.voters import Voter, VoterSet
 from ledgerstone.server.effects import (
     Dial,
     Effect,
@@ -329,7 +335,8 @@ class Net:
 def versions() -> ApiVersionsResponse:
     keys = (1, 18, 52, 53, 54, 55, 59, 80, 81, 82)
     return ApiVersionsResponse(
-        api_keys=[ApiVersion(key, APIS[key].first_version, APIS[key].last_version) for key in keys]
+        api_keys=[ApiVersion(key, APIS[key].first_version, APIS[key].last_version) for key in keys],
+        supported_features=[SupportedFeature("kraft.version", 0, 1)],
     )
 
 
@@ -347,3 +354,38 @@ def static_settings(node_id: int, voters: Iterable[int], **more: str) -> dict[st
         "controller.quorum.voters": ",".join(f"{each}@host{each}:9093" for each in ids),
         **{key.replace("_", "."): value for key, value in more.items()},
     }
+
+
+def dynamic_settings(node_id: int, servers: Iterable[int]) -> dict[str, str]:
+    """Of a controller whose voters are in the log."""
+    settings = static_settings(node_id, [node_id])
+    del settings["controller.quorum.voters"]
+    names = ",".join(f"host{each}:9093" for each in servers)
+    return {**settings, "controller.quorum.bootstrap.servers": names}
+
+
+def voter_of(node: Node) -> Voter:
+    """As a format writes it, which also gives the directory its id."""
+    dice = SeededDice(f"format {node.id}")
+    log_dir = open_log_dir(
+        node.fs, node.net.clock, dice, "/data", node_id=node.id, cluster_id=CLUSTER_ID
+    )
+    log_dir.lock.release()
+    directory_id = log_dir.meta.directory_id
+    assert directory_id is not None
+    listeners = (Listener("CONTROLLER", *node.address),)
+    return Voter(key=ReplicaKey(node.id, directory_id), listeners=listeners)
+
+
+def format_with(nodes: Iterable[Node], voters: VoterSet) -> None:
+    """`--initial-controllers`."""
+    for node in nodes:
+        directory = "/data/__cluster_metadata-0"
+        node.fs.make_dir(directory)
+        name = "00000000000000000000-0000000000.checkpoint"
+        file = node.fs.open(f"{directory}/{name}", create=True)
+        file.pwrite(bootstrap_snapshot(voters, wall_ms=T0), 0)
+        file.fsync()
+        node.fs.fsync_dir(directory)
+        node.fs.fsync_dir("/data")
+        node.fs.fsync_dir("/")

@@ -85,6 +85,8 @@ class ClusterPlan:
     # kraft.version 1 with --initial-controllers; otherwise controller.quorum.voters.
     is_dynamic: bool = True
     settings: Mapping[str, str] = field(default_factory=dict)
+    # Levels that the cluster begins with, where they are not those of the release.
+    features: Mapping[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[PlannedNode]:
         return iter(self.nodes)
@@ -140,12 +142,15 @@ class ClusterPlan:
         return {**found, **self.settings, **node.settings}
 
     def format_arguments(self, node: PlannedNode) -> list[str]:
-        """Which voters the node is formatted with, as Kafka's storage tool takes it."""
+        """Voters and features, as Kafka's storage tool and ours take them."""
+        found = []
+        for name, level in self.features.items():
+            found += ["--feature", f"{name}={level}"]
         if not self.is_dynamic:
-            return []
+            return found
         if node.is_controller:
-            return ["--initial-controllers", self.initial_controllers]
-        return ["--no-initial-controllers"]
+            return [*found, "--initial-controllers", self.initial_controllers]
+        return [*found, "--no-initial-controllers"]
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -22,13 +22,9 @@ LED = re.compile(r"Completed transition to Leader\w*\(.*?epoch=(\d+)")
 POLL_S = 0.05
 
 
-def format_directory(
-    jars: KafkaJars, properties: Path, arguments: list[str], *, feature: str | None = None
-) -> str:
+def format_directory(jars: KafkaJars, properties: Path, arguments: list[str]) -> str:
     """Kafka's storage tool; works for directories that we will run in, too."""
     command = ["format", "-t", CLUSTER_ID, "-c", str(properties), *arguments]
-    if feature is not None:
-        command += ["--feature", feature]
     done = subprocess.run(
         jars.java("kafka.tools.StorageTool", *command),
         capture_output=True,

@@ -23,6 +23,7 @@ from ledgerstone.errors import (
     UnknownTopicOrPartition,
 )
 from ledgerstone.metadata.decision import Decision, reason_of
+from ledgerstone.metadata.features import ELR_FEATURE
 from ledgerstone.metadata.image import EVERY_BROKER, ConfigResource, MetadataImage, ResourceType
 from ledgerstone.metadata.topic_names import check_is_not_evidence, check_topic_name
 from ledgerstone.protocol.message import MetadataRecord
@@ -174,6 +175,7 @@ def _check_settings(
     image: MetadataImage, config: BrokerConfig, key: ConfigResource, after: Mapping[str, str]
 ) -> None:
     own_broker = image.broker_values(config.node_id, config.raw)
+    _check_min_isr_stays(image, key, after)
     try:
         if key.resource_type == ResourceType.TOPIC:
             resolve_topic(after, own_broker)
@@ -188,6 +190,18 @@ def _check_settings(
         resolve_topic({}, {**own_broker, **after})
     except ConfigError as error:
         raise InvalidConfig(str(error)) from error
+
+
+def _check_min_isr_stays(
+    image: MetadataImage, key: ConfigResource, after: Mapping[str, str]
+) -> None:
+    """Which replicas are eligible to lead depends on it: it must not fall back to what the file of
+    this or that controller says."""
+    if key != EVERY_BROKER or image.features.get(ELR_FEATURE, 0) == 0:
+        return
+    for name in _FOR_ALL_ONLY:
+        if name in image.config_of(key) and name not in after:
+            raise InvalidConfig(f"{name} of all brokers stays set while {ELR_FEATURE} is on")
 
 
 def _check_cleaner(before: Mapping[str, str], after: Mapping[str, str]) -> None:

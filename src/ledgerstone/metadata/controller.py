@@ -174,7 +174,6 @@ class Controller:
         while (expired := self.sessions.take_expired(now_ms)) is not None:
             broker = self.decided.brokers.get(expired)
             if broker is not None and (records := heartbeats.fencing(self.partitions, broker)):
-                self.sessions.fenced(expired)
                 return Decision(records, None, is_atomic=False)
         if self._passes.is_due(now_ms) and (records := self._passes.run(self.partitions, now_ms)):
             return Decision(records, None, is_atomic=False)
@@ -214,7 +213,12 @@ class Controller:
                 )
             case BrokerRegistrationRequest():
                 return registration.register_broker(
-                    self.partitions, self.sessions, request, now_ms=now_ms, next_offset=next_offset
+                    self.partitions,
+                    self.sessions,
+                    request,
+                    now_ms=now_ms,
+                    next_offset=next_offset,
+                    kraft_version=self.quorum().kraft_version,
                 )
             case UnregisterBrokerRequest():
                 return registration.unregister_broker(self.partitions, self.sessions, request)

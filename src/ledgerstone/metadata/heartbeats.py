@@ -34,7 +34,7 @@ from ledgerstone.protocol.messages.broker_heartbeat import (
 from ledgerstone.protocol.messages.metadata_records import BrokerRegistrationChangeRecord
 
 
-class BrokerState(enum.Enum):
+class BrokerControlState(enum.Enum):
     FENCED = "fenced"
     UNFENCED = "unfenced"
     CONTROLLED_SHUTDOWN = "controlled shutdown"
@@ -57,30 +57,31 @@ def heartbeat(
     after = next_state(partitions, sessions, broker, request)
     records: list[MetadataRecord] = []
     match after:
-        case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW:
+        case BrokerControlState.FENCED | BrokerControlState.SHUTDOWN_NOW:
             records += fencing(partitions, broker)
-            sessions.fenced(broker.broker_id)
-        case BrokerState.UNFENCED:
+        case BrokerControlState.UNFENCED:
             records += unfencing(partitions, broker)
-        case BrokerState.CONTROLLED_SHUTDOWN:
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
             records += _leaving(partitions, broker)
             sessions.begin_shutdown(broker.broker_id, next_offset + len(records) - 1)
     records += _directories(partitions, broker, request)
     sessions.applied(broker.broker_id, request.current_metadata_offset)
+    if after is BrokerControlState.SHUTDOWN_NOW:
+        sessions.let_go(broker.broker_id)
     response = BrokerHeartbeatResponse(
         is_caught_up=_is_caught_up(sessions, request),
-        is_fenced=after in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
-        should_shut_down=after is BrokerState.SHUTDOWN_NOW,
+        is_fenced=after in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW),
+        should_shut_down=after is BrokerControlState.SHUTDOWN_NOW,
     )
     return Decision(records, response, is_atomic=False)
 
 
-def current_state(broker: BrokerImage, sessions: BrokerSessions) -> BrokerState:
+def current_state(broker: BrokerImage, sessions: BrokerSessions) -> BrokerControlState:
     if broker.fenced:
-        return BrokerState.FENCED
+        return BrokerControlState.FENCED
     if sessions.shutdown_offset(broker.broker_id) is not None:
-        return BrokerState.CONTROLLED_SHUTDOWN
-    return BrokerState.UNFENCED
+        return BrokerControlState.CONTROLLED_SHUTDOWN
+    return BrokerControlState.UNFENCED
 
 
 def next_state(
@@ -88,23 +89,33 @@ def next_state(
     sessions: BrokerSessions,
     broker: BrokerImage,
     request: BrokerHeartbeatRequest,
-) -> BrokerState:
+) -> BrokerControlState:
     state = current_state(broker, sessions)
     match state:
-        case BrokerState.FENCED:
+        case BrokerControlState.FENCED:
             if request.want_shut_down:
-                return BrokerState.SHUTDOWN_NOW
-            if not request.want_fence and _is_caught_up(sessions, request):
-                return BrokerState.UNFENCED
-        case BrokerState.UNFENCED:
+                return BrokerControlState.SHUTDOWN_NOW
+            # Once it was let go it must register again: nobody may be elected on its way out.
+            is_back = not request.want_fence and not broker.in_controlled_shutdown
+            if is_back and _is_caught_up(sessions, request):
+                return BrokerControlState.UNFENCED
+        case BrokerControlState.UNFENCED:
             if request.want_fence:
-                return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
+                return (
+                    BrokerControlState.SHUTDOWN_NOW
+                    if request.want_shut_down
+                    else BrokerControlState.FENCED
+                )
             if request.want_shut_down:
                 leads = partitions.leads_something(broker.broker_id)
-                return BrokerState.CONTROLLED_SHUTDOWN if leads else BrokerState.SHUTDOWN_NOW
-        case BrokerState.CONTROLLED_SHUTDOWN:
+                return (
+                    BrokerControlState.CONTROLLED_SHUTDOWN
+                    if leads
+                    else BrokerControlState.SHUTDOWN_NOW
+                )
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
             if _may_stop(partitions, sessions, broker.broker_id):
-                return BrokerState.SHUTDOWN_NOW
+                return BrokerControlState.SHUTDOWN_NOW
     return state
 
 

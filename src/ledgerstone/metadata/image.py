@@ -20,7 +20,7 @@ NO_LEADER: Final = -1
 MIGRATING: Final = ZERO_UUID  # Not known yet: the record is older than directories.
 UNASSIGNED: Final = (1).to_bytes(UUID_BYTES)  # The broker has several and will say which.
 LOST: Final = (2).to_bytes(UUID_BYTES)
-_RESERVED_DIRECTORIES: Final = 100
+_FIRST_UNRESERVED: Final = (100).to_bytes(UUID_BYTES)
 
 
 class ResourceType(enum.IntEnum):
@@ -45,7 +45,7 @@ EVERY_BROKER: Final = ConfigResource(ResourceType.BROKER, "")
 
 def is_reserved(directory: bytes) -> bool:
     """Whether no broker can have a directory of this id."""
-    return int.from_bytes(directory) < _RESERVED_DIRECTORIES
+    return directory < _FIRST_UNRESERVED
 
 
 class Endpoint(NamedTuple):
@@ -130,6 +130,15 @@ class PartitionImage:
     def is_reassigning(self) -> bool:
         return bool(self.adding_replicas or self.removing_replicas)
 
+    def check_invariants(self) -> None:
+        replicas, isr = set(self.replicas), set(self.isr)
+        elr = set(self.eligible_leader_replicas)
+        assert len(replicas) == len(self.replicas) > 0, self
+        assert len(isr) == len(self.isr), self
+        assert elr <= replicas - isr, self
+        assert {*self.adding_replicas, *self.removing_replicas} <= replicas, self
+        assert len(self.directories) in (0, len(self.replicas)), self
+
     def directory_of(self, broker_id: int) -> bytes:
         """Of a broker that is a replica."""
         return self.directories[self.replicas.index(broker_id)] if self.directories else MIGRATING
@@ -202,6 +211,7 @@ class MetadataImage:
             for partition in topic.partitions.values():
                 assert all(broker in partition.replicas for broker in partition.isr), name
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr, name
+                partition.check_invariants()
         for resource, values in self.configs.items():
             assert values, resource
             is_topic = resource.resource_type == ResourceType.TOPIC

@@ -5,6 +5,7 @@ once from the image a new controller starts with, and follows the deltas from th
 is in README.md.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -39,9 +40,7 @@ class PartitionIndex:
         self.leaderless: set[Key] = set()
         self.imbalanced: set[Key] = set()  # Led by another replica than the preferred one, or none.
         self.reassigning: set[Key] = set()
-        for name, topic in image.topics.items():
-            for number, partition in topic.partitions.items():
-                self._add((name, number), partition)
+        self._count()
 
     def follow(self, delta: Delta, image: MetadataImage) -> None:
         """`image` is what the delta made of the image this index was of."""
@@ -63,6 +62,36 @@ class PartitionIndex:
         counted = PartitionIndex(self.image)
         for name in self.__slots__:
             assert getattr(self, name) == getattr(counted, name), name
+
+    def _count(self) -> None:
+        """As `_add` for every partition, written out: a new leader waits for it."""
+        in_isr: defaultdict[int, set[Key]] = defaultdict(set)
+        by_directory: defaultdict[bytes, set[Key]] = defaultdict(set)
+        leading: Counter[int] = Counter()
+        for name, topic in self.image.topics.items():
+            for number, partition in topic.partitions.items():
+                key = (name, number)
+                for broker_id in partition.isr:
+                    in_isr[broker_id].add(key)
+                for directory in partition.directories:
+                    by_directory[directory].add(key)
+                leading[partition.leader] += 1
+                if partition.leader != partition.replicas[0]:
+                    self.imbalanced.add(key)
+                    if partition.leader == NO_LEADER:
+                        self.leaderless.add(key)
+                if partition.eligible_leader_replicas:
+                    _put(self.in_elr, partition.eligible_leader_replicas, key)
+                if partition.adding_replicas or partition.removing_replicas:
+                    self.reassigning.add(key)
+        del leading[NO_LEADER]
+        self.in_isr = dict(in_isr)
+        self.leading = dict(leading)
+        self.by_directory = {
+            directory: keys
+            for directory, keys in by_directory.items()
+            if not is_reserved(directory)
+        }
 
     def _add(self, key: Key, partition: PartitionImage) -> None:
         _put(self.in_isr, partition.isr, key)

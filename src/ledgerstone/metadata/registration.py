@@ -5,7 +5,7 @@ decided. Records that clean up after its last process come first and the registr
 batches in between are cut off by a crash, the broker registers again, and all of it is repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ledgerstone.errors import (
     BrokerIdNotRegistered,
@@ -20,6 +20,7 @@ from ledgerstone.metadata.decision import Decision, reason_of
 from ledgerstone.metadata.features import (
     CONTROLLER_REGISTRATION_FROM,
     DIRECTORIES_FROM,
+    KRAFT_VERSION_FEATURE,
     METADATA_VERSION_FEATURE,
 )
 from ledgerstone.metadata.image import BrokerImage, MetadataImage, is_reserved
@@ -61,11 +62,15 @@ def register_broker(
     *,
     now_ms: int,
     next_offset: int,
+    kraft_version: int = 0,
 ) -> Decision[BrokerRegistrationResponse]:
+    """`kraft_version` is the quorum's own; a broker must support it like any other feature."""
     image = partitions.image
     before = image.brokers.get(request.broker_id)
     try:
         _check(image, sessions, request, before, now_ms)
+        finalized = {**image.features, KRAFT_VERSION_FEATURE: kraft_version}
+        _check_features(finalized, request.features)
     except KafkaError as error:
         return Decision([], BrokerRegistrationResponse(error_code=error.code))
     record = _record_of(request)
@@ -165,8 +170,6 @@ def _check(
     if (
         before is not None
         and before.incarnation_id != request.incarnation_id
-        # One that was let go is not waited for, although it was heard from just now.
-        and not before.in_controlled_shutdown
         and sessions.is_live(before.broker_id, before.broker_epoch, now_ms)
     ):
         raise DuplicateBrokerRegistration(
@@ -176,7 +179,6 @@ def _check(
         raise BrokerIdNotRegistered("brokers with ZooKeeper are not registered")
     if image.metadata_version >= DIRECTORIES_FROM:
         _check_directories(image, request)
-    _check_features(image, request.features)
 
 
 def _check_directories(image: MetadataImage, request: BrokerRegistrationRequest) -> None:
@@ -196,17 +198,19 @@ def _check_directories(image: MetadataImage, request: BrokerRegistrationRequest)
             )
 
 
-def _check_features(image: MetadataImage, features: Sequence[BrokerRegistrationFeature]) -> None:
+def _check_features(
+    finalized: Mapping[str, int], features: Sequence[BrokerRegistrationFeature]
+) -> None:
     """Each finalized level must be in the broker's range; 0 is the range of what it does not
     name."""
     ranges = {
         each.name: (each.min_supported_version, each.max_supported_version) for each in features
     }
     for name, (first, last) in ranges.items():
-        _check_level(name, image.features.get(name, 0), first, last)
+        _check_level(name, finalized.get(name, 0), first, last)
     if METADATA_VERSION_FEATURE not in ranges:
         raise InvalidRegistration(f"the broker does not name {METADATA_VERSION_FEATURE}")
-    for name, level in image.features.items():
+    for name, level in finalized.items():
         if name not in ranges:
             _check_level(name, level, 0, 0)
 

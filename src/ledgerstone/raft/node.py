@@ -100,6 +100,10 @@ class RaftNode:
         self.quorum.now = now
         match event:
             case Asked():
+                if isinstance(self.quorum.role, Leader) and self.is_due(now):
+                    # A leader that was paused must not take what was sent meanwhile for a sign
+                    # that its voters are still there.
+                    self._settle()
                 self._asked(event.token, event.request)
             case Answered():
                 if self.quorum.peers.answered(event.peer_id, event.correlation):
@@ -127,6 +131,9 @@ class RaftNode:
     def tick(self, now: Now) -> None:
         self.quorum.now = now
         self._settle()
+
+    def is_due(self, now: Now) -> bool:
+        return now.monotonic_ms >= self.next_deadline_ms
 
     def ready(self) -> Ready | None:
         return self.quorum.outbox.take()

@@ -1,6 +1,7 @@
 """A leader's answers to Fetch and FetchSnapshot, and the fetches that wait for news. Pure."""
 
 from dataclasses import replace
+from typing import Final
 
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft import fencing
@@ -11,6 +12,9 @@ from ledgerstone.raft.positions import Diverging, NeedsSnapshot, judge
 from ledgerstone.raft.quorum import Quorum
 from ledgerstone.raft.replica import NO_SNAPSHOT
 from ledgerstone.types import NO_OFFSET
+
+# More than any cluster has; a bound on what strangers can make a leader remember.
+MAX_REPLICAS: Final = 10_000
 
 
 class Serving:
@@ -72,6 +76,10 @@ class Serving:
     def _record(self, role: Leader, fetch: Fetch) -> None:
         quorum = self._quorum
         if fetch.replica.id < 0 or fetch.replica == quorum.key:
+            return
+        is_known = fetch.replica in role.progress or quorum.voters.match(fetch.replica) is not None
+        if not is_known and len(role.progress) >= MAX_REPLICAS:
+            # Anyone may call itself a replica. It is served, and not kept in mind.
             return
         now = quorum.now
         end_offset, own_end = fetch.log_end.offset, quorum.log.end_offset

@@ -25,7 +25,7 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
-from ledgerstone.server.broker_life.joining import Membership
+from ledgerstone.server.broker_life.joining import ClusterMembership
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
@@ -107,7 +107,7 @@ class Broker:
     agents: Agents = field(init=False)
     following: Following = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
-    membership: Membership | None = None
+    membership: ClusterMembership | None = None
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Broker:
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
 
-    def join(self, membership: Membership) -> None:
+    def join(self, membership: ClusterMembership) -> None:
         """Before the runtime starts. It follows the metadata from its first publish on."""
         self.membership = membership
         for calls in membership.calls:

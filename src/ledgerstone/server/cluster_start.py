@@ -96,6 +96,12 @@ class ClusterStart:
     def _look(self, waiting_for: str) -> None:
         if self._is_stopping():
             raise StartStopped(f"stopped while it waited for {waiting_for}")
+        limit_ms = self._broker.config.cluster.server_max_startup_time_ms
+        if (self._loop.time() - self._began_s) * 1000 > limit_ms:
+            raise StartFailed(
+                f"the start took longer than {limit_ms} ms (server.max.startup.time.ms): it waited "
+                f"for {waiting_for}"
+            )
         membership = self._broker.membership
         if membership is not None and membership.life is not None:
             machine = membership.life.life

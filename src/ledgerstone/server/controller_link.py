@@ -11,53 +11,34 @@ leader may still commit what was appended here.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 from ledgerstone.clock import Clock
 from ledgerstone.errors import InvariantViolation, KafkaError, NotController, StorageError
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.decision import Decision
-from ledgerstone.metadata.delta import difference
-from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.not_controller import not_controller, refusal
-from ledgerstone.metadata.records import bootstrap_records, encode_record, missing_features
-from ledgerstone.metadata.replay import Replayed, apply
-from ledgerstone.metadata.snapshot import snapshot_records
+from ledgerstone.metadata.records import bootstrap_records, missing_features
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch
-from ledgerstone.records.builder import RecordParts
-from ledgerstone.server.controlling.in_flight import InFlight, WaitingCaller
+from ledgerstone.server.controlling.batches import RecordBatch, batches_of
+from ledgerstone.server.controlling.committed_image import CommittedImage
+from ledgerstone.server.controlling.committed_image import MetadataSubscriber as MetadataSubscriber
 from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
+from ledgerstone.server.controlling.in_flight import ProposalsInFlight, WaitingCaller
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataQuorum
 from ledgerstone.server.request import Request
 
 _LOG: Final = logging.getLogger(__name__)
-# Records applied at once while nothing follows the metadata yet: at a start.
-_CATCH_UP_RECORDS: Final = 10_000
-# Decisions that need not be atomic are cut here.
-MAX_BATCH_RECORDS: Final = 10_000
 _DISK_REFUSALS: Final = (KafkaError, StorageError, OSError)
 
 
-class _Batch(NamedTuple):
-    records: Sequence[MetadataRecord]
-    applied: Replayed
-
-
 UpgradeQuorum = Callable[[int, Callable[[int, str], None]], None]
-
-
-class MetadataSubscriber(Protocol):
-    """Follows the metadata: hears of every committed batch, in order."""
-
-    def metadata_committed(self, applied: Replayed) -> None: ...
-
-    def metadata_refused(self, error: Exception) -> None:
-        """The log took no more records."""
 
 
 class Forwarder(Protocol):
@@ -89,15 +70,13 @@ class ControllerLink:
         self.forwarder: Forwarder | None = None
         # Raises kraft.version, then calls back with an error code and a reason.
         self.upgrade_quorum: UpgradeQuorum | None = None
-        self._subscriber: MetadataSubscriber | None = None
         self._controller = controller
+        self._committed = CommittedImage(controller)
         self._clock = clock
         # What the cluster was formatted with; None: nobody has formatted this node.
         self._bootstrap = bootstrap
-        self._in_flight = InFlight()
+        self._in_flight = ProposalsInFlight()
         self._led_epoch: int | None = None
-        # Committed records that are not in the image yet.
-        self._unapplied: list[MetadataRecord] = []
         self._committed_offset = 0
         self._is_settling = False
         # Calls of this node that are under way, as opposed to news from the quorum.
@@ -108,9 +87,7 @@ class ControllerLink:
     @property
     def image(self) -> MetadataImage:
         """What is committed."""
-        if self._unapplied:
-            self._catch_up()
-        return self._controller.committed
+        return self._committed.image
 
     @property
     def controller_id(self) -> int:
@@ -135,14 +112,11 @@ class ControllerLink:
 
     @property
     def subscriber(self) -> MetadataSubscriber | None:
-        return self._subscriber
+        return self._committed.subscriber
 
     @subscriber.setter
     def subscriber(self, subscriber: MetadataSubscriber | None) -> None:
-        """It has read `image`, and hears of every change from here on."""
-        if self._unapplied:
-            self._catch_up()
-        self._subscriber = subscriber
+        self._committed.subscriber = subscriber
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -158,7 +132,9 @@ class ControllerLink:
         them is true. `by_broker`: for a topic that the broker alone may make. `client`: the request
         of a client that this one is made for; None for what the broker wants itself."""
         if self._led_epoch is None:
-            if self.forwarder is None:
+            # Nodes that use a controller listener look for the active one themselves.
+            is_for_this_node = client is not None and client.session.is_controller_listener
+            if self.forwarder is None or is_for_this_node:
                 on_answer(not_controller(request))
             else:
                 self.forwarder.forward(request, on_answer, by_broker=by_broker, client=client)
@@ -183,7 +159,7 @@ class ControllerLink:
         else:
             self._upgrade_quorum(decision, caller)
 
-    def _take(self, batches: list[_Batch], caller: WaitingCaller) -> None:
+    def _take(self, batches: list[RecordBatch], caller: WaitingCaller) -> None:
         try:
             self._append(batches)
         except NotController:
@@ -247,31 +223,21 @@ class ControllerLink:
         self._append(self._batches_of(Decision(list(records), None)))
         self._go_on(has_appended=True)
 
-    def _batches_of(self, decision: Decision[Any]) -> list[_Batch]:
-        """The records, cut where that is allowed, each with what it makes of the decided image."""
-        records = decision.records
-        size = len(records) if decision.is_atomic else MAX_BATCH_RECORDS
-        batches: list[_Batch] = []
-        image = self._controller.decided
-        for start in range(0, len(records), max(size, 1)):
-            piece = records[start : start + size]
-            applied = apply(image, piece)
-            batches.append(_Batch(piece, applied))
-            image = applied.image
-        return batches
+    def _batches_of(self, decision: Decision[Any]) -> list[RecordBatch]:
+        return batches_of(self._controller.decided, decision, self._clock.now_ms())
 
-    def _append(self, batches: list[_Batch]) -> None:
+    def _append(self, batches: list[RecordBatch]) -> None:
         if self._led_epoch is None:
             raise NotController("this node does not lead the metadata quorum")
-        for records, applied in batches:
-            level = applied.image.features.get(METADATA_VERSION_FEATURE, METADATA_VERSION)
-            parts = record_parts(self._clock.now_ms(), records, level)
+        for parts, applied in batches:
             try:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
-            except NotController:
+            except NotController as error:
+                if isinstance(error.__cause__, _DISK_REFUSALS):
+                    self._committed.refused(error.__cause__)
                 raise
             except _DISK_REFUSALS as error:
-                self._refused(error)
+                self._committed.refused(error)
                 raise
             self._in_flight.appended(next_offset, applied)
             self._controller.decided_on(applied)
@@ -289,15 +255,11 @@ class ControllerLink:
                 # learns that from the error, earlier callers from an answer.
                 epoch = self._led_epoch
                 self._give_up(asking=caller)
-                self._refused(error)
+                self._committed.refused(error)
                 self.quorum.resign(epoch)
             raise
         finally:
             self._depth -= 1
-
-    def _refused(self, error: Exception) -> None:
-        if self._subscriber is not None:
-            self._subscriber.metadata_refused(error)
 
     def _resign_over(self, request: str) -> None:
         """A fault of ours: another node may do better, and this one starts over from what is
@@ -309,46 +271,25 @@ class ControllerLink:
     # -- `door.MetadataStateMachine` ----------------------------------------------------------
 
     def load(self, snapshot_id: OffsetAndEpoch, records: Iterator[MetadataRecord]) -> None:
-        self._unapplied.clear()
-        before = self._controller.committed
-        image = apply(MetadataImage(cluster_id=before.cluster_id), records).image
+        self._committed.load(records)
         self._committed_offset = snapshot_id.offset
-        self._consume(Replayed(image, difference(before, image)))
 
     def committed(self, batch: CommittedBatch) -> None:
         applied = None
         if self._led_epoch == batch.epoch:
             applied = self._in_flight.take_batch(batch.next_offset)
         if applied is not None:
-            self._controller.committed_to(applied)
-            self._publish(applied)
+            self._committed.committed_to(applied)
         elif records := batch.records():
-            self._follow(records)
+            if self._led_epoch is not None:
+                what = f"offset {batch.base_offset} of epoch {batch.epoch}"
+                raise InvariantViolation(f"leading epoch {self._led_epoch}: {what} is not ours")
+            self._committed.follow(records)
         self._committed_offset = batch.next_offset
         self._settle()
 
-    def _follow(self, records: list[MetadataRecord]) -> None:
-        """Records of another leader, or of an earlier life."""
-        if self._led_epoch is not None:
-            raise InvariantViolation(f"records in epoch {self._led_epoch} that were not proposed")
-        self._unapplied += records
-        if self._subscriber is not None or len(self._unapplied) >= _CATCH_UP_RECORDS:
-            self._catch_up()
-
-    def _catch_up(self) -> None:
-        if not self._unapplied:
-            return
-        records, self._unapplied = self._unapplied, []
-        self._consume(apply(self._controller.committed, records))
-
-    def _consume(self, applied: Replayed) -> None:
-        self._controller.decided_on(applied)
-        self._controller.committed_to(applied)
-        self._publish(applied)
-
-    def _publish(self, applied: Replayed) -> None:
-        if self._subscriber is not None:
-            self._subscriber.metadata_committed(applied)
+    def snapshot(self) -> Iterable[MetadataRecord] | None:
+        return self._committed.snapshot()
 
     def _settle(self) -> None:
         """Answers what is committed, in order. Requests that come meanwhile wait for their turn."""
@@ -377,26 +318,21 @@ class ControllerLink:
         if not leadership.is_me:
             self._give_up()
             return
-        self._catch_up()
+        image = self.image
         self._led_epoch = leadership.epoch
         now_ms, next_offset = self._clock.monotonic_ms(), self.quorum.end_offset
         self._controller.lead(now_ms=now_ms, next_offset=next_offset)
-        records = self._first_records()
-        if records:
-            self.write(records)
+        if records := self._first_records(image):
+            # The quorum may have moved on meanwhile, and will say so.
+            with suppress(NotController):
+                self.write(records)
 
-    def _first_records(self) -> list[MetadataRecord]:
+    def _first_records(self, image: MetadataImage) -> list[MetadataRecord]:
         if self._bootstrap is not None:
             return self._controller.activation(self._bootstrap)
         # A single node: it adds what its older releases did not know.
-        features = self.image.features
-        return self._controller.activation(bootstrap_records()) + (
-            missing_features(features) if features else []
-        )
-
-    def snapshot(self) -> Iterable[MetadataRecord] | None:
-        image = self.image
-        return None if image.open_transaction is not None else snapshot_records(image)
+        missing = missing_features(image.features) if image.features else []
+        return self._controller.activation(bootstrap_records()) + missing
 
     def _give_up(self, asking: WaitingCaller | None = None) -> None:
         """What was decided here and not committed may still be, by the next leader: callers get
@@ -406,9 +342,3 @@ class ControllerLink:
         for each in self._in_flight.drop():
             if each is not asking:
                 self._answer(each, not_controller(each.request))
-
-
-def record_parts(
-    now_ms: int, records: Sequence[MetadataRecord], metadata_version: int = METADATA_VERSION
-) -> list[RecordParts]:
-    return [(now_ms, None, encode_record(record, metadata_version), ()) for record in records]

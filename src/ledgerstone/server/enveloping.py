@@ -23,7 +23,7 @@ from ledgerstone.protocol.headers import decode_request_header, encode_response_
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ledgerstone.protocol.messages.principal import DefaultPrincipalData
-from ledgerstone.protocol.record_codec import decode_record_value
+from ledgerstone.protocol.record_codec import UnknownRecord, decode_record_value
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.server.request import Request
 from ledgerstone.server.session import Principal, Session
@@ -101,7 +101,7 @@ def refused(error: KafkaError) -> EnvelopeResponse:
 def _principal_of(envelope: EnvelopeRequest) -> Principal:
     try:
         found = decode_record_value(DefaultPrincipalData, envelope.request_principal or b"")
-    except (ProtocolViolation, ValueError) as error:
+    except (ProtocolViolation, UnknownRecord, ValueError) as error:
         raise PrincipalDeserializationFailure(str(error)) from error
     return Principal(found.type, found.name)
 

@@ -32,6 +32,7 @@ class Cluster:
         self.controller = Controller("cluster", self.config, SeededDice(seed))
         self.log: list[MetadataRecord] = []
         self.now_ms = 0
+        self._terms = 0
         self.commit(bootstrap_records())
         for broker_id in range(1, brokers + 1):
             self.start_broker(broker_id)
@@ -66,7 +67,9 @@ class Cluster:
 
     def fail_over(self) -> None:
         """Another node leads from now on, and knows only what is committed."""
-        self.controller = Controller("cluster", self.config, SeededDice(1))
+        # Dice of its own: ids that two controllers draw must not be the same.
+        self._terms += 1
+        self.controller = Controller("cluster", self.config, SeededDice(1000 + self._terms))
         self.controller.replay(self.log)
         self.lead()
 

@@ -119,8 +119,6 @@ def test_a_shutdown_under_way_goes_on_under_a_new_leader() -> None:
     assert (sessions.shutdown_offset(1), sessions.shutdown_offset(2)) == (99, None)
     sessions.begin_shutdown(1, 500)
     assert sessions.shutdown_offset(1) == 99
-    sessions.fenced(1)
-    assert sessions.shutdown_offset(1) is None
 
 
 def test_nothing_outlives_the_leadership() -> None:

@@ -201,6 +201,16 @@ def test_55_the_setting_of_all_brokers_clears_every_topic() -> None:
     assert cluster.partition(0, "u").eligible_leader_replicas == ()
 
 
+@pytest.mark.parametrize(("elr", "code"), [(True, ErrorCode.INVALID_CONFIG), (False, 0)])
+def test_55_the_setting_of_all_brokers_stays_set_while_eligible_replicas_are_kept(
+    elr: bool, code: int
+) -> None:
+    cluster = LedCluster([1, 2, 3], elr=elr)
+    cluster.configure("min.insync.replicas", "2", topic="")
+
+    assert cluster.configure("min.insync.replicas", None, topic="") == code
+
+
 def test_56_without_unclean_elections_a_partition_stays_offline() -> None:
     cluster = LedCluster([1, 2])
     cluster.fence(1)

@@ -3,13 +3,15 @@
 import pytest
 
 from ledgerstone.errors import CorruptFile, InvariantViolation
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.raft import serving
 from ledgerstone.raft.events import Answered, Applied
 from ledgerstone.raft.following import truncate
 from ledgerstone.raft.hard_state import HardState
-from ledgerstone.raft.leader import Leader
+from ledgerstone.raft.leader import Leader, Progress
 from ledgerstone.raft.messages import Fetch, FetchAnswer
 from ledgerstone.raft.quorum_state_file import QuorumStateFile
-from ledgerstone.raft.replica import OffsetAndEpoch
+from ledgerstone.raft.replica import OffsetAndEpoch, ReplicaKey
 from ledgerstone.raft.roles import Follower
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
@@ -338,3 +340,27 @@ def test_a_start_fetches_only_after_it_synced_what_it_found() -> None:
     desk.release_syncs(0)
 
     assert any(isinstance(each, Fetch) for _, _, each in desk.sent)
+
+
+def test_strangers_cannot_make_a_leader_remember_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "MAX_REPLICAS", 5)
+    desk = Desk(3)
+    desk.start()
+    leader = desk.elect(0)
+    desk.run(600)
+    end = OffsetAndEpoch(leader.log.end_offset, leader.log.last_epoch)
+    for stranger in range(100, 120):
+        fetch = Fetch(
+            cluster_id=CLUSTER, replica=ReplicaKey(stranger), epoch=leader.raft.epoch, log_end=end
+        )
+        assert desk.ask(0, fetch, FetchAnswer).error is ErrorCode.NONE
+    role = leader.role
+    assert isinstance(role, Leader)
+    assert len(role.progress) == 5
+    # Voters count, whoever came before them.
+    role.progress.pop(key_of(1))
+    role.progress[ReplicaKey(999)] = Progress()
+    desk.run(600)
+    assert key_of(1) in role.progress

@@ -10,6 +10,7 @@ from ledgerstone.raft import messages
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.messages import (
     AddVoter,
+    Fetch,
     FetchSnapshot,
     FetchSnapshotAnswer,
     RemoveVoter,
@@ -296,6 +297,29 @@ def test_41_a_leader_that_slept_ten_seconds_commits_nothing_when_it_wakes() -> N
     assert leader.log.epoch_of(end - 1) != epoch
 
 
+def test_a_leader_that_slept_does_not_take_an_old_fetch_for_a_sign_of_its_voters() -> None:
+    """Found by the simulator: the request had waited in the socket as long as the leader slept."""
+    desk = Desk(3)
+    desk.start()
+    leader = desk.elect(0)
+    desk.run(600)
+    late = Fetch(
+        cluster_id=CLUSTER,
+        replica=key_of(1),
+        epoch=leader.raft.epoch,
+        log_end=OffsetAndEpoch(leader.log.end_offset, leader.log.last_epoch),
+    )
+    asleep, leader.node = leader.node, None
+    desk.run(10_000)
+
+    desk.isolate(0)
+    leader.node = asleep
+    token = desk.send(0, late)
+
+    assert isinstance(leader.role, Resigned)
+    assert desk.answers[token].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_kraft_version_1_waits_until_every_voter_has_introduced_itself() -> None:
     desk = Desk(3, dynamic=False)
     desk.start()
@@ -421,3 +445,18 @@ def test_an_observer_gives_up_the_snapshot_of_a_silent_leader_and_looks_elsewher
     assert desk[3].raft.quorum.role.leader_id == desk.leader_id
     assert desk.leader_id is not None
     assert desk[3].log.end_offset == desk[desk.leader_id].log.end_offset
+
+
+def test_without_limits_every_snapshot_stays() -> None:
+    """metadata.max.retention.bytes and .ms may be -1."""
+    desk = Desk(3, settings=Settings(retention_bytes=-1, retention_ms=-1))
+    desk.start(0, 1)
+    leader = desk.elect(0)
+    for _ in range(5):
+        desk.propose(0)
+    made = [snapshot(desk, leader, 3), snapshot(desk, leader)]
+
+    leader.raft._snapshotting.clean()
+
+    assert [each for each in leader.snapshots.ids() if each in made] == made
+    assert leader.log.start_offset == 0

@@ -1,8 +1,12 @@
 """A broker's life, one transition at a time."""
 
+from collections.abc import Callable
+
 import pytest
 
+from ledgerstone.errors import LogStorageError, NotController
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -11,7 +15,9 @@ from ledgerstone.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from ledgerstone.server.broker_life.agent import LifeAgent
 from ledgerstone.server.broker_life.machine import BrokerLife, BrokerState, LifeSettings
+from ledgerstone.sim.clock import VirtualClock
 
 _REGISTRATION = BrokerRegistrationRequest(broker_id=1, incarnation_id=bytes([7]) * 16)
 _EPOCH = 41
@@ -318,3 +324,65 @@ def test_an_answer_that_comes_after_the_end_changes_nothing(story: Story) -> Non
     story.answer(BrokerHeartbeatResponse(is_fenced=False))
     assert story.state() is BrokerState.SHUTTING_DOWN
     assert story.due_in() is None
+
+
+# -- the agent --------------------------------------------------------------------------------
+
+
+def test_a_controller_here_whose_disk_refuses_is_asked_again() -> None:
+    clock = VirtualClock()
+    asked: list[ApiMessage] = []
+    refusals = [LogStorageError("No space left"), NotController("another one leads")]
+
+    def ask(request: ApiMessage, on_answer: Callable[[ApiMessage], None]) -> None:
+        asked.append(request)
+        if refusals:
+            raise refusals.pop()
+        on_answer(BrokerRegistrationResponse(broker_epoch=_EPOCH))
+
+    life = BrokerLife(_REGISTRATION, LifeSettings(), clock.monotonic_ms())
+    agent = LifeAgent(life, clock=clock, ask=ask, applied_offset=lambda: 0)
+    agent.tick()
+    assert life.last_failure == "another one leads"
+    for _ in range(2):
+        clock.advance(ms=2_000)
+        agent.tick()
+    assert asked == [_REGISTRATION] * 3
+    assert life.broker_epoch == _EPOCH
+
+
+def test_the_agent_tells_of_every_state_once() -> None:
+    clock = VirtualClock()
+    life = BrokerLife(_REGISTRATION, LifeSettings(), clock.monotonic_ms())
+
+    def ask(request: ApiMessage, on_answer: Callable[[ApiMessage], None]) -> None:
+        if isinstance(request, BrokerRegistrationRequest):
+            on_answer(BrokerRegistrationResponse(broker_epoch=_EPOCH))
+        else:
+            assert isinstance(request, BrokerHeartbeatRequest)
+            on_answer(
+                BrokerHeartbeatResponse(
+                    is_caught_up=True,
+                    is_fenced=request.want_fence,
+                    should_shut_down=request.want_shut_down,
+                )
+            )
+
+    agent = LifeAgent(life, clock=clock, ask=ask, applied_offset=lambda: 0)
+    seen: list[BrokerState] = []
+    agent.on_change = seen.append
+    agent.tick()
+    agent.tick()
+    agent.ready_to_unfence()
+    agent.tick()
+    agent.leave()
+    agent.tick()
+    agent.leave_now()
+    assert seen == [
+        BrokerState.RECOVERY,
+        BrokerState.RUNNING,
+        BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+        BrokerState.SHUTTING_DOWN,
+    ]
+    assert life.was_released
+    assert agent.next_deadline_ms is None

@@ -11,19 +11,29 @@ import pytest
 
 from ledgerstone.errors import InvariantViolation, NotController
 from ledgerstone.metadata.controller import Controller
+from ledgerstone.metadata.decision import Decision
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestTopic,
     CreateTopicsResponse,
 )
 from ledgerstone.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsTopic
-from ledgerstone.protocol.messages.metadata_records import NoOpRecord, RemoveTopicRecord
+from ledgerstone.protocol.messages.metadata_records import (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    NoOpRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.server.controller_link import OnAnswer
+from ledgerstone.server.controlling.batches import MAX_BATCH_RECORDS
 from ledgerstone.server.quorum.door import CommittedBatch
 from ledgerstone.server.request import Request
-from tests.kit.controllers import ControllerDesk, register
+from tests.kit.controllers import ControllerDesk, records_in, register
 
 
 def create(*names: str) -> CreateTopicsRequest:
@@ -300,3 +310,94 @@ def test_committed_record_that_contradicts_the_image_is_fatal(desk: ControllerDe
 
     with pytest.raises(InvariantViolation):
         link.committed(CommittedBatch(offset, offset + 1, 9, 0, 100, lambda: list(records)))
+
+
+def test_open_metadata_transaction_is_aborted_by_the_next_leader(desk: ControllerDesk) -> None:
+    """Scenario 66: no trace of it in any image, and no snapshot while it is open."""
+    topic = TopicRecord(name="half", topic_id=bytes(range(16)))
+    desk.node(0).link.write([BeginTransactionRecord("half a change"), topic])
+    desk.run(1_000)
+    for node in desk.nodes.values():
+        assert "half" not in node.image.topics
+        assert node.image.open_transaction is not None
+        assert node.link.snapshot() is None
+
+    desk.kill(0)
+    desk.run(10_000)
+    desk.start(0)
+    desk.run(5_000)
+    leader = desk.leader_id
+    assert leader is not None
+    for node in desk.nodes.values():
+        assert node.image.open_transaction is None
+        assert "half" not in node.image.topics
+        assert node.link.snapshot() is not None
+    again = desk.request(leader, create("half"))
+    desk.run(1_000)
+
+    assert codes(again) == [ErrorCode.NONE]
+    same_images(desk)
+
+
+def test_bootstrap_records_are_one_transaction_of_the_first_leader(desk: ControllerDesk) -> None:
+    batches = [list(records_in(each.data)) for each in desk[0].log.entries_from(0)]
+    first = next(each for each in batches if each)
+
+    assert isinstance(first[0], BeginTransactionRecord)
+    assert first[0].name == "Bootstrap records"
+    assert isinstance(first[1], FeatureLevelRecord)
+    assert first[1].name == "metadata.version"
+    assert isinstance(first[-1], EndTransactionRecord)
+    assert sum(isinstance(each, BeginTransactionRecord) for batch in batches for each in batch) == 1
+
+
+def test_snapshot_loads_to_the_image_of_the_log(desk: ControllerDesk) -> None:
+    """Scenario 69, through the link: what a node that is far behind is shown."""
+    for name in ("a", "b", "c"):
+        desk.request(0, create(name))
+    desk.request(0, DeleteTopicsRequest(topics=[DeleteTopicsTopic(name="b")]))
+    desk.run(1_000)
+    records = desk.node(0).link.snapshot()
+    assert records is not None
+    behind = ControllerDesk(voters=1, seed="behind")
+    behind.start()
+    node = behind.node(0)
+    node.broker.shown.clear()
+    end = OffsetAndEpoch(desk.node(0).consumed, desk[0].raft.epoch)
+
+    node.link.load(end, iter(list(records)))
+
+    assert node.image == desk.node(0).image
+    assert [each.name for each in node.broker.shown[-1].delta.topics_created] == ["a", "c"]
+
+
+def test_decision_that_need_not_be_atomic_is_cut_and_answered_after_its_last_batch(
+    desk: ControllerDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records: list[MetadataRecord] = [NoOpRecord()] * (2 * MAX_BATCH_RECORDS + 1)
+    response = CreateTopicsResponse()
+    decision = Decision(records, response, is_atomic=False)
+    monkeypatch.setattr(Controller, "decide", lambda *_, **__: decision)
+    end = desk[0].log.end_offset
+    answers = desk.request(0, create("a"))
+    sizes = [each.next_offset - each.base_offset for each in desk[0].log.entries_from(end)]
+    assert sizes == [MAX_BATCH_RECORDS, MAX_BATCH_RECORDS, 1]
+    assert answers == []
+    desk.run(5_000)
+
+    assert answers == [response]
+
+
+def test_caller_that_fails_over_its_answer_does_not_stop_the_quorum(
+    desk: ControllerDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: ApiMessage) -> None:
+        raise ZeroDivisionError
+
+    desk.node(0).link.ask(create("a"), fail)
+    others = desk.request(0, create("b"))
+    desk.run(1_000)
+
+    assert codes(others) == [ErrorCode.NONE]
+    assert "answer of the controller not taken" in caplog.text
+    same_images(desk)

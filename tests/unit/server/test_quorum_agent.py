@@ -5,14 +5,33 @@ import errno
 import pytest
 
 from ledgerstone.errors import InvalidRequest, LogStorageError, NotController, StorageError
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.add_raft_voter import (
+    AddRaftVoterListener,
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+)
 from ledgerstone.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartition,
     DescribeQuorumRequestTopic,
     DescribeQuorumResponse,
 )
+from ledgerstone.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 from ledgerstone.raft.roles import Follower
-from tests.kit.quorum_agents import Net, Node, static_settings
+from ledgerstone.raft.voters import VoterSet
+from tests.kit.quorum_agents import (
+    CLUSTER_ID,
+    Net,
+    Node,
+    dynamic_settings,
+    format_with,
+    static_settings,
+    voter_of,
+)
 
 SINGLE = {"node.id": "1", "log.dirs": "/data"}
 
@@ -275,6 +294,20 @@ def test_follower_with_a_full_disk_waits_and_goes_on() -> None:
     assert follower.halts == []
 
 
+def test_leader_with_a_full_disk_makes_room_for_another() -> None:
+    net = three()
+    leader = elected(net)
+    leader.fs.fail_matching("pwrite", "*.log", errno.ENOSPC, times=100)
+
+    with pytest.raises(NotController):
+        leader.write("a")
+
+    net.run_until(lambda: elected(net) is not leader)
+    committed(net, elected(net), "b")
+    assert elected(net).machine.names == ["b"]
+    assert leader.halts == []
+
+
 def test_wiped_observer_fetches_a_snapshot() -> None:
     net = three(metadata_log_max_record_bytes_between_snapshots="2000")
     leader = elected(net)
@@ -325,3 +358,90 @@ def test_quorum_describes_itself() -> None:
     request.topics[0].topic_name = "other"
     with pytest.raises(InvalidRequest):
         leader.raft.ask(request, answers.append)  # type: ignore[arg-type]
+
+
+# -- voters that change ---------------------------------------------------------------------------
+
+
+def dynamic(*ids: int) -> Net:
+    """Formatted with these voters."""
+    net = Net()
+    nodes = [net.add(node_id, dynamic_settings(node_id, ids)) for node_id in ids]
+    format_with(nodes, VoterSet(voter_of(node) for node in nodes))
+    for node in nodes:
+        node.start()
+    return net
+
+
+def add_voter(net: Net, leader: Node, newcomer: Node) -> int:
+    answers: list[AddRaftVoterResponse] = []
+    voter = newcomer.raft.node.quorum.identity.voter
+    request = AddRaftVoterRequest(
+        cluster_id=CLUSTER_ID,
+        timeout_ms=5_000,
+        voter_id=voter.key.id,
+        voter_directory_id=voter.key.directory_id,
+        listeners=[AddRaftVoterListener(at.name, at.host, at.port) for at in voter.listeners],
+    )
+    leader.raft.ask(request, answers.append)  # type: ignore[arg-type]
+    net.run_until(lambda: bool(answers))
+    return answers[0].error_code
+
+
+def test_controller_that_has_caught_up_becomes_a_voter_and_counts() -> None:
+    net = dynamic(1, 2, 3)
+    leader = elected(net)
+    committed(net, leader, "a")
+    newcomer = net.add(4, dynamic_settings(4, (1, 2, 3)))
+    newcomer.start()
+    net.run_until(lambda: newcomer.machine.names == ["a"])
+
+    assert add_voter(net, leader, newcomer) == ErrorCode.NONE
+    assert leader.raft.node.voters.ids == (1, 2, 3, 4)
+    # A quorum of four lives with three.
+    leader.kill()
+    successor = elected(net)
+    committed(net, successor, "b")
+    assert add_voter(net, successor, newcomer) == ErrorCode.DUPLICATE_VOTER
+
+
+def test_controller_that_lags_does_not_become_a_voter() -> None:
+    net = dynamic(1, 2, 3)
+    leader = elected(net)
+    newcomer = net.add(4, dynamic_settings(4, (1, 2, 3)))
+    newcomer.start()
+    assert add_voter(net, leader, newcomer) == ErrorCode.REQUEST_TIMED_OUT
+    assert leader.raft.node.voters.ids == (1, 2, 3)
+
+
+def test_leader_that_is_removed_answers_and_then_resigns() -> None:
+    net = dynamic(1, 2, 3)
+    leader = elected(net)
+    committed(net, leader, "a")
+    key = leader.raft.node.quorum.key
+    answers: list[RemoveRaftVoterResponse] = []
+    request = RemoveRaftVoterRequest(
+        cluster_id=CLUSTER_ID, voter_id=key.id, voter_directory_id=key.directory_id
+    )
+    leader.raft.ask(request, answers.append)  # type: ignore[arg-type]
+    net.run_until(lambda: bool(answers))
+    assert answers[0].error_code == ErrorCode.NONE
+    net.run_until(lambda: net.leader not in (None, leader))
+    assert elected(net).raft.node.voters.ids == tuple(each for each in (1, 2, 3) if each != key.id)
+
+
+def test_node_that_is_alone_grows_into_a_quorum() -> None:
+    net = dynamic(1)
+    leader = net.nodes[1]
+    assert leader.write("a") == leader.raft.high_watermark
+    newcomer = net.add(2, dynamic_settings(2, [1]))
+    newcomer.start()
+    net.run_until(lambda: newcomer.machine.names == ["a"])
+    assert add_voter(net, leader, newcomer) == ErrorCode.NONE
+    # From now on a change needs both.
+    newcomer.is_cut = True
+    end = leader.write("b")
+    net.run(500)
+    assert leader.raft.high_watermark < end
+    newcomer.is_cut = False
+    net.run_until(lambda: "b" in newcomer.machine.names or net.leader is newcomer)

@@ -5,23 +5,28 @@ from collections.abc import Callable
 from typing import Final
 
 from ledgerstone.clock import Clock
+from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatResponse,
 )
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationResponse
-from ledgerstone.server.broker_life.machine import BrokerLife
+from ledgerstone.server.broker_life.machine import BrokerLife, BrokerState
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.results import Result
 
 _LOG: Final = logging.getLogger(__name__)
 
+# What a controller on this node may refuse a decision with; nothing of it is true then.
+DISK_REFUSED: Final = (KafkaError, StorageError, OSError)
+
 AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
 
 
 class LifeAgent:
-    """`Agent`. `applied_offset` is that of the last metadata record this broker has applied."""
+    """`Agent`. `applied_offset` is that of the last metadata record this broker has applied;
+    `on_change` is called in the turn in which the state has changed."""
 
     def __init__(
         self,
@@ -32,6 +37,7 @@ class LifeAgent:
         applied_offset: Callable[[], int],
     ) -> None:
         self.life = life
+        self.on_change: Callable[[BrokerState], None] | None = None
         self._clock = clock
         self._ask = ask
         self._applied_offset = applied_offset
@@ -45,7 +51,11 @@ class LifeAgent:
     def tick(self) -> list[Effect]:
         request = self.life.take_request(self._clock.monotonic_ms(), self._applied_offset())
         if request is not None:
-            self._ask(request, self._answered)
+            try:
+                self._ask(request, self._answered)
+            except DISK_REFUSED as error:
+                # This node is the controller, and its disk takes nothing.
+                self.life.failed(self._clock.monotonic_ms(), str(error))
         self._notice()
         return []
 
@@ -88,3 +98,5 @@ class LifeAgent:
             return
         _LOG.info("broker state from=%s to=%s", self._seen.name, state.name)
         self._seen = state
+        if self.on_change is not None:
+            self.on_change(state)

@@ -15,7 +15,7 @@ from ledgerstone.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from ledgerstone.server.broker_life.agent import AskController
+from ledgerstone.server.broker_life.agent import DISK_REFUSED, AskController
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.results import Result
 
@@ -56,7 +56,10 @@ class ControllerRegistering:
             self._next_ms = None
             return []
         self._is_in_flight = True
-        self._ask(self._request, self._answered)
+        try:
+            self._ask(self._request, self._answered)
+        except DISK_REFUSED:
+            self._failed()
         return []
 
     def completed(self, effect: Effect, result: Result) -> list[Effect]:
@@ -74,10 +77,14 @@ class ControllerRegistering:
 
     def _answered(self, answer: ApiMessage) -> None:
         assert isinstance(answer, ControllerRegistrationResponse), answer
-        self._is_in_flight = False
-        pause_ms = self._pause_ms if answer.error_code else _SETTLE_MS
         if answer.error_code:
-            self._pause_ms = min(self._pause_ms * 2, _LONGEST_PAUSE_MS)
-        else:
-            self._pause_ms = _FIRST_PAUSE_MS
-        self._next_ms = self._clock.monotonic_ms() + pause_ms
+            self._failed()
+            return
+        self._is_in_flight = False
+        self._pause_ms = _FIRST_PAUSE_MS
+        self._next_ms = self._clock.monotonic_ms() + _SETTLE_MS
+
+    def _failed(self) -> None:
+        self._is_in_flight = False
+        self._next_ms = self._clock.monotonic_ms() + self._pause_ms
+        self._pause_ms = min(self._pause_ms * 2, _LONGEST_PAUSE_MS)

@@ -12,8 +12,8 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.cluster import ClusterConfig
 from ledgerstone.config.listeners import Listener
+from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.records import SUPPORTED_FEATURES
 from ledgerstone.protocol.messages.broker_registration import (
     BrokerRegistrationFeature,
     BrokerRegistrationListener,
@@ -37,7 +37,7 @@ _PLAINTEXT: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
+class ClusterMembership:
     """`life` only where there is a broker, `registering` only where there is a controller."""
 
     forwarding: Forwarding
@@ -75,7 +75,7 @@ def membership_of(
     ask: AskController,
     image: Callable[[], MetadataImage],
     applied_offset: Callable[[], int],
-) -> Membership:
+) -> ClusterMembership:
     """`advertised` has all listeners of the node, with their real ports."""
     cluster, life, registering = config.cluster, None, None
     names = cluster.controller_listener_names
@@ -89,7 +89,7 @@ def membership_of(
         own = [each for each in advertised if each.name in names]
         controller = _controller_registration(config, dice, own)
         registering = ControllerRegistering(controller, clock=clock, ask=ask, image=image)
-    return Membership(forwarding=forwarding, calls=calls, life=life, registering=registering)
+    return ClusterMembership(forwarding=forwarding, calls=calls, life=life, registering=registering)
 
 
 def _broker_registration(

@@ -21,7 +21,7 @@ class WaitingCaller(NamedTuple):
     on_answer: OnAnswer
 
 
-class InFlight:
+class ProposalsInFlight:
     """Invariant: neither the ends of batches nor the offsets that answers wait for ever fall."""
 
     __slots__ = ("_answers", "_batches", "_end")

@@ -13,38 +13,27 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from ledgerstone.clock import Clock
 from ledgerstone.errors import (
     InvariantViolation,
-    KafkaError,
     LogStorageError,
     NotController,
     NotLeaderOrFollower,
-    StorageError,
 )
 from ledgerstone.metadata.delta import Delta
-from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.protocol.messages.metadata_records import TopicRecord
-from ledgerstone.protocol.wire import ProtocolViolation
-from ledgerstone.raft import messages
 from ledgerstone.raft.events import (
     Answered,
     Applied,
-    Asked,
     Event,
-    Failed,
     Leadership,
     LogSync,
     LogSynced,
     Now,
     Ready,
-    Reply,
     Resign,
-    Send,
     SnapshotFetched,
     Stop,
 )
@@ -52,10 +41,9 @@ from ledgerstone.raft.node import RaftNode
 from ledgerstone.raft.peers import NEVER
 from ledgerstone.raft.quorum_state_file import QuorumStateFile
 from ledgerstone.raft.replica import OffsetAndEpoch, Peer
-from ledgerstone.raft.wire import translation
 from ledgerstone.records.builder import RecordParts
 from ledgerstone.server import results
-from ledgerstone.server.calls import CallFailed, Calls
+from ledgerstone.server.calls import Calls
 from ledgerstone.server.effects import (
     Effect,
     FreezeSnapshot,
@@ -63,30 +51,21 @@ from ledgerstone.server.effects import (
     SyncMetadata,
     WriteSnapshot,
 )
-from ledgerstone.server.quorum.committed_batches import committed_batches
-from ledgerstone.server.quorum.disk_log import DiskLog, refusal
-from ledgerstone.server.quorum.door import CommittedBatch, MetadataStateMachine
+from ledgerstone.server.quorum.consuming import Consumer
+from ledgerstone.server.quorum.disk_log import DiskLog
+from ledgerstone.server.quorum.door import MetadataStateMachine
+from ledgerstone.server.quorum.exchange import Exchange, OnAnswer, OnEnd
 from ledgerstone.server.quorum.meter import QuorumMeter
-from ledgerstone.server.quorum.own_snapshots import OwnSnapshots
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
-from ledgerstone.server.quorum.snapshot_reading import snapshot_records
 from ledgerstone.server.results import Result
 
 _LOG: Final = logging.getLogger(__name__)
 # A disk that refused once is not asked at the pace of the network.
 _DISK_BACKOFF_MS: Final = 1_000
-_UNREADABLE: Final = (KafkaError, StorageError, ProtocolViolation, ValueError, OSError)
-
-OnAnswer = Callable[[ApiMessage], None]
 
 
 class QuorumTurn(Protocol):
     def act(self, effects: Iterable[Effect]) -> None: ...
-
-
-class _Asker(NamedTuple):
-    request: ApiMessage
-    on_answer: OnAnswer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +76,7 @@ class QuorumParts:
     log: DiskLog
     snapshots: SnapshotFiles
     state_file: QuorumStateFile
-    own_snapshots: OwnSnapshots
+    consumer: Consumer
     clock: Clock
     calls: Calls
 
@@ -112,31 +91,32 @@ class QuorumAgent:
         self.calls = parts.calls
         self.turn: QuorumTurn | None = None
         self.halted: str | None = None
-        self.meter = QuorumMeter()
+        self.meter: QuorumMeter = parts.consumer.meter
         self._state_file = parts.state_file
-        self._own_snapshots = parts.own_snapshots
+        self._consumer = parts.consumer
         self._clock = parts.clock
-        self._machine: MetadataStateMachine | None = None
-        self._is_started = False
-        # Of every topic there ever was, found at a start. None: a snapshot forgot the deleted ones.
-        self.topic_ids: set[bytes] | None = set()
         # A sole voter whose disk has failed: it decides nothing until the next start.
         self._has_failed = False
-        self._applied_offset = parts.node.quorum.log.start_offset
+        # Led until the next tick: the disk refused what was proposed.
+        self._resigns_epoch: int | None = None
         self._effects: list[Effect] = []
         # Performed as far as the disk and other nodes are concerned; the state machine is next.
         self._news: deque[Ready] = deque()
         self._is_advancing = False
-        self._askers: dict[int, _Asker] = {}
-        self._upgrades: dict[int, Callable[[int, str], None]] = {}
-        self._next_token = 0
+        timeout_ms = parts.node.quorum.settings.request_timeout_ms
+        self._exchange = Exchange(parts.calls, timeout_ms, self._step)
 
     def start(self, machine: MetadataStateMachine) -> None:
         """A sole voter leads when this returns, and has consumed its log. StorageError if the log
         is damaged."""
-        self._machine = machine
+        self._consumer.start(machine)
         self.advance()
-        self._is_started = True
+        self._consumer.is_started = True
+
+    @property
+    def topic_ids(self) -> set[bytes] | None:
+        """Of every topic there ever was. None: a snapshot has forgotten the deleted ones."""
+        return self._consumer.topic_ids
 
     # -- `door.MetadataQuorum` ----------------------------------------------------------------
 
@@ -173,6 +153,15 @@ class QuorumAgent:
             end_offset = self.node.propose(now, epoch, records)
         except NotLeaderOrFollower as error:
             raise NotController(str(error)) from error
+        except LogStorageError as error:
+            if self.node.quorum.is_sole_voter:
+                raise
+            if self.log.log.failure is not None:
+                self._halt(error)
+                raise
+            # Another node may have room. Its turn comes after that of whoever proposes here.
+            self._resigns_epoch = epoch
+            raise NotController(f"the disk of this controller refuses writes: {error}") from error
         self.meter.proposed(end_offset, now.monotonic_ms)
         return end_offset
 
@@ -185,6 +174,10 @@ class QuorumAgent:
             while self._news:
                 self._tell(self._news.popleft())
                 self._perform()
+        except InvariantViolation as error:
+            if self._consumer.is_started:
+                self._halt(error)
+            raise
         finally:
             self._is_advancing = False
         now_ms = self._clock.monotonic_ms()
@@ -195,26 +188,22 @@ class QuorumAgent:
     def resign(self, epoch: int) -> None:
         if self.log.log.failure is None:
             self._guarded(lambda: self.node.step(self._now(), Resign(epoch)))
+        elif not self.node.quorum.is_sole_voter:
+            self._halt(LogStorageError(self.log.log.failure))
         elif epoch == self.node.epoch and not self._has_failed:
             self._has_failed = True
-            assert self._machine is not None
-            self._machine.leadership(Leadership(epoch, None, False))
+            self._consumer.machine.leadership(Leadership(epoch, None, False))
 
     # -- requests of other nodes --------------------------------------------------------------
 
     def ask(self, request: ApiMessage, on_answer: OnAnswer) -> None:
         """A request of the quorum; answered now or later. InvalidRequest if it is about anything
         but the metadata partition."""
-        asked = translation.request_from_wire(request)
-        token, self._next_token = self._next_token, self._next_token + 1
-        self._askers[token] = _Asker(request, on_answer)
-        self._step(Asked(token, asked))
+        self._exchange.ask(request, on_answer)
 
-    def upgrade(self, version: int, on_end: Callable[[int, str], None]) -> None:
+    def upgrade(self, version: int, on_end: OnEnd) -> None:
         """Raises kraft.version; says once how that ended: an error code and the reason."""
-        token, self._next_token = self._next_token, self._next_token + 1
-        self._upgrades[token] = on_end
-        self._step(Asked(token, messages.UpgradeVersion(version=version)))
+        self._exchange.upgrade(version, on_end)
 
     def stop(self) -> None:
         """Hands the leadership over; `node.is_stopped` says when that is done."""
@@ -224,18 +213,21 @@ class QuorumAgent:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        if self._effects:
+        if self._effects or self._resigns_epoch is not None:
             return 0
         if self.halted is not None:
             return None
-        deadline_ms = min(self.node.next_deadline_ms, self._own_snapshots.next_deadline_ms)
+        deadline_ms = min(self.node.next_deadline_ms, self._consumer.own_snapshots.next_deadline_ms)
         return None if deadline_ms >= NEVER else deadline_ms
 
     def tick(self) -> list[Effect]:
         now = self._now()
+        if self._resigns_epoch is not None:
+            epoch, self._resigns_epoch = self._resigns_epoch, None
+            self.resign(epoch)
         if now.monotonic_ms >= self.node.next_deadline_ms:
             self._guarded(lambda: self.node.tick(now))
-        if now.monotonic_ms >= self._own_snapshots.next_deadline_ms:
+        if now.monotonic_ms >= self._consumer.own_snapshots.next_deadline_ms:
             self._write_snapshot_if_due()
         return self._take_effects()
 
@@ -247,7 +239,7 @@ class QuorumAgent:
             case FreezeSnapshot():
                 self._frozen(effect, failure)
             case WriteSnapshot():
-                self._own_snapshots.ended(effect.work, failure, self.log, self.snapshots)
+                self._consumer.own_snapshots.ended(effect.work, failure, self.log, self.snapshots)
             case _:
                 raise AssertionError(f"the quorum asked for no {type(effect).__name__}")
         return self._take_effects()
@@ -315,7 +307,7 @@ class QuorumAgent:
                     voter_ids=self.node.voters.ids,
                 )
             for message in ready.messages:
-                self._say(message)
+                self._exchange.say(message)
             if ready.sync is not None:
                 self._sync(ready.sync)
             if ready.freeze is not None:
@@ -355,100 +347,21 @@ class QuorumAgent:
         self.snapshots.appeared(effect.snapshot_id)
         self._step(SnapshotFetched(effect.snapshot_id))
 
-    # -- messages -----------------------------------------------------------------------------
-
-    def _say(self, message: Send | Reply) -> None:
-        if isinstance(message, Reply):
-            if (on_end := self._upgrades.pop(message.token, None)) is not None:
-                answer = message.answer
-                on_end(answer.error, getattr(answer, "message", None) or "")
-                return
-            asker = self._askers.pop(message.token)
-            asker.on_answer(translation.answer_to_wire(asker.request, message.answer))
-            return
-        self.calls.ask(
-            message.peer,
-            translation.request_to_wire(message.request),
-            partial(self._answered, message),
-            timeout_ms=self.node.quorum.settings.request_timeout_ms,
-            least_version=translation.least_version(message.request),
-        )
-
-    def _answered(self, sent: Send, answer: ApiMessage | CallFailed) -> None:
-        peer_id, correlation = sent.peer.id, sent.correlation
-        if isinstance(answer, CallFailed):
-            self._step(Failed(peer_id, correlation, answer.is_unsupported))
-            return
-        try:
-            found = translation.answer_from_wire(answer)
-        except _UNREADABLE as error:
-            _LOG.warning("answer not understood node=%d reason=%s", peer_id, error)
-            self._step(Failed(peer_id, correlation))
-            return
-        is_vote = isinstance(sent.request, messages.Vote)
-        if is_vote and found.error is ErrorCode.UNSUPPORTED_VERSION:
-            self._step(Failed(peer_id, correlation, is_unsupported=True))
-        else:
-            self._step(Answered(peer_id, correlation, found))
-
     # -- the state machine --------------------------------------------------------------------
 
     def _tell(self, news: Ready) -> None:
         """In the order in which it became true. What a leader committed comes before its end."""
-        machine = self._machine
-        assert machine is not None
+        consumer = self._consumer
         if news.load is not None:
-            self._load(machine, news.load)
+            consumer.load(news.load)
         if news.high_watermark is not None:
-            self._apply(machine, news.high_watermark)
+            consumer.consume(news.high_watermark)
+            self.node.step(self._now(), Applied(consumer.end_offset))
         if news.leadership is not None:
-            machine.leadership(news.leadership)
+            consumer.machine.leadership(news.leadership)
         self._write_snapshot_if_due()
 
-    def _load(self, machine: MetadataStateMachine, snapshot_id: OffsetAndEpoch) -> None:
-        path = self.snapshots.path_of(snapshot_id)
-        try:
-            file = self.snapshots.open(snapshot_id)
-            try:
-                machine.load(snapshot_id, snapshot_records(file, path))
-            finally:
-                file.close()
-        except _UNREADABLE as error:
-            raise refusal(f"{path}: {error}") from error
-        self.topic_ids = None
-        self._applied_offset = snapshot_id.offset
-        self._own_snapshots.loaded(self._clock.monotonic_ms())
-        self.log.committed(snapshot_id.offset)
-
-    def _apply(self, machine: MetadataStateMachine, end: int) -> None:
-        self.log.committed(end)
-        offset = self._applied_offset
-        try:
-            for batch in committed_batches(self.log, offset, end):
-                offset = batch.base_offset
-                self._applied_offset = batch.next_offset
-                machine.committed(batch if self._is_started else self._read_now(batch))
-                self._own_snapshots.consumed(batch, self._clock.monotonic_ms())
-                self.meter.applied(batch.timestamp)
-                offset = batch.next_offset
-        except _UNREADABLE as error:
-            if self._is_started and isinstance(error, LogStorageError):
-                raise
-            raise refusal(f"{self.log.where(offset)}: {error}") from error
-        self.node.step(self._now(), Applied(self._applied_offset))
-
-    def _read_now(self, batch: CommittedBatch) -> CommittedBatch:
-        """At a start: a record that cannot be read is damage of the log."""
-        records = batch.records()
-        if self.topic_ids is not None:
-            self.topic_ids.update(r.topic_id for r in records if isinstance(r, TopicRecord))
-        return batch._replace(records=lambda: records)
-
     def _write_snapshot_if_due(self) -> None:
-        assert self._machine is not None
-        now = self._now()
-        work = self._own_snapshots.due(
-            self.node, self._machine, self.snapshots, self._applied_offset, now
-        )
+        work = self._consumer.snapshot_due(self.node, self._now())
         if work is not None:
             self._emit(WriteSnapshot(work))

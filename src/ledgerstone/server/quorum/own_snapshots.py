@@ -37,7 +37,7 @@ class OwnSnapshots:
         # NEVER until something was consumed that no snapshot holds.
         self.next_deadline_ms = NEVER
 
-    def loaded(self, now_ms: int) -> None:
+    def loaded(self) -> None:
         """A snapshot holds everything."""
         self._new_bytes = 0
         self.next_deadline_ms = NEVER
@@ -67,7 +67,7 @@ class OwnSnapshots:
             self.next_deadline_ms = now.monotonic_ms + _RETRY_MS
             return None
         plan = node.plan_snapshot(now, end_offset, self._last_timestamp)
-        self.loaded(now.monotonic_ms)
+        self.loaded()
         if plan is None:
             return None
         self._is_writing = True

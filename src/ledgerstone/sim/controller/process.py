@@ -23,8 +23,9 @@ from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.records.batch import iter_headers
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
-from ledgerstone.server.controller_link import ControllerLink, record_parts
+from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.agent import Controlling
+from ledgerstone.server.controlling.batches import record_parts
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.quorum.door import CommittedBatch
 from ledgerstone.sim.controller.bootstrap import bootstrap
@@ -49,7 +50,7 @@ class WatchedLink(ControllerLink):
 
     def jump(self, offset: int, image: MetadataImage) -> None:
         """Shows what another node has replayed."""
-        self._consume(Replayed(image, Delta()))
+        self._committed.consume(Replayed(image, Delta()))
         self._committed_offset = offset
 
 
@@ -263,7 +264,7 @@ class Process:
         records = list(found)
         self.stage.judge.snapshot(self.number, self.end_offset, records)
         self.batches_since_snapshot = 0
-        parts = record_parts(self.last_timestamp, records)
+        parts = record_parts(self.last_timestamp, records, self.link.image)
         content, offset = plan.head, plan.first_offset
         for start in range(0, len(parts), _RECORDS_A_BATCH):
             chunk = parts[start : start + _RECORDS_A_BATCH]
