@@ -231,7 +231,7 @@ def test_our_features_are_in_kafkas_order() -> None:
     ]
 
 
-# -- Kafka's tools on a quorum of ours --------------------------------------------------------------
+# -- Kafka's tools on a quorum of ours -------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
