@@ -14,7 +14,10 @@ from typing import Final, TypeVar
 
 from bench.storage import scratch
 from bench.table import Row, at_most, published, render
+from ledgerstone.config.broker import load_broker_config
+from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.metadata.partition_changes import changes_for_fenced
 from ledgerstone.metadata.records import decode_record, encode_records
 from ledgerstone.metadata.replay import apply
 from ledgerstone.metadata.snapshot import snapshot_records
@@ -23,6 +26,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     TopicRecord,
 )
 from ledgerstone.raft.control_batches import snapshot_head
@@ -34,7 +38,7 @@ from ledgerstone.records.values import record_values
 from ledgerstone.server.quorum import snapshot_reading
 from ledgerstone.server.quorum.snapshot_writing import SnapshotWork, write_snapshot
 from ledgerstone.storage.sync_plan import NewFile
-from ledgerstone.system import OsFilesystem
+from ledgerstone.system import OsFilesystem, SystemDice
 
 PARTITIONS: Final = 100_000
 PARTITIONS_OF_A_TOPIC: Final = 100
@@ -43,6 +47,8 @@ BROKERS: Final = 100
 SNAPSHOT_READ_S: Final = 3.0
 LOG_READ_S: Final = 5.0
 SNAPSHOT_WRITTEN_S: Final = 2.0
+INDEX_S: Final = 0.6
+FENCE_S: Final = 0.3
 # Records that a node applies at a time while nobody looks at the image yet.
 _AT_A_TIME: Final = 10_000
 
@@ -137,6 +143,31 @@ def memory_of_a_partition(partitions: int) -> float:
     return taken / partitions
 
 
+def fence_one(image: MetadataImage, scale: int) -> list[Row]:
+    """What a new controller counts once, and what the loss of one broker costs it then."""
+    config = load_broker_config(overrides=()).config
+    controller = Controller("c", config, SystemDice())
+    controller.decided = controller.committed = image
+    controller.replay(
+        RegisterBrokerRecord(broker_id=each, broker_epoch=each, fenced=False)
+        for each in range(BROKERS)
+    )
+    index_s, partitions = timed(lambda: controller.partitions)
+
+    def fence() -> int:
+        records = changes_for_fenced(partitions, 1)
+        controller.decided_on(controller.preview(records))
+        return len(records)
+
+    fence_s, changed = timed(fence)
+    return [
+        at_most("index of all partitions counted", "s CPU", index_s, INDEX_S / scale),
+        at_most(
+            f"one of {BROKERS} brokers fenced: {changed:,} partitions", "s CPU", fence_s, FENCE_S
+        ),
+    ]
+
+
 def run(*, quick: bool = False) -> list[Row]:
     load()
     scale = 10 if quick else 1
@@ -157,6 +188,7 @@ def run(*, quick: bool = False) -> list[Row]:
         published(
             "memory of one partition in an image", "B", memory_of_a_partition(20_000 // scale)
         ),
+        *fence_one(image, scale),
     ]
 
 

@@ -20,7 +20,7 @@ from golden.kafka_tools import fetch_jars
 from ledgerstone.config.broker import load_broker_config
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.features import ELR_FEATURE
-from ledgerstone.metadata.image import MetadataImage, PartitionImage
+from ledgerstone.metadata.image import NO_LEADER, MetadataImage, PartitionImage
 from ledgerstone.metadata.records import decode_record
 from ledgerstone.metadata.replay import apply
 from ledgerstone.protocol.codec import encode_request
@@ -265,9 +265,13 @@ class Walk:
             self.heartbeat(broker.broker_id, want_shut_down=True)
 
     def revive(self) -> None:
-        """A broker that no partition counts on is unregistered, and registers anew."""
+        """A broker that no partition counts on is unregistered, and registers anew. Not while one
+        has no leader: Kafka looks at partitions too in which the broker was eligible once, before
+        min.insync.replicas changed, and holds an election there."""
         broker_id = self._broker()
         partitions = _partitions(self.image).values()
+        if any(it.leader == NO_LEADER for it in partitions):
+            return
         if any(broker_id in (*p.isr, *p.eligible_leader_replicas) for p in partitions):
             return
         if broker_id in self.image.brokers:

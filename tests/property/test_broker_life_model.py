@@ -125,6 +125,8 @@ class BrokerLives(RuleBasedStateMachine):
         if fenced:
             twin.leaves_at = None
         twin.fenced, twin.applied = fenced, applied
+        if stopped:
+            twin.heard_ms = None
         assert response.error_code == 0
         assert (response.is_fenced, response.should_shut_down) == (fenced, stopped)
         assert response.is_caught_up == is_caught_up

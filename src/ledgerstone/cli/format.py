@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from ledgerstone.server.formatting.plan import FormatPlan
 
 ConfigFile = Annotated[
-    Path, typer.Option("--config", "-c", help="The server.properties of this node.")
+    Path | None,
+    typer.Option(
+        "--config", "-c", help="The server.properties of this node; KAFKA_… variables override it."
+    ),
 ]
 ClusterId = Annotated[
     str | None,
@@ -31,7 +34,7 @@ def _print_uuid(asked: bool) -> None:
 
 
 def format_directory(
-    config: ConfigFile,
+    config: ConfigFile = None,
     cluster_id: ClusterId = None,
     standalone: Annotated[
         bool, typer.Option("--standalone", "-s", help="This controller is the only first voter.")
@@ -118,9 +121,9 @@ def _tell(plan: "FormatPlan") -> None:
         )
 
 
-def _load(path: Path) -> BrokerConfig:
+def _load(path: Path | None) -> BrokerConfig:
     try:
-        properties = path.read_bytes()
+        properties = b"" if path is None else path.read_bytes()
     except OSError as error:
         raise typer.BadParameter(str(error), param_hint="--config") from error
     return load_broker_config(properties=properties, environment=os.environ).config

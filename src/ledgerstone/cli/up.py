@@ -79,8 +79,8 @@ def up(
 
 
 def _waits_for(what: str) -> None:
-    """For a person at a terminal; the log has it, too."""
-    if sys.stderr.isatty():
+    """The log has it, too, unless it is kept short."""
+    if not logging.getLogger().isEnabledFor(logging.INFO):
         typer.echo(f"ledgerstone waits for {what}", err=True)
 
 

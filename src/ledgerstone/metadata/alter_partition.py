@@ -55,7 +55,7 @@ def alter_partition(
         topic = partitions.image.topic_by_id(wanted.topic_id)
         results = [altering.alter(topic, each) for each in wanted.partitions]
         response.topics.append(AlterPartitionResponseTopic(wanted.topic_id, results))
-    return Decision(altering.records, response)
+    return Decision(altering.records, response, is_atomic=False)
 
 
 class _Altering:

@@ -51,6 +51,11 @@ def check_replicas(brokers: Mapping[int, BrokerImage], replicas: Sequence[int]) 
             raise InvalidReplicaAssignment(
                 f"the assignment {list(replicas)} names broker {broker_id}, which is not registered"
             )
+        if not brokers[broker_id].takes_new_replicas:
+            raise InvalidReplicaAssignment(
+                f"the assignment {list(replicas)} names broker {broker_id}, whose directories are"
+                " all cordoned"
+            )
         seen[broker_id] = None
 
 

@@ -115,6 +115,10 @@ class BrokerSessions:
         if session.shutdown_offset is None:
             session.shutdown_offset = offset
 
+    def let_go(self, broker_id: int) -> None:
+        """The process may stop: the next one of that id need not wait until it was silent."""
+        self._sessions[broker_id].contact_ms = None
+
     def lowest_offset(self, image: MetadataImage) -> int | None:
         """Of the metadata of all active brokers; None where there are none."""
         offsets = [

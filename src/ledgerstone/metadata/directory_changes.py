@@ -41,7 +41,8 @@ def assign_replicas_to_dirs(
         return Decision([], AssignReplicasToDirsResponse(error_code=error.code))
     answers = [assigning.assign(directory) for directory in request.directories]
     records = [*assigning.records, *assigning.moved_away()]
-    return Decision(records, AssignReplicasToDirsResponse(directories=answers))
+    response = AssignReplicasToDirsResponse(directories=answers)
+    return Decision(records, response, is_atomic=False)
 
 
 def _check_request(partitions: Partitions, request: AssignReplicasToDirsRequest) -> None:

@@ -14,6 +14,7 @@ from ledgerstone.errors import (
     EligibleLeadersNotAvailable,
     InvalidRequest,
     KafkaError,
+    PolicyViolation,
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
@@ -31,6 +32,8 @@ from ledgerstone.protocol.messages.elect_leaders import (
 )
 from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
 
+# As many changes as Kafka lets one request make.
+MAX_RECORDS_PER_REQUEST: Final = 10_000
 # Of one pass of the controller's own, so that other work gets its turn.
 MAX_ELECTIONS: Final = 1000
 
@@ -68,7 +71,10 @@ def elect_leaders(
             response.replica_election_results.append(
                 ElectLeadersReplicaElectionResult(topic=topic, partition_result=results)
             )
-    return Decision(records, response)
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        too_many = PolicyViolation(f"{len(records)} elections in one request")
+        return Decision([], _refused(image, request, too_many))
+    return Decision(records, response, is_atomic=False)
 
 
 def _refused(

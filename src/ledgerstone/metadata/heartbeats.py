@@ -66,6 +66,8 @@ def heartbeat(
             sessions.begin_shutdown(broker.broker_id, next_offset + len(records) - 1)
     records += _directories(partitions, broker, request)
     sessions.applied(broker.broker_id, request.current_metadata_offset)
+    if after is BrokerControlState.SHUTDOWN_NOW:
+        sessions.let_go(broker.broker_id)
     response = BrokerHeartbeatResponse(
         is_caught_up=_is_caught_up(sessions, request),
         is_fenced=after in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW),

@@ -130,6 +130,15 @@ class PartitionImage:
     def is_reassigning(self) -> bool:
         return bool(self.adding_replicas or self.removing_replicas)
 
+    def check_invariants(self) -> None:
+        replicas, isr = set(self.replicas), set(self.isr)
+        elr = set(self.eligible_leader_replicas)
+        assert len(replicas) == len(self.replicas) > 0, self
+        assert len(isr) == len(self.isr), self
+        assert elr <= replicas - isr, self
+        assert {*self.adding_replicas, *self.removing_replicas} <= replicas, self
+        assert len(self.directories) in (0, len(self.replicas)), self
+
     def directory_of(self, broker_id: int) -> bytes:
         """Of a broker that is a replica."""
         return self.directories[self.replicas.index(broker_id)] if self.directories else MIGRATING
@@ -202,6 +211,7 @@ class MetadataImage:
             for partition in topic.partitions.values():
                 assert all(broker in partition.replicas for broker in partition.isr), name
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr, name
+                partition.check_invariants()
         for resource, values in self.configs.items():
             assert values, resource
             is_topic = resource.resource_type == ResourceType.TOPIC

@@ -15,11 +15,8 @@ from ledgerstone.metadata.features import (
     METADATA_VERSION_FEATURE,
     MINIMUM_METADATA_VERSION,
     TRANSACTION_VERSION,
+    TRANSACTION_VERSION_FEATURE,
     ZK_MIGRATION_FROM,
-)
-from ledgerstone.metadata.features import SUPPORTED_FEATURES as SUPPORTED_FEATURES
-from ledgerstone.metadata.features import (
-    TRANSACTION_VERSION_FEATURE as TRANSACTION_VERSION_FEATURE,
 )
 from ledgerstone.metadata.partition_codec import (
     CHANGE_PREFIXES,

@@ -170,8 +170,6 @@ def _check(
     if (
         before is not None
         and before.incarnation_id != request.incarnation_id
-        # One that was let go is not waited for, although it was heard from just now.
-        and not before.in_controlled_shutdown
         and sessions.is_live(before.broker_id, before.broker_epoch, now_ms)
     ):
         raise DuplicateBrokerRegistration(

@@ -50,6 +50,7 @@ class Settings:
     # Differs from Kafka: it asks again as soon as an answer is there.
     discovery_interval_ms: int = 250
     auto_join: bool = False
+    # Of snapshots. Negative: no limit.
     retention_bytes: int = 100 << 20
     retention_ms: int = 7 * 86_400_000
     cleaning_interval_ms: int = 60_000

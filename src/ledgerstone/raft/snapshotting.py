@@ -84,13 +84,16 @@ class Snapshotting:
             quorum.snapshots.delete(NO_SNAPSHOT)
 
     def _is_too_much(self, ids: list[OffsetAndEpoch]) -> bool:
-        sizes = sum(self._quorum.snapshots.size_of(each) for each in ids)
-        return sizes > self._quorum.settings.retention_bytes
+        most = self._quorum.settings.retention_bytes
+        return 0 <= most < sum(self._quorum.snapshots.size_of(each) for each in ids)
 
     def _is_too_old(self, snapshot_id: OffsetAndEpoch) -> bool:
+        most_ms = self._quorum.settings.retention_ms
+        if most_ms < 0:
+            return False
         head = self._quorum.snapshots.read(snapshot_id, 0, _HEAD_BYTES)
         for found in control_records(head):
             if isinstance(found.record, SnapshotHeaderRecord):
                 age_ms = self._quorum.now.wall_ms - found.record.last_contained_log_timestamp
-                return age_ms > self._quorum.settings.retention_ms
+                return age_ms > most_ms
         return False

@@ -294,7 +294,7 @@ async def start_broker(
         except BaseException:
             for each in listening:
                 each.sock.close()
-            await running.stop(hurries=lambda: True)
+            await running.stop()
             raise
         runtime.start(listening)
     _LOG.info("broker ready node_id=%d bootstrap=%s", config.node_id, address)

@@ -26,7 +26,7 @@ from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.replica import OffsetAndEpoch
-from ledgerstone.server.controlling.batches import RecordBatch, batches_of, record_parts
+from ledgerstone.server.controlling.batches import RecordBatch, batches_of
 from ledgerstone.server.controlling.committed_image import CommittedImage
 from ledgerstone.server.controlling.committed_image import MetadataSubscriber as MetadataSubscriber
 from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
@@ -146,7 +146,7 @@ class ControllerLink:
                 next_offset=self.quorum.end_offset,
                 by_broker=by_broker,
             )
-            batches = batches_of(self._controller.decided, decision)
+            batches = self._batches_of(decision)
         except Exception:  # noqa: BLE001 - a fault of ours costs the lead, not the process
             self._resign_over(request.name)
             # Not NOT_CONTROLLER: a retry would take the next controller down, too.
@@ -180,7 +180,7 @@ class ControllerLink:
             elif self._led_epoch != epoch:
                 self._answer(caller, not_controller(caller.request))
             else:
-                self._take(batches_of(self._controller.decided, decision), caller)
+                self._take(self._batches_of(decision), caller)
 
         if self.upgrade_quorum is None:
             upgraded(ErrorCode.INVALID_UPDATE_VERSION, "this quorum cannot be upgraded")
@@ -206,7 +206,7 @@ class ControllerLink:
             return False
         try:
             decision = self._controller.due(self._clock.monotonic_ms())
-            batches = [] if decision is None else batches_of(self._controller.decided, decision)
+            batches = [] if decision is None else self._batches_of(decision)
         except Exception:  # noqa: BLE001 - as in `ask`
             self._resign_over("none")
             return False
@@ -220,14 +220,16 @@ class ControllerLink:
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
         """Records that no request asked for. NotController unless this node leads."""
-        self._append(batches_of(self._controller.decided, Decision(list(records), None)))
+        self._append(self._batches_of(Decision(list(records), None)))
         self._go_on(has_appended=True)
+
+    def _batches_of(self, decision: Decision[Any]) -> list[RecordBatch]:
+        return batches_of(self._controller.decided, decision, self._clock.now_ms())
 
     def _append(self, batches: list[RecordBatch]) -> None:
         if self._led_epoch is None:
             raise NotController("this node does not lead the metadata quorum")
-        for records, applied in batches:
-            parts = record_parts(self._clock.now_ms(), records, applied.image)
+        for parts, applied in batches:
             try:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
             except NotController as error:

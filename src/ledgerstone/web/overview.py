@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledgerstone.server.broker import Broker
+from ledgerstone.server.cluster_view import quorum_summary
 from ledgerstone.server.http.monitor import readiness
 from ledgerstone.server.http.server import HttpRequest
 from ledgerstone.web.erasures import alarming
@@ -30,6 +31,7 @@ def _facts(broker: Broker) -> dict[str, object]:
     return {
         "is_ready": health.status == 200,
         "complaints": health.body.splitlines()[1:],
+        "quorum": quorum_summary(broker),
         "connections": broker.connection_count,
         "topics": sum(not is_internal(name) for name in broker.image.topics),
         "internal_topics": sum(map(is_internal, broker.image.topics)),

@@ -31,7 +31,7 @@ from ledgerstone.protocol.messages.alter_partition import AlterPartitionNewIsrWi
 from ledgerstone.protocol.messages.metadata_records import BeginTransactionRecord
 from ledgerstone.server.broker_life.agent import LifeAgent
 from ledgerstone.server.controller_link import ControllerLink
-from ledgerstone.server.controlling.in_flight import InFlight
+from ledgerstone.server.controlling.in_flight import ProposalsInFlight
 from ledgerstone.sim.controller.clock import MachineClock
 from ledgerstone.sim.controller.cluster import run
 from ledgerstone.sim.controller.scenario import draw, parse
@@ -56,8 +56,8 @@ def hunt(mutant: Mutant, max_seeds: int = MAX_SEEDS) -> Kill | None:
 
 
 def answers_leave_before_commit(patch: Patch) -> None:
-    original = InFlight.take_answer
-    patch.setattr(InFlight, "take_answer", lambda self, offset: original(self, 1 << 62))
+    original = ProposalsInFlight.take_answer
+    patch.setattr(ProposalsInFlight, "take_answer", lambda self, offset: original(self, 1 << 62))
 
 
 def lost_lead_answers_success(patch: Patch) -> None:
@@ -124,9 +124,9 @@ def snapshot_is_laid_over_the_old_image(patch: Patch) -> None:
         topics = {**before.topics, **after.image.topics}
         names = {topic.topic_id: name for name, topic in topics.items()}
         image = replace(after.image, topics=topics, topic_names=names)
-        link._unapplied.clear()
+        link._committed._unapplied.clear()
         link._committed_offset = snapshot_id.offset
-        link._consume(Replayed(image, after.delta))
+        link._committed.consume(Replayed(image, after.delta))
 
     patch.setattr(ControllerLink, "load", load)
 

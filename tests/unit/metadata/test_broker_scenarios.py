@@ -150,6 +150,19 @@ def test_42_another_incarnation_waits_for_the_session_of_the_first() -> None:
     assert first.beat() == ErrorCode.STALE_BROKER_EPOCH
 
 
+@pytest.mark.parametrize("leads", [True, False])
+def test_42_who_was_let_go_is_not_waited_for(leads: bool) -> None:
+    cluster, (first,) = _cluster(1)
+    if leads:
+        cluster.create(a_topic())
+        first.beat(want_shut_down=True)
+        assert _Node(cluster, 1, life=2).register() == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    first.beat(want_shut_down=True)
+    assert first.answers[-1].should_shut_down
+
+    assert _Node(cluster, 1, life=2).register() == 0
+
+
 def test_43_the_same_incarnation_twice_keeps_epoch_and_fencing() -> None:
     cluster, (node,) = _cluster(1)
     before = cluster.image.brokers[1]

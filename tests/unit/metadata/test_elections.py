@@ -1,5 +1,8 @@
 """ElectLeaders: who leads next, and when nobody has to."""
 
+import pytest
+
+from ledgerstone.metadata import elections
 from ledgerstone.metadata.change_record import LeaderRecoveryState
 from ledgerstone.metadata.elections import ElectionType
 from ledgerstone.metadata.image import NO_LEADER
@@ -135,3 +138,15 @@ def test_a_partition_named_twice_is_elected_once() -> None:
     decision = cluster.controller.elect_leaders(ElectLeadersRequest(PREFERRED, wanted))
 
     assert len(decision.records) == 1
+
+
+def test_more_elections_than_a_request_may_change_are_refused_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elections, "MAX_RECORDS_PER_REQUEST", 0)
+    cluster = _cluster(leader=2, isr=[1, 2])
+
+    decision = cluster.controller.elect_leaders(ElectLeadersRequest(election_type=PREFERRED))
+
+    assert decision.records == []
+    assert decision.response.error_code == ErrorCode.POLICY_VIOLATION

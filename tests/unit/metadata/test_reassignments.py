@@ -14,8 +14,12 @@ from ledgerstone.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequestTopic,
     ListPartitionReassignmentsResponse,
 )
-from ledgerstone.protocol.messages.metadata_records import ConfigRecord
-from tests.unit.metadata.led_cluster import NO_LEADER, LedCluster
+from ledgerstone.protocol.messages.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+)
+from tests.unit.metadata.cluster import a_topic
+from tests.unit.metadata.led_cluster import NO_LEADER, LedCluster, a_directory
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,16 @@ def test_an_assignment_that_cannot_be_is_refused(replicas: list[int]) -> None:
 
     assert cluster.reassign(replicas) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert not cluster.partition().is_reassigning
+
+
+def test_a_broker_whose_directories_are_all_cordoned_takes_no_replica() -> None:
+    cluster = LedCluster([1, 2], brokers=3)
+    change = BrokerRegistrationChangeRecord(3, cluster.epoch(3), cordoned_log_dirs=[a_directory(3)])
+    cluster.commit([change])
+
+    assert cluster.reassign([1, 3]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    (created,) = cluster.create(a_topic("u", assignments={0: [1, 3]}))
+    assert created.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_unknown_topics_and_partitions_are_refused() -> None:

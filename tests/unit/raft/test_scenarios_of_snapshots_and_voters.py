@@ -445,3 +445,18 @@ def test_an_observer_gives_up_the_snapshot_of_a_silent_leader_and_looks_elsewher
     assert desk[3].raft.quorum.role.leader_id == desk.leader_id
     assert desk.leader_id is not None
     assert desk[3].log.end_offset == desk[desk.leader_id].log.end_offset
+
+
+def test_without_limits_every_snapshot_stays() -> None:
+    """metadata.max.retention.bytes and .ms may be -1."""
+    desk = Desk(3, settings=Settings(retention_bytes=-1, retention_ms=-1))
+    desk.start(0, 1)
+    leader = desk.elect(0)
+    for _ in range(5):
+        desk.propose(0)
+    made = [snapshot(desk, leader, 3), snapshot(desk, leader)]
+
+    leader.raft._snapshotting.clean()
+
+    assert [each for each in leader.snapshots.ids() if each in made] == made
+    assert leader.log.start_offset == 0

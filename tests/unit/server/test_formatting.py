@@ -16,7 +16,11 @@ from ledgerstone.server.formatting.bootstrap_file import (
     bootstrap_file,
     read_bootstrap_file,
 )
-from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
+from ledgerstone.server.formatting.checking import (
+    check_formatted,
+    check_voters,
+    read_bootstrap_records,
+)
 from ledgerstone.server.formatting.plan import FormatOptions, FormatPlan, plan_format
 from ledgerstone.server.formatting.writing import FIRST_SNAPSHOT, METADATA_DIR, write_format
 from ledgerstone.sim.clock import VirtualClock
@@ -410,7 +414,7 @@ def test_a_single_node_does_not_take_a_directory_of_a_quorum() -> None:
     fs = _disk()
     _format(fs, _plan(FormatOptions(cluster_id=CLUSTER, initial_controllers=THREE)))
 
-    with pytest.raises(ConfigError, match="was formatted for a quorum with node 2") as raised:
+    with pytest.raises(ConfigError, match="belongs to a quorum with node 2") as raised:
         check_formatted(fs, _config({"node.id": "1"}))
 
     assert raised.value.key == "process.roles"
@@ -427,3 +431,25 @@ def test_the_bootstrap_file_lies_where_kafka_looks_for_it() -> None:
     assert sorted(fs.list_dir(DATA)) == sorted(
         [BOOTSTRAP_CHECKPOINT, META_PROPERTIES, METADATA_DIR]
     )
+
+
+def test_a_single_node_does_not_decide_without_the_voters_in_its_log() -> None:
+    check_voters(_config({"node.id": "1"}), (1,))
+    check_voters(_config(COMBINED), (1, 2, 3))
+
+    with pytest.raises(ConfigError, match="belongs to a quorum with nodes 2, 3"):
+        check_voters(_config({"node.id": "1"}), (1, 2, 3))
+
+
+def test_features_that_no_broker_supports_are_named_at_a_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fs = _disk()
+    features = {"group.version": 1}
+    _format(fs, _plan(FormatOptions(is_standalone=True, features=features)))
+
+    check_formatted(fs, _config(COMBINED))
+    assert "group.version=1" in caplog.text
+    caplog.clear()
+    check_formatted(fs, _config(CONTROLLER))
+    assert caplog.text == ""

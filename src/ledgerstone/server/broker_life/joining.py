@@ -12,8 +12,8 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.cluster import ClusterConfig
 from ledgerstone.config.listeners import Listener
+from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.metadata.records import SUPPORTED_FEATURES
 from ledgerstone.protocol.messages.broker_registration import (
     BrokerRegistrationFeature,
     BrokerRegistrationListener,

@@ -16,20 +16,20 @@ MAX_BATCH_RECORDS: Final = 10_000
 
 
 class RecordBatch(NamedTuple):
-    records: Sequence[MetadataRecord]
+    parts: list[RecordParts]
     # What it makes of the image before it.
     applied: Replayed
 
 
-def batches_of(image: MetadataImage, decision: Decision[Any]) -> list[RecordBatch]:
-    """None where the decision changes nothing."""
+def batches_of(image: MetadataImage, decision: Decision[Any], now_ms: int) -> list[RecordBatch]:
+    """Ready to be appended; none where the decision changes nothing."""
     records = decision.records
     size = len(records) if decision.is_atomic else MAX_BATCH_RECORDS
     batches: list[RecordBatch] = []
     for start in range(0, len(records), max(size, 1)):
         piece = records[start : start + size]
         applied = apply(image, piece)
-        batches.append(RecordBatch(piece, applied))
+        batches.append(RecordBatch(record_parts(now_ms, piece, applied.image), applied))
         image = applied.image
     return batches
 

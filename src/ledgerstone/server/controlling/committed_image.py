@@ -56,7 +56,7 @@ class CommittedImage:
         self._unapplied.clear()
         before = self._controller.committed
         image = apply(MetadataImage(cluster_id=before.cluster_id), records).image
-        self._consume(Replayed(image, difference(before, image)))
+        self.consume(Replayed(image, difference(before, image)))
 
     def follow(self, records: list[MetadataRecord]) -> None:
         """Records of another leader, or of an earlier life of this one."""
@@ -80,9 +80,10 @@ class CommittedImage:
 
     def _catch_up(self) -> None:
         records, self._unapplied = self._unapplied, []
-        self._consume(apply(self._controller.committed, records))
+        self.consume(apply(self._controller.committed, records))
 
-    def _consume(self, applied: Replayed) -> None:
+    def consume(self, applied: Replayed) -> None:
+        """What committed records have made of the image, whoever has replayed them."""
         self._controller.decided_on(applied)
         self.committed_to(applied)
 

@@ -1,10 +1,16 @@
 """Whether a log directory may be started with these settings. Grade D; changes nothing."""
 
+import logging
+from collections.abc import Sequence
+from typing import Final
+
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import ConfigError
 from ledgerstone.fs import Filesystem, join
+from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.control_records import VotersRecord
+from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
 from ledgerstone.raft.control_batches import control_records, voters_of
 from ledgerstone.server.formatting.bootstrap_file import (
     BOOTSTRAP_CHECKPOINT,
@@ -14,6 +20,8 @@ from ledgerstone.server.formatting.writing import FIRST_SNAPSHOT, METADATA_DIR
 from ledgerstone.storage.checkpoints import read_if_exists
 from ledgerstone.storage.filenames import META_PROPERTIES
 
+_LOG: Final = logging.getLogger(__name__)
+
 
 def check_formatted(fs: Filesystem, config: BrokerConfig) -> None:
     """ConfigError for a node of a quorum whose directory is not formatted: it could have lost its
@@ -21,7 +29,7 @@ def check_formatted(fs: Filesystem, config: BrokerConfig) -> None:
     directory belongs to a quorum of others."""
     path = config.log_dirs[0]
     if not config.cluster.is_configured:
-        _check_alone(fs, config)
+        _check_first_voters(fs, config)
     elif not fs.exists(join(path, META_PROPERTIES)):
         reason = (
             "is not formatted. Run `ledgerstone format` first, with the cluster id of the other "
@@ -29,20 +37,45 @@ def check_formatted(fs: Filesystem, config: BrokerConfig) -> None:
             "it again before you have read docs/quorum.md, Replace a lost disk"
         )
         raise ConfigError("log.dirs", path, reason)
+    elif config.cluster.is_broker:
+        _warn_of_features(fs, path)
 
 
-def _check_alone(fs: Filesystem, config: BrokerConfig) -> None:
+def check_voters(config: BrokerConfig, voter_ids: Sequence[int]) -> None:
+    """ConfigError for a single node whose metadata names other voters: without them it would wait
+    for ever, or decide without them."""
+    others = [node_id for node_id in voter_ids if node_id != config.node_id]
+    if others and not config.cluster.is_configured:
+        noun = "node" if len(others) == 1 else "nodes"
+        reason = (
+            f"must be set: {config.log_dirs[0]} belongs to a quorum with {noun} "
+            f"{', '.join(map(str, others))}"
+        )
+        raise ConfigError("process.roles", "", reason)
+
+
+def _check_first_voters(fs: Filesystem, config: BrokerConfig) -> None:
     path = join(join(config.log_dirs[0], METADATA_DIR), FIRST_SNAPSHOT)
     data = read_if_exists(fs, path)
     for found in () if data is None else control_records(data):
         if isinstance(found.record, VotersRecord):
-            others = [node for node in voters_of(found.record).ids if node != config.node_id]
-            if others:
-                reason = (
-                    f"must be set: {config.log_dirs[0]} was formatted for a quorum with "
-                    f"{'node' if len(others) == 1 else 'nodes'} {', '.join(map(str, others))}"
-                )
-                raise ConfigError("process.roles", "", reason)
+            check_voters(config, voters_of(found.record).ids)
+
+
+def _warn_of_features(fs: Filesystem, path: str) -> None:
+    """A cluster that begins with these takes no broker of ours."""
+    foreign = [
+        f"{each.name}={each.feature_level}"
+        for each in read_bootstrap_records(fs, path) or ()
+        if isinstance(each, FeatureLevelRecord) and each.name not in SUPPORTED_FEATURES
+    ]
+    if foreign:
+        _LOG.warning(
+            "formatted with features that no broker of this release supports: if this node begins "
+            "the cluster, format it with level 0 of them file=%s features=%s",
+            join(path, BOOTSTRAP_CHECKPOINT),
+            ",".join(foreign),
+        )
 
 
 def read_bootstrap_records(fs: Filesystem, path: str) -> list[MetadataRecord] | None:

@@ -9,7 +9,7 @@ from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server import damage
+from ledgerstone.server import cluster_view, damage
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import view as cleaning_view
 from ledgerstone.server.erasing import view as erasing_view
@@ -17,7 +17,6 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
-from ledgerstone.server.quorum import view as quorum_view
 from ledgerstone.server.tombstones import view as tombstone_view
 from ledgerstone.server.transactions import view as transactions_view
 
@@ -46,7 +45,7 @@ def readiness(broker: Broker) -> Page:
         if partition.log.failure is not None
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
-    failed += quorum_view.complaints(broker)
+    failed += cluster_view.complaints(broker)
     failed += cleaning_view.complaints(broker.cleaning)
     failed += erasing_view.complaints(broker.erasing)
     failed += damage.complaints(broker)
@@ -84,7 +83,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
     yield [
         *broker.counters.samples(),
         *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
-        *quorum_view.samples(broker),
+        *cluster_view.samples(broker),
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
         *transactions_view.samples(broker.transactions, broker.clock.now_ms()),
@@ -112,7 +111,7 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
     sessions = len(broker.fetch_sessions)
     name = "kafka_server_fetchsessioncache_numincrementalfetchsessions"
     yield name, sessions, "Fetch sessions kept."
-    state = quorum_view.broker_state(broker)
+    state = cluster_view.broker_state(broker)
     yield (
         "kafka_server_kafkaserver_brokerstate",
         state,

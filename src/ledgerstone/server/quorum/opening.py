@@ -22,6 +22,7 @@ from ledgerstone.raft.replica import Listener, Peer, ReplicaKey
 from ledgerstone.raft.settings import Identity, Settings
 from ledgerstone.raft.voters import Voter, VoterSet
 from ledgerstone.server.calls import Calls
+from ledgerstone.server.formatting.checking import check_voters
 from ledgerstone.server.quorum.agent import QuorumAgent, QuorumParts
 from ledgerstone.server.quorum.consuming import Consumer
 from ledgerstone.server.quorum.disk_log import LOG_CONFIG, open_disk_log, refusal
@@ -72,6 +73,7 @@ def open_quorum(
         )
     except (KafkaError, ProtocolViolation, ValueError) as error:
         raise refusal(f"{directory}: {error}") from error
+    check_voters(config, node.voters.ids)
     rules = SnapshotRules(
         cluster.metadata_log_max_record_bytes_between_snapshots,
         # A single node keeps its log: it tells topics that were deleted from those never known.

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from ledgerstone.metadata.image import MetadataImage
-from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.metadata.replay import apply
+from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.sim.controller.answers import Answers, Ticket
 from ledgerstone.sim.controller.facts import BrokerFact
@@ -96,6 +97,14 @@ class Judge:
         if not is_same:
             self._same(number, image, right, offset)
             raise Violation("ImagesAgree", f"n{number} at {offset}: a part differs")
+
+    def snapshot(self, number: int, offset: int, records: list[MetadataRecord]) -> None:
+        """What a node writes down for those that come after it."""
+        moment = self.truth.moments[offset]
+        if moment.is_open:
+            raise Violation("SnapshotsAreWhole", f"n{number} at {offset}, inside a transaction")
+        image = apply(MetadataImage(cluster_id=moment.image.cluster_id), records).image
+        self._same(number, image, moment.image, offset)
 
     def _same(self, number: int, image: MetadataImage, right: MetadataImage, offset: int) -> None:
         for each in fields(MetadataImage):

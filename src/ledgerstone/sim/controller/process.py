@@ -51,7 +51,7 @@ class WatchedLink(ControllerLink):
 
     def jump(self, offset: int, image: MetadataImage) -> None:
         """Shows what another node has replayed."""
-        self._consume(Replayed(image, Delta()))
+        self._committed.consume(Replayed(image, Delta()))
         self._committed_offset = offset
 
 
@@ -256,12 +256,14 @@ class Process:
         self._guard(lambda: self.link.leadership(leadership))
 
     def snapshot(self, node: RaftNode, plan: SnapshotPlan, padding: int) -> bytes | None:
-        records = self.link.snapshot()
-        if records is None:
+        found = self.link.snapshot()
+        if found is None:
             self.stage.world.mark("a snapshot waited for a transaction")
             return None
+        records = list(found)
+        self.stage.judge.snapshot(self.number, self.end_offset, records)
         self.batches_since_snapshot = 0
-        parts = record_parts(self.last_timestamp, list(records), self.link.image)
+        parts = record_parts(self.last_timestamp, records, self.link.image)
         content, offset = plan.head, plan.first_offset
         for start in range(0, len(parts), _RECORDS_A_BATCH):
             chunk = parts[start : start + _RECORDS_A_BATCH]

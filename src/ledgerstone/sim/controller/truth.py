@@ -43,6 +43,8 @@ class Moment(NamedTuple):
 
     image: MetadataImage
     delta: Delta
+    # A metadata transaction has begun, and not ended.
+    is_open: bool = False
 
 
 class Batch(NamedTuple):
@@ -105,10 +107,6 @@ class Truth:
         while len(self._decoded) > kept:
             del self._decoded[next(iter(self._decoded))]
 
-    @property
-    def is_in_transaction(self) -> bool:
-        return self._open is not None
-
     def _consume(self, entry: Entry) -> None:
         batch = Batch(entry.base_offset, entry.epoch)
         ready: list[tuple[int, MetadataRecord]] = []
@@ -135,7 +133,7 @@ class Truth:
         if ready:
             self._apply(ready, batch)
         else:
-            self.moments[self.end_offset] = Moment(self.image, Delta())
+            self.moments[self.end_offset] = Moment(self.image, Delta(), self._open is not None)
 
     def _apply(self, ready: list[tuple[int, MetadataRecord]], batch: Batch) -> None:
         elected: set[Key] = set()
@@ -144,7 +142,8 @@ class Truth:
             are_brokers_changed |= self._fact(offset, record, batch, elected)
         replayed = apply(self.image, [record for _, record in ready])
         self.image = replayed.image
-        self.moments[self.end_offset] = Moment(replayed.image, replayed.delta)
+        is_open = self._open is not None
+        self.moments[self.end_offset] = Moment(replayed.image, replayed.delta, is_open)
         self._check_leaders(self.partitions if are_brokers_changed else elected)
         self._check_image(replayed.delta)
 

@@ -4,10 +4,11 @@ Names are those of Kafka's beans `raft-metrics`, `broker-metadata-metrics` and `
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.metadata.image import MetadataImage, PartitionImage
 from ledgerstone.raft.leader import Leader
+from ledgerstone.raft.replica import ReplicaKey
 from ledgerstone.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.machine import BrokerState
@@ -151,6 +152,49 @@ def _offline(states: list[PartitionImage]) -> int:
 
 def _imbalanced(states: list[PartitionImage]) -> int:
     return sum(each.leader != each.replicas[0] for each in states if each.replicas)
+
+
+# -- the page ------------------------------------------------------------------------------------
+
+
+class VoterSummary(NamedTuple):
+    id: int
+    # Records it has not fetched; None where only the leader would know.
+    lag: int | None
+
+
+class QuorumSummary(NamedTuple):
+    state: str
+    leader_id: int | None
+    epoch: int
+    voters: tuple[VoterSummary, ...]
+    observers: int
+
+
+def quorum_summary(broker: Broker) -> QuorumSummary | None:
+    """None of a single node: it is all there is."""
+    if not broker.config.cluster.is_configured:
+        return None
+    quorum = broker.quorum
+    return QuorumSummary(
+        state=state_of(quorum),
+        leader_id=quorum.leader_id,
+        epoch=quorum.epoch,
+        voters=tuple(VoterSummary(key.id, _lag(quorum, key)) for key in quorum.node.voters.keys),
+        observers=_observers(quorum),
+    )
+
+
+def _lag(quorum: QuorumAgent, key: ReplicaKey) -> int | None:
+    role = quorum.node.role
+    if not isinstance(role, Leader):
+        return None
+    if key.covers(role.own):
+        return 0
+    progress = role.progress_of(key)
+    if progress is None or progress.end_offset is None:
+        return None
+    return max(quorum.end_offset - progress.end_offset, 0)
 
 
 # -- /readyz ---------------------------------------------------------------------------------------

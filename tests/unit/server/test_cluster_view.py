@@ -1,25 +1,16 @@
 """The quorum in figures, and what `/readyz` says of it."""
 
-from collections.abc import Mapping
-
-from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.raft.events import Leadership
 from ledgerstone.raft.leader import Leader
 from ledgerstone.raft.replica import ReplicaKey
 from ledgerstone.raft.roles import Unattached
-from ledgerstone.server.bootstrap import Surroundings, open_broker
-from ledgerstone.server.broker import Broker
-from ledgerstone.server.formatting.plan import FormatOptions, plan_format
-from ledgerstone.server.formatting.writing import write_format
+from ledgerstone.server import cluster_view as view
 from ledgerstone.server.http.monitor import readiness
-from ledgerstone.server.quorum import view
 from ledgerstone.server.quorum.meter import Latency, QuorumMeter
 from ledgerstone.sim.clock import VirtualClock
-from ledgerstone.sim.dice import SeededDice
-from ledgerstone.sim.filesystem import SimFilesystem
-from tests.kit.cluster_settings import COMBINED, CONTROLLER
+from tests.kit.cluster_settings import CONTROLLER
 from tests.kit.in_process import InProcess
-from tests.kit.logs import T0
+from tests.kit.lone_node import lone_node
 from tests.kit.quorum_agents import Net, static_settings
 from tests.unit.server.test_monitor import figures
 
@@ -139,17 +130,6 @@ def test_a_single_node_is_a_quorum_of_its_own(machine: InProcess) -> None:
 # -- /readyz --------------------------------------------------------------------------------------
 
 
-def _node(settings: Mapping[str, str] = COMBINED) -> Broker:
-    """A node of a quorum, opened on a directory that was formatted for it alone."""
-    clock = VirtualClock(start_ms=T0)
-    fs = SimFilesystem(dice=SeededDice(0), clock=clock)
-    config = BrokerConfig.from_raw({**settings, "log.dirs": "/data"})
-    options = FormatOptions(is_standalone=True)
-    write_format(fs, clock, plan_format(config, options, SeededDice(1)))
-    world = Surroundings(fs=fs, clock=clock, dice=SeededDice(2))
-    return open_broker(config, world, config.listeners)
-
-
 def test_a_single_node_has_nothing_to_complain_about(machine: InProcess) -> None:
     assert view.complaints(machine.broker) == []
     assert readiness(machine.broker).status == 200
@@ -164,25 +144,25 @@ def test_a_quorum_that_has_halted_is_named(machine: InProcess) -> None:
 
 
 def test_a_controller_that_leads_is_ready() -> None:
-    broker = _node(CONTROLLER)
+    broker = lone_node(CONTROLLER)
 
     assert view.complaints(broker) == []
     assert view.broker_state(broker) in (0, 3)
 
 
 def test_a_broker_that_has_not_registered_is_not_ready() -> None:
-    assert view.complaints(_node()) == ["broker: starting"]
+    assert view.complaints(lone_node()) == ["broker: starting"]
 
 
 def test_no_leader_is_a_reason() -> None:
-    broker = _node(CONTROLLER)
+    broker = lone_node(CONTROLLER)
     broker.quorum.node.quorum.role = Unattached(epoch=7, election_deadline_ms=0)
 
     assert "metadata quorum: no leader is known in epoch 7" in view.complaints(broker)
 
 
 def test_metadata_that_is_old_is_a_reason() -> None:
-    broker = _node(CONTROLLER)
+    broker = lone_node(CONTROLLER)
     broker.controller_link.leadership(Leadership(99, 2, is_me=False))
     clock = broker.clock
     assert isinstance(clock, VirtualClock)
@@ -202,3 +182,18 @@ def test_observers_are_counted_by_their_fetches() -> None:
     found = {each.name: each.value for each in view.raft_samples(leader.raft)}
 
     assert found["kafka_server_raft_metrics_number_of_observers"] == 1
+
+
+# -- the page ------------------------------------------------------------------------------------
+
+
+def test_a_single_node_shows_no_quorum(machine: InProcess) -> None:
+    assert view.quorum_summary(machine.broker) is None
+
+
+def test_the_page_shows_leader_epoch_and_voters() -> None:
+    facts = view.quorum_summary(lone_node())
+
+    assert facts is not None
+    assert (facts.state, facts.leader_id, facts.epoch) == ("leader", 1, 1)
+    assert facts.voters == (view.VoterSummary(1, 0),)
