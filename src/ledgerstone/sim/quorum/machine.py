@@ -270,8 +270,9 @@ class Machine:
     def _note_contact(
         self, node: RaftNode, request: messages.Fetch | messages.FetchSnapshot
     ) -> None:
-        """A fetch of another epoch is fenced, and does not count."""
-        if request.epoch == node.epoch:
+        """A fetch of another epoch is fenced, and does not count. Nor does one that a leader finds
+        on waking, after its time to hear of its voters has run out."""
+        if request.epoch == node.epoch and not node.is_due(self.now()):
             self.checkers.contacted(self.host, request.replica)
 
     def ask(self, request: messages.Request, on_answer: Callable[[messages.Answer], None]) -> None:
