@@ -95,8 +95,6 @@ class QuorumAgent:
         self._state_file = parts.state_file
         self._consumer = parts.consumer
         self._clock = parts.clock
-        # A sole voter whose disk has failed: it decides nothing until the next start.
-        self._has_failed = False
         # Led until the next tick: the disk refused what was proposed.
         self._resigns_epoch: int | None = None
         self._effects: list[Effect] = []
@@ -126,11 +124,11 @@ class QuorumAgent:
 
     @property
     def leader_id(self) -> int | None:
-        return None if self._has_failed else self.node.role.leader_id
+        return self.node.role.leader_id
 
     @property
     def leader(self) -> Peer | None:
-        return None if self._has_failed else self.node.quorum.leader_peer()
+        return self.node.quorum.leader_peer()
 
     @property
     def end_offset(self) -> int:
@@ -146,7 +144,7 @@ class QuorumAgent:
         return self.high_watermark - 1
 
     def propose(self, epoch: int, records: Sequence[RecordParts]) -> int:
-        if self.halted is not None or self._has_failed:
+        if self.halted is not None:
             raise NotController("the disk of this controller has failed")
         now = self._now()
         try:
@@ -190,9 +188,11 @@ class QuorumAgent:
             self._guarded(lambda: self.node.step(self._now(), Resign(epoch)))
         elif not self.node.quorum.is_sole_voter:
             self._halt(LogStorageError(self.log.log.failure))
-        elif epoch == self.node.epoch and not self._has_failed:
-            self._has_failed = True
-            self._consumer.machine.leadership(Leadership(epoch, None, False))
+        elif epoch == self.node.epoch:
+            # There is no other node to go to. It leads on from what is committed, and every change
+            # is refused with the disk's error: its log takes no more records.
+            own_id = self.node.quorum.key.id
+            self._consumer.machine.leadership(Leadership(epoch, own_id, True))
 
     # -- requests of other nodes --------------------------------------------------------------
 

@@ -84,7 +84,11 @@ class SimBroker:
         self._request: AlterPartitionRequest | None = None
         clean_epoch = stage.clean_epochs.pop(self.number, -1)
         stage.replication.flushed.discard(self.number)
-        settings = LifeSettings(controlled_shutdown_ms=20_000)
+        settings = LifeSettings(
+            heartbeat_interval_ms=stage.config.heartbeat_ms,
+            session_timeout_ms=stage.config.session_ms,
+            controlled_shutdown_ms=20_000,
+        )
         registration = self._registration(clean_epoch)
         self.life = BrokerLife(registration, settings, owner.clock.monotonic_ms())
         self.agent = LifeAgent(

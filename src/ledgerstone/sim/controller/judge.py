@@ -14,7 +14,6 @@ from ledgerstone.sim.controller.truth import Batch, Truth
 from ledgerstone.sim.quorum.checkers import Checkers
 from ledgerstone.sim.world import Violation, World
 
-SESSION_MS = 9_000
 # Sessions are looked at an eighth of one apart, and a decision takes a moment to be proposed.
 _EARLY_MS = 200
 # Whole images are compared this often; what a batch touched, after each.
@@ -168,7 +167,7 @@ class Judge:
             return
         heard_ms = contact.at_ms if contact is not None and is_same else since_ms
         silent_ms = proposed_ms - max(heard_ms, since_ms)
-        least_ms = SESSION_MS * (1 - self._config.skew_ppm * 2 / 1_000_000) - _EARLY_MS
+        least_ms = self._config.session_ms * (1 - self._config.skew_ppm * 2 / 1_000_000) - _EARLY_MS
         if silent_ms < least_ms:
             raise Violation(
                 "HeartbeatsKeepBrokers", f"{broker_id} is fenced {silent_ms} ms after a heartbeat"

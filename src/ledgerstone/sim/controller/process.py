@@ -40,7 +40,6 @@ from ledgerstone.sim.quorum.memory_snapshots import MemorySnapshots
 from ledgerstone.sim.world import Event, Violation
 
 _RECORDS_A_BATCH = 50
-HEARTBEAT_MS = 2_000
 
 
 class WatchedLink(ControllerLink):
@@ -72,7 +71,9 @@ class Process:
         self.clock = MachineClock(machine)
         self.quorum = SimQuorum(machine, stage.judge.proposed)
         dice = stage.world.dice(f"controller{self.number}/{machine.incarnation}")
-        self.controller = Controller(CLUSTER_ID, config, dice)
+        self.controller = Controller(
+            CLUSTER_ID, config, dice, session_timeout_ms=stage.config.session_ms
+        )
         self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
         exchange = Exchange(machine, stage, self._process_of)
@@ -81,7 +82,7 @@ class Process:
             leader=lambda: self.quorum.leader,
             heartbeats=exchange,
             others=exchange,
-            heartbeat_interval_ms=HEARTBEAT_MS,
+            heartbeat_interval_ms=stage.config.heartbeat_ms,
         )
         self.link.forwarder = self.forwarding
         self.controlling = Controlling(

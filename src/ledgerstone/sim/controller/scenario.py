@@ -51,6 +51,12 @@ class Config(quorum.Config):
     lag_ms: int = 2_500
     # Requests for the controller that come late, or once more later.
     late_percent: int = 0
+    session_ms: int = 9_000
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """As far apart as by Kafka's defaults."""
+        return self.session_ms * 2 // 9
 
     @property
     def broker_numbers(self) -> range:
@@ -121,6 +127,7 @@ def draw_config(seed: int) -> Config:
         data_ms=dice.pick((150, 400)),
         lag_ms=dice.pick((500, 2_500)),
         late_percent=dice.pick((0, 15, 40)),
+        session_ms=dice.pick((9_000, 9_000, 3_000)),
     )
 
 
