@@ -44,7 +44,7 @@ class PartitionView:
     """Partitions as a client of one listener sees them. Made once for an answer, which may have
     thousands."""
 
-    __slots__ = ("_image", "_names_listener", "_online", "_reachable")
+    __slots__ = ("_image", "_names_listener", "_offline", "_online", "_reachable")
 
     def __init__(self, image: MetadataImage, listener: str, *, names_listener: bool = True) -> None:
         """`names_listener`: clients that do not know LISTENER_NOT_FOUND take the leader for not
@@ -61,6 +61,8 @@ class PartitionView:
             for number, each in self._reachable.items()
             if not each.fenced
         }
+        # By where the replicas are: many partitions share the few placements of a small cluster.
+        self._offline: dict[tuple[tuple[int, ...], tuple[bytes, ...]], list[int]] = {}
 
     def leader_and_error(self, partition: PartitionImage) -> tuple[int, int]:
         """The leader a client may use, and why there is none."""
@@ -72,8 +74,18 @@ class PartitionView:
         return NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
 
     def offline_replicas(self, partition: PartitionImage) -> list[int]:
-        """Replicas on brokers that are fenced or unknown, or whose directory is gone."""
-        online, replicas, directories = self._online, partition.replicas, partition.directories
+        """Replicas on brokers that are fenced or unknown, or whose directory is gone. Partitions
+        share the list."""
+        placement = partition.replicas, partition.directories
+        offline = self._offline.get(placement)
+        if offline is None:
+            offline = self._offline[placement] = self._count_offline(*placement)
+        return offline
+
+    def _count_offline(
+        self, replicas: tuple[int, ...], directories: tuple[bytes, ...]
+    ) -> list[int]:
+        online = self._online
         if len(directories) != len(replicas):
             return [each for each in replicas if each not in online]
         return [

@@ -166,12 +166,5 @@ def _partition(
         replicas = [each for each in replicas if each not in offline]
         isr = [each for each in isr if each not in offline]
         error = error or ErrorCode.REPLICA_NOT_AVAILABLE
-    return MetadataPartition(
-        error_code=error,
-        partition_index=number,
-        leader_id=leader,
-        leader_epoch=state.leader_epoch,
-        replica_nodes=replicas,
-        isr_nodes=isr,
-        offline_replicas=offline,
-    )
+    # By position: an answer may have thousands.
+    return MetadataPartition(error, number, leader, state.leader_epoch, replicas, isr, offline)
