@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from ledgerstone.config.broker import Listener
+from ledgerstone.metadata.topic_names import ERASURES
 from ledgerstone.protocol.codec import decode_response, encode_request
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.headers import (
@@ -361,6 +362,22 @@ def test_enveloped_request_is_served_and_its_answer_wrapped(
     assert isinstance(inner, CreateTopicsResponse)
     assert [each.error_code for each in inner.topics] == [ErrorCode.NONE]
     assert "t" in machine.broker.image.topics
+
+
+def test_only_a_broker_itself_makes_the_journal_of_erasures(
+    machine: InProcess, client: Client
+) -> None:
+    join(machine, client)
+    topic = CreateTopicsRequestTopic(name=ERASURES, num_partitions=1, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic])
+
+    answer = client.ask(wrap(request, 7), EnvelopeResponse)
+    assert answer.response_data is not None
+    assert ERASURES not in machine.broker.image.topics
+    direct = client.ask(request, CreateTopicsResponse)
+
+    assert [each.error_code for each in direct.topics] == [ErrorCode.NONE]
+    assert ERASURES in machine.broker.image.topics
 
 
 def _without_principal(envelope: EnvelopeRequest) -> None:

@@ -11,6 +11,10 @@ from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
 
 
-def ask_controller(broker: Broker, request: Request, message: ApiMessage) -> Answer:
-    broker.controller_link.ask(message, partial(broker.answer, request), client=request)
+def ask_controller(
+    broker: Broker, request: Request, message: ApiMessage, *, by_broker: bool = False
+) -> Answer:
+    broker.controller_link.ask(
+        message, partial(broker.answer, request), by_broker=by_broker, client=request
+    )
     return ANSWERED_LATER
