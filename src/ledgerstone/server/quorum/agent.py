@@ -51,10 +51,10 @@ from ledgerstone.server.effects import (
     SyncMetadata,
     WriteSnapshot,
 )
-from ledgerstone.server.quorum.consuming import Consumer
+from ledgerstone.server.quorum.consuming import QuorumConsumer
 from ledgerstone.server.quorum.disk_log import DiskLog
 from ledgerstone.server.quorum.door import MetadataStateMachine
-from ledgerstone.server.quorum.exchange import Exchange, OnAnswer, OnEnd
+from ledgerstone.server.quorum.exchange import OnAnswer, OnEnd, QuorumExchange
 from ledgerstone.server.quorum.meter import QuorumMeter
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
 from ledgerstone.server.results import Result
@@ -76,7 +76,7 @@ class QuorumParts:
     log: DiskLog
     snapshots: SnapshotFiles
     state_file: QuorumStateFile
-    consumer: Consumer
+    consumer: QuorumConsumer
     clock: Clock
     calls: Calls
 
@@ -102,7 +102,7 @@ class QuorumAgent:
         self._news: deque[Ready] = deque()
         self._is_advancing = False
         timeout_ms = parts.node.quorum.settings.request_timeout_ms
-        self._exchange = Exchange(parts.calls, timeout_ms, self._step)
+        self._exchange = QuorumExchange(parts.calls, timeout_ms, self._step)
 
     def start(self, machine: MetadataStateMachine) -> None:
         """A sole voter leads when this returns, and has consumed its log. StorageError if the log

@@ -1,7 +1,8 @@
 """What nodes show and what callers are answered, held against the truth. Part of sim."""
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.replay import apply
@@ -24,8 +25,9 @@ _WHOLE_EVERY = 24
 class _Contact:
     """The heartbeats of a broker that one leadership has heard."""
 
-    at_ms: int
     epoch: int
+    # When, the last ones: some may come after a decision and before its commit.
+    times: deque[int] = field(default_factory=lambda: deque(maxlen=64))
     offset: int = -1
     wishes_to_go: bool = False
 
@@ -139,10 +141,10 @@ class Judge:
         key = (epoch, request.broker_id)
         contact = self._contacts.get(key)
         if contact is None or contact.epoch < request.broker_epoch:
-            contact = self._contacts[key] = _Contact(self._world.now_ms, request.broker_epoch)
+            contact = self._contacts[key] = _Contact(request.broker_epoch)
         if contact.epoch != request.broker_epoch:
             return
-        contact.at_ms = self._world.now_ms
+        contact.times.append(self._world.now_ms)
         contact.offset = max(contact.offset, request.current_metadata_offset)
         contact.wishes_to_go |= request.want_shut_down or request.want_fence
         fact = self.truth.brokers.get(request.broker_id)
@@ -165,7 +167,8 @@ class Judge:
         is_same = contact is not None and contact.epoch == fact.epoch
         if contact is not None and is_same and contact.wishes_to_go:
             return
-        heard_ms = contact.at_ms if contact is not None and is_same else since_ms
+        times = contact.times if contact is not None and is_same else ()
+        heard_ms = max((ms for ms in times if ms <= proposed_ms), default=since_ms)
         silent_ms = proposed_ms - max(heard_ms, since_ms)
         least_ms = self._config.session_ms * (1 - self._config.skew_ppm * 2 / 1_000_000) - _EARLY_MS
         if silent_ms < least_ms:

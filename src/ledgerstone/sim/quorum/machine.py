@@ -261,16 +261,18 @@ class Machine:
         self.hands.drain()
 
     def asked(self, request: messages.Request, origin: Remote | Operator) -> None:
+        self.step(Asked(self.mail.token_for(origin), request))
+        # A leader that slept resigns first: what came meanwhile is no contact.
         node = self.node
         if isinstance(request, messages.Fetch | messages.FetchSnapshot) and node is not None:
             self._note_contact(node, request)
-        self.step(Asked(self.mail.token_for(origin), request))
 
     def _note_contact(
         self, node: RaftNode, request: messages.Fetch | messages.FetchSnapshot
     ) -> None:
-        """A fetch of another epoch is fenced, and does not count."""
-        if request.epoch == node.epoch:
+        """A fetch of another epoch is fenced, and does not count. Nor does one that a leader finds
+        on waking, after its time to hear of its voters has run out."""
+        if request.epoch == node.epoch and not node.is_due(self.now()):
             self.checkers.contacted(self.host, request.replica)
 
     def ask(self, request: messages.Request, on_answer: Callable[[messages.Answer], None]) -> None:
