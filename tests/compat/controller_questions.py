@@ -221,7 +221,7 @@ def _of_partitions() -> Iterator[Case]:
     yield _alter("twice in the ISR", isr=[(7, -1), (8, -1), (8, -1)])
     yield _alter("empty ISR", isr=[])
     yield _alter("recovering", leader_recovery_state=1, isr=[(7, -1), (8, -1)])
-    # Not asked: a recovery state that does not exist. Kafka's controller resigns over it.
+    # Not asked: a recovery state that does not exist. Kafka answers nothing but 41 after it.
     yield _alter("wrong epoch of a member", isr=[(7, -1), (8, 1)])
     yield _alter("the same ISR", isr=[(7, -1), (8, -1)])
     yield _assign("unknown directory", b"\x66" * 16)
