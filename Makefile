@@ -11,7 +11,7 @@ WARM := from ledgerstone.records.kernels import load; load(print)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench bench-peers crash failover sim kafka-reads docs clean
+.PHONY: help setup demo test check fmt bench bench-peers crash sim kafka-reads docs clean
 
 SIM_RUN = --seeds $(or $(SEEDS),200) --first $(or $(FIRST),0) --jobs $(JOBS) $(if $(SCRIPT),--script $(SCRIPT))
 SIM_PROFILE = $(if $(PROFILE),--profile $(PROFILE))
@@ -59,10 +59,6 @@ crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on
 	    $(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m "not slow" tests/unit/records \
 	    tests/unit/cleaner tests/unit/erasure tests/unit/state tests/unit/spark
 	@$(PY) -m pytest -q -n $(JOBS) --max-worker-restart 0 -m slow
-
-failover: setup ## kill the leader of three real nodes and time it: ROUNDS=50 KIND=kafka FAULT=pause
-	@PYTHONPATH=tools $(PY) -m bench.failover $(or $(KIND),ledgerstone) --rounds $(or $(ROUNDS),50) \
-	    --fault $(or $(FAULT),kill)
 
 # SCRIPT=file replays one scenario, FIRST=n starts at another seed. MUTANTS=1 shows that the simulator
 # can fail, and renews the table in its README.

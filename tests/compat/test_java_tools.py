@@ -205,7 +205,7 @@ def test_performance_tools_and_the_streams_resetter(done: Done) -> None:
         (
             f"{TOOLS}.FeatureCommand",
             ("upgrade", "--feature", "group.version=1"),
-            "does not support UPDATE_FEATURES",
+            "Broker 1 does not support this feature",
         ),
         (
             CONFIG_TOOL,

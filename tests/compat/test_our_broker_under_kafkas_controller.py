@@ -1,4 +1,4 @@
-"""A broker of ours whose only controller is Kafka's: it registers, serves, leaves, returns."""
+"""A broker of ours whose only controller is Kafka's: it registers, serves, leaves and returns."""
 
 import re
 import shutil

@@ -268,7 +268,7 @@ def test_a_crash_at_any_operation_leaves_a_prefix_of_the_changes(
 # -- chance ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(1, 6)), max_size=30))
 def test_any_sequence_of_changes_looks_like_the_model(choices: list[tuple[int, int, int]]) -> None:
     model = MemoryLog()

@@ -109,7 +109,8 @@ class BareVoter:
         self.agent: QuorumAgent = open_quorum(config, self._clock, dice, log_dir, advertised)
         threads: Any = Threads(self.moves)
         self.agent.calls = threads
-        bound = config.cluster.controller_listeners[0]
+        names = config.cluster.controller_listener_names
+        bound = next(each for each in config.listeners if each.name in names)
         self._listener = socket.create_server((bound.host, bound.port), backlog=64)
 
     def run(self) -> None:

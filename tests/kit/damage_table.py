@@ -28,6 +28,7 @@ HARMLESS: Final = {
     "`replication-offset-checkpoint`": "one replica: the log's end is what readers see",
     "`recovery-point-offset-checkpoint`": "less is checked at the start, and the rest when read",
     "`log-start-offset-checkpoint`": "numbers without a checksum: see below",
+    "`quorum-state`": "a sole voter begins an epoch after the last one of its log; see below",
 }
 
 

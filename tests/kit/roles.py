@@ -1,6 +1,6 @@
 """What the metadata may say about a partition, for tests that change its leader by hand."""
 
-from ledgerstone.metadata.image import PartitionImage
+from ledgerstone.metadata.image import MIGRATING, PartitionImage
 from ledgerstone.protocol.messages.metadata_records import PartitionChangeRecord
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
@@ -64,6 +64,7 @@ def change_partition(
         leader=leader,
         isr=isr,
         replicas=replicas,
+        directories=None if replicas is None else [MIGRATING] * len(replicas),
     )
     broker.controller_link.write([record])
     machine.perform(broker.changed_from_outside())

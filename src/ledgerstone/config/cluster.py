@@ -53,8 +53,7 @@ class ClusterConfig:
     is_configured: bool
     # The first one is the one that every node connects to.
     controller_listener_names: tuple[str, ...]
-    # Those of this node, in the order of their names: bound, and as other nodes reach them.
-    controller_listeners: tuple[Listener, ...]
+    # Those of this node, in the order of their names, as other nodes reach them.
     advertised_controller_listeners: tuple[Listener, ...]
     # A listener of brokers; none on a node that only controls.
     inter_broker_listener_name: str | None
@@ -120,7 +119,6 @@ class ClusterConfig:
             roles=Roles.BOTH if roles is None else roles,
             is_configured=roles is not None,
             controller_listener_names=names,
-            controller_listeners=controllers,
             advertised_controller_listeners=tuple(
                 _advertised(listener, node_id, names[0], voters, advertised)
                 for listener in controllers
@@ -154,7 +152,6 @@ _DERIVED: Final = (
     "roles",
     "is_configured",
     "controller_listener_names",
-    "controller_listeners",
     "advertised_controller_listeners",
     "inter_broker_listener_name",
     "voters",

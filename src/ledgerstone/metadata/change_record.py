@@ -115,8 +115,8 @@ class _Change:
         self._adding = self._removing = ()
 
     def collect_eligible(self) -> None:
-        """Below the minimum, whoever leaves the ISR still has all that was committed: nothing is
-        committed until the ISR is large enough again."""
+        """Nothing commits while the ISR is below the minimum, so a replica that leaves it then
+        still has every committed record."""
         if not self._rules.elr:
             return
         if len(self._isr) >= self._rules.min_isr:

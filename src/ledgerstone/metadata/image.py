@@ -137,7 +137,6 @@ class PartitionImage:
         assert len(isr) == len(self.isr), self
         assert elr <= replicas - isr, self
         assert {*self.adding_replicas, *self.removing_replicas} <= replicas, self
-        assert len(self.directories) in (0, len(self.replicas)), self
 
     def directory_of(self, broker_id: int) -> bytes:
         """Of a broker that is a replica."""

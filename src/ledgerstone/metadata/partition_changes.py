@@ -25,7 +25,7 @@ def changes_for_fenced(partitions: Partitions, broker_id: int) -> list[MetadataR
 
 
 def changes_for_controlled_shutdown(partitions: Partitions, broker_id: int) -> list[MetadataRecord]:
-    """As fenced. A partition that nobody else can lead has no leader from now on."""
+    """As fenced. A partition that no other broker can lead becomes leaderless."""
     return changes_without(partitions, broker_id, partitions.in_isr(broker_id))
 
 

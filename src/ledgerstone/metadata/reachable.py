@@ -4,18 +4,19 @@ A client is told addresses of the listener it came in on: another one may need a
 lie in another network. A broker without that listener does not exist for it.
 """
 
+from collections.abc import Container
+
 from ledgerstone.metadata.image import (
+    LOST,
+    MIGRATING,
     NO_LEADER,
+    UNASSIGNED,
     BrokerImage,
     Endpoint,
     MetadataImage,
     PartitionImage,
 )
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.uuid_text import UUID_BYTES
-
-# Replicas of a directory with one of these ids: not written down, not chosen yet, lost.
-_MIGRATING, _UNASSIGNED, _LOST = (number.to_bytes(UUID_BYTES, "big") for number in range(3))
 
 
 def endpoint_of(broker: BrokerImage, listener: str) -> Endpoint | None:
@@ -39,38 +40,58 @@ def broker_for_admin(image: MetadataImage, own_id: int) -> int:
     return min((each.broker_id for each in image.brokers.values() if not each.fenced), default=-1)
 
 
-def leader_and_error(
-    image: MetadataImage, partition: PartitionImage, listener: str, *, names_listener: bool = True
-) -> tuple[int, int]:
-    """The leader a client may use, and why there is none. Clients that do not know
-    LISTENER_NOT_FOUND take the leader for not available."""
-    leader = image.brokers.get(partition.leader)
-    if leader is None:
+class PartitionView:
+    """Partitions as a client of one listener sees them. Made once for an answer, which may have
+    thousands."""
+
+    __slots__ = ("_image", "_names_listener", "_online", "_reachable")
+
+    def __init__(self, image: MetadataImage, listener: str, *, names_listener: bool = True) -> None:
+        """`names_listener`: clients that do not know LISTENER_NOT_FOUND take the leader for not
+        available."""
+        self._image = image
+        self._names_listener = names_listener
+        self._reachable = {
+            each.broker_id: each
+            for each in image.brokers.values()
+            if endpoint_of(each, listener) is not None
+        }
+        self._online = {
+            number: _online_directories(each)
+            for number, each in self._reachable.items()
+            if not each.fenced
+        }
+
+    def leader_and_error(self, partition: PartitionImage) -> tuple[int, int]:
+        """The leader a client may use, and why there is none."""
+        leader = partition.leader
+        if leader in self._reachable:
+            return leader, ErrorCode.NONE
+        if leader in self._image.brokers and self._names_listener:
+            return NO_LEADER, ErrorCode.LISTENER_NOT_FOUND
         return NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
-    if endpoint_of(leader, listener) is not None:
-        return partition.leader, ErrorCode.NONE
-    missing = ErrorCode.LISTENER_NOT_FOUND if names_listener else ErrorCode.LEADER_NOT_AVAILABLE
-    return NO_LEADER, missing
+
+    def offline_replicas(self, partition: PartitionImage) -> list[int]:
+        """Replicas on brokers that are fenced or unknown, or whose directory is gone."""
+        online, replicas, directories = self._online, partition.replicas, partition.directories
+        if len(directories) != len(replicas):
+            return [each for each in replicas if each not in online]
+        return [
+            broker_id
+            for broker_id, directory in zip(replicas, directories, strict=True)
+            if directory not in online.get(broker_id, ())
+        ]
 
 
-def offline_replicas(image: MetadataImage, partition: PartitionImage, listener: str) -> list[int]:
-    """Replicas on brokers that are fenced or unknown, or whose directory is gone."""
-    return [
-        broker_id
-        for position, broker_id in enumerate(partition.replicas)
-        if not _is_online(image, partition, position, broker_id, listener)
-    ]
+def _online_directories(broker: BrokerImage) -> Container[bytes]:
+    """Those that `BrokerImage.has_online` is true for."""
+    if not broker.log_dirs:
+        return _AllButLost()
+    return frozenset((MIGRATING, UNASSIGNED, *broker.log_dirs)) - {LOST}
 
 
-def _is_online(
-    image: MetadataImage, partition: PartitionImage, position: int, broker_id: int, listener: str
-) -> bool:
-    broker = image.brokers.get(broker_id)
-    if broker is None or broker.fenced or endpoint_of(broker, listener) is None:
-        return False
-    if position >= len(partition.directories):
-        return True
-    directory = partition.directories[position]
-    if directory in (_MIGRATING, _UNASSIGNED) or not broker.log_dirs:
-        return True
-    return directory != _LOST and directory in broker.log_dirs
+class _AllButLost:
+    """Of a broker that names no directories."""
+
+    def __contains__(self, directory: object) -> bool:
+        return directory != LOST

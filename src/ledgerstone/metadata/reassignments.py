@@ -84,7 +84,7 @@ def _reassign(
     check_replicas(partitions.image.brokers, wanted.replicas)
     if not request.allow_replication_factor_change:
         _check_factor(partition, wanted.replicas)
-    # Whoever moves replicas did not ask for an unclean leader.
+    # Moving replicas is no request for an unclean leader.
     return partitions.change(key, _target(partition, wanted.replicas), election=Election.ONLINE)
 
 

@@ -15,7 +15,14 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from ledgerstone.clock import Clock
-from ledgerstone.errors import InvariantViolation, KafkaError, NotController, StorageError
+from ledgerstone.errors import (
+    InvariantViolation,
+    KafkaError,
+    NotController,
+    NotLeaderOrFollower,
+    RecordListTooLarge,
+    StorageError,
+)
 from ledgerstone.metadata.controller import Controller
 from ledgerstone.metadata.decision import Decision
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
@@ -166,6 +173,11 @@ class ControllerLink:
             # The quorum has moved on, and will say so.
             self._answer(caller, not_controller(caller.request))
             return
+        except RecordListTooLarge:
+            # As in Kafka. What must be atomic must fit a batch.
+            reason = "Unable to perform excessively large batch operation."
+            self._answer(caller, refusal(caller.request, ErrorCode.POLICY_VIOLATION, reason))
+            return
         self._in_flight.answer_later(caller)
         self._go_on(bool(batches), caller)
 
@@ -233,8 +245,11 @@ class ControllerLink:
             try:
                 next_offset = self.quorum.propose(self._led_epoch, parts)
             except NotController as error:
-                if isinstance(error.__cause__, _DISK_REFUSALS):
-                    self._committed.refused(error.__cause__)
+                cause = error.__cause__
+                if isinstance(cause, _DISK_REFUSALS) and not isinstance(cause, NotLeaderOrFollower):
+                    self._committed.refused(cause)
+                raise
+            except RecordListTooLarge:
                 raise
             except _DISK_REFUSALS as error:
                 self._committed.refused(error)

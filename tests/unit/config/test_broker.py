@@ -12,6 +12,7 @@ from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.config.broker import BrokerConfig, Listener, from_environment, load_broker_config
 from ledgerstone.config.broker_key import Update
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.config.cluster import ClusterConfig
 from ledgerstone.config.setting import ConfigType
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.coordinator.turn import GroupConfig
@@ -66,7 +67,10 @@ def test_every_field_of_the_broker_config_is_read_outside_config() -> None:
         if isinstance(node, ast.Attribute)
     }
 
-    assert [field.name for field in fields(BrokerConfig) if field.name not in read] == []
+    # Through is_broker and is_controller; and what replicas will connect to.
+    read |= {"roles", "inter_broker_listener_name"}
+    for config in (BrokerConfig, ClusterConfig):
+        assert [field.name for field in fields(config) if field.name not in read] == []
 
 
 def test_every_default_is_a_value_its_key_accepts() -> None:

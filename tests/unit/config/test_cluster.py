@@ -30,7 +30,7 @@ def test_without_roles_a_node_is_a_cluster_of_its_own() -> None:
     assert config.cluster.is_broker
     assert config.cluster.is_controller
     assert not config.cluster.is_configured
-    assert config.cluster.controller_listeners == ()
+    assert config.cluster.advertised_controller_listeners == ()
     assert config.cluster.voters == ()
     assert config.cluster.inter_broker_listener_name == "PLAINTEXT"
 
@@ -53,7 +53,9 @@ def test_clients_and_controllers_have_their_own_listeners() -> None:
 
     assert [each.name for each in config.listeners] == ["PLAINTEXT", "CONTROLLER"]
     assert [each.name for each in config.advertised_listeners] == ["PLAINTEXT"]
-    assert config.cluster.controller_listeners == (Listener("CONTROLLER", "127.0.0.1", 19093),)
+    assert config.cluster.advertised_controller_listeners == (
+        Listener("CONTROLLER", "127.0.0.1", 19093),
+    )
 
 
 def test_a_controller_advertises_nothing_to_clients() -> None:
@@ -66,7 +68,7 @@ def test_a_controller_advertises_nothing_to_clients() -> None:
 def test_a_broker_has_no_controller_listener_but_knows_its_name() -> None:
     cluster = _cluster(BROKER)
 
-    assert cluster.controller_listeners == ()
+    assert cluster.advertised_controller_listeners == ()
     assert cluster.controller_listener_names == ("CONTROLLER",)
     assert cluster.bootstrap_servers == (
         QuorumServer("127.0.0.1", 19093),
@@ -95,7 +97,7 @@ def test_names_of_listeners_do_not_depend_on_case() -> None:
     cluster = _cluster({**COMBINED, "controller.listener.names": "controller"})
 
     assert cluster.controller_listener_names == ("CONTROLLER",)
-    assert len(cluster.controller_listeners) == 1
+    assert len(cluster.advertised_controller_listeners) == 1
 
 
 @pytest.mark.parametrize("name", SOUND)

@@ -29,6 +29,10 @@ from ledgerstone.erasure.own_records import journal_texts
 from ledgerstone.erasure.receipt_issue import issue
 from ledgerstone.erasure.scan_plan import PrintFindings
 from ledgerstone.errors import Damage
+from ledgerstone.raft.control_batches import bootstrap_snapshot
+from ledgerstone.raft.hard_state import HardState, encode_hard_state
+from ledgerstone.raft.replica import ReplicaKey
+from ledgerstone.raft.voters import VoterSet
 from ledgerstone.records.builder import build_batch
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem
@@ -130,6 +134,15 @@ OWN = {
     f"{PARTITION}/00000000000000000000.txnindex": ABORTED,
     f"{PARTITION}/00000000000000017948.snapshot": SNAPSHOT,
     f"{PARTITION}/00000000000000017948.log.follows": b"",
+    "__cluster_metadata-0/quorum-state": encode_hard_state(
+        HardState(17948, 1), kraft_version=0, voter_ids=(1, 17948)
+    ),
+    "__cluster_metadata-0/quorum-state.tmp": encode_hard_state(
+        HardState(17948, 1, ReplicaKey(1)), kraft_version=1, voter_ids=()
+    ),
+    "__cluster_metadata-0/00000000000000017948-0000017948.checkpoint": bootstrap_snapshot(
+        VoterSet(), wall_ms=1
+    ),
 }
 
 
@@ -275,6 +288,8 @@ def test_own_file_of_any_kind_that_holds_other_bytes_is_searched_whole(
         (f"{PARTITION}/partition.metadata", b"version: 1\ntopic_id: A"),
         (f"{PARTITION}/cleaning-history.json", b'{"version":1,"version":1,"runs":[]}\n'),
         (f"{PARTITION}/cleaning-history.json", b'{"version": 1,"runs":[]}\n'),
+        ("quorum-state", b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"data_version":0}'),
+        ("quorum-state", b'{"clusterId":"bob","leaderId":1}'),
     ],
 )
 def test_what_is_not_exactly_the_brokers_form_is_foreign(name: str, content: bytes) -> None:

@@ -3,12 +3,7 @@
 import pytest
 
 from ledgerstone.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
-from ledgerstone.metadata.reachable import (
-    broker_for_admin,
-    leader_and_error,
-    live_brokers,
-    offline_replicas,
-)
+from ledgerstone.metadata.reachable import PartitionView, broker_for_admin, live_brokers
 from ledgerstone.protocol.error_codes import ErrorCode
 
 INSIDE = Endpoint("INSIDE", "10.0.0.1", 9092, 0)
@@ -81,22 +76,22 @@ def test_a_leader_is_named_if_it_has_the_clients_listener(
 ) -> None:
     image = image_of(broker(1), broker(2, INSIDE))
 
-    assert leader_and_error(image, partition(leader), listener) == expected
+    assert PartitionView(image, listener).leader_and_error(partition(leader)) == expected
 
 
 def test_clients_that_do_not_know_the_error_wait_for_a_leader() -> None:
     image = image_of(broker(2, INSIDE))
-    found = leader_and_error(image, partition(2), "OUTSIDE", names_listener=False)
+    view = PartitionView(image, "OUTSIDE", names_listener=False)
 
-    assert found == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
+    assert view.leader_and_error(partition(2)) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def test_replicas_of_fenced_unknown_and_unreachable_brokers_are_offline() -> None:
     image = image_of(broker(1), broker(2, fenced=True))
-    assert offline_replicas(image, partition(1), "INSIDE") == [2, 3]
+    assert PartitionView(image, "INSIDE").offline_replicas(partition(1)) == [2, 3]
 
     image = image_of(broker(1), broker(2), broker(3, INSIDE))
-    assert offline_replicas(image, partition(1), "OUTSIDE") == [3]
+    assert PartitionView(image, "OUTSIDE").offline_replicas(partition(1)) == [3]
 
 
 def test_replicas_in_lost_directories_are_offline() -> None:
@@ -104,7 +99,7 @@ def test_replicas_in_lost_directories_are_offline() -> None:
     other = bytes([8]) * 16
 
     state = partition(1, DIRECTORY, other, LOST)
-    assert offline_replicas(image, state, "INSIDE") == [2, 3]
+    assert PartitionView(image, "INSIDE").offline_replicas(state) == [2, 3]
     # One that is not chosen yet counts as there.
     state = partition(1, bytes(16), UNASSIGNED, DIRECTORY)
-    assert offline_replicas(image, state, "INSIDE") == []
+    assert PartitionView(image, "INSIDE").offline_replicas(state) == []

@@ -69,7 +69,7 @@ def test_replicas_may_move_to_a_broker_that_is_fenced() -> None:
     assert cluster.led() == (1, [1, 2, 3])
 
 
-def test_moving_replicas_elects_nobody_uncleanly() -> None:
+def test_moving_replicas_holds_no_unclean_election() -> None:
     cluster = LedCluster([1, 2], brokers=3)
     cluster.fence(1)
     cluster.fence(2)

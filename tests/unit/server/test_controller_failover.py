@@ -28,6 +28,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from ledgerstone.raft.events import Resign
 from ledgerstone.raft.replica import OffsetAndEpoch
 from ledgerstone.server.controller_link import OnAnswer
 from ledgerstone.server.controlling.batches import MAX_BATCH_RECORDS
@@ -401,3 +402,16 @@ def test_caller_that_fails_over_its_answer_does_not_stop_the_quorum(
     assert codes(others) == [ErrorCode.NONE]
     assert "answer of the controller not taken" in caplog.text
     same_images(desk)
+
+
+def test_lead_that_is_gone_before_the_link_hears_of_it_is_no_disk_failure(
+    desk: ControllerDesk,
+) -> None:
+    replica, link = desk[0], desk.node(0).link
+    replica.raft.step(desk.now, Resign(replica.raft.epoch))
+    assert link.is_active, "nothing was performed yet"
+
+    answers = desk.request(0, create("a"))
+
+    assert codes(answers) == [ErrorCode.NOT_CONTROLLER]
+    assert desk.node(0).broker.refusals == []

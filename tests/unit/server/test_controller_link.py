@@ -26,6 +26,7 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
+from ledgerstone.raft.settings import Settings
 from ledgerstone.server.producer_ids import ProducerIds
 from tests.kit.controllers import ControllerDesk, register
 
@@ -170,6 +171,18 @@ def test_sync_that_fails_gives_up_all_that_is_not_committed(node: Node) -> None:
     assert not node.link.is_active
     assert node.controller.decided is node.controller.committed
     assert node.topics == []
+
+
+def test_decision_that_fits_no_batch_is_refused_and_changes_nothing(node: Node) -> None:
+    node.desk[0].raft.quorum.settings = Settings(max_batch_bytes=1_000)
+    answers = node.ask(create(*(f"topic-{number}" for number in range(20))))
+    small = node.ask(create("a"))
+    node.commit_up_to(node.end)
+
+    assert codes(answers) == [ErrorCode.POLICY_VIOLATION] * 20
+    assert codes(small) == [ErrorCode.NONE]
+    assert node.topics == ["a"]
+    assert node.broker.refusals == []
 
 
 def test_change_asked_for_while_another_is_published_waits_for_its_turn() -> None:

@@ -101,13 +101,17 @@ def test_failed_sync_of_a_sole_voter_is_its_askers_error_and_nothing_is_built_on
     with pytest.raises(LogStorageError):
         node.write("b")
     assert node.machine.names == ["a"]
-    epoch = node.raft.epoch
-    node.raft.resign(epoch)
-    assert not node.machine.leaderships[-1].is_me
-    assert node.raft.leader_id is None
-    with pytest.raises(NotController):
-        node.raft.propose(epoch, [(0, None, b"", ())])
+    node.raft.resign(node.raft.epoch)
+    # Nobody else can lead. Every change is refused by the disk, until the next start.
+    assert node.machine.leaderships[-1].is_me
+    for _ in range(2):
+        with pytest.raises(LogStorageError):
+            node.write("c")
+    assert node.machine.names == ["a"]
     assert node.halts == []
+    node.kill()
+    node.start()
+    assert node.machine.names[0] == "a"
 
 
 def test_full_disk_refuses_a_proposal_and_the_next_one_goes_through() -> None:

@@ -6,8 +6,8 @@ Versions: 0.
 """
 
 from ledgerstone.errors import InvalidTopic
-from ledgerstone.metadata.image import MetadataImage, PartitionImage
-from ledgerstone.metadata.reachable import leader_and_error, offline_replicas
+from ledgerstone.metadata.image import PartitionImage
+from ledgerstone.metadata.reachable import PartitionView
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, check_topic_name
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.describe_topic_partitions import (
@@ -67,22 +67,23 @@ def _describe(
         return DescribeTopicPartitionsResponseTopic(
             error_code=code, name=name, topic_authorized_operations=ALL_TOPIC_OPERATIONS
         )
+    view = PartitionView(broker.image, request.session.listener)
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=ALL_TOPIC_OPERATIONS,
         partitions=[
-            _partition(broker.image, request.session.listener, number, state)
+            _partition(view, number, state)
             for number, state in sorted(topic.partitions.items())[first : first + limit]
         ],
     )
 
 
 def _partition(
-    image: MetadataImage, listener: str, number: int, state: PartitionImage
+    view: PartitionView, number: int, state: PartitionImage
 ) -> DescribeTopicPartitionsPartition:
-    leader, error = leader_and_error(image, state, listener)
+    leader, error = view.leader_and_error(state)
     return DescribeTopicPartitionsPartition(
         error_code=error,
         partition_index=number,
@@ -92,5 +93,5 @@ def _partition(
         isr_nodes=list(state.isr),
         eligible_leader_replicas=list(state.eligible_leader_replicas),
         last_known_elr=list(state.last_known_elr),
-        offline_replicas=offline_replicas(image, state, listener),
+        offline_replicas=view.offline_replicas(state),
     )

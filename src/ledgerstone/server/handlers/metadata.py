@@ -13,12 +13,7 @@ from typing import Final
 
 from ledgerstone.errors import InvalidTopic
 from ledgerstone.metadata.image import PartitionImage, TopicImage
-from ledgerstone.metadata.reachable import (
-    broker_for_admin,
-    leader_and_error,
-    live_brokers,
-    offline_replicas,
-)
+from ledgerstone.metadata.reachable import PartitionView, broker_for_admin, live_brokers
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS, auto_creation, check_topic_name
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ZERO_UUID, ApiMessage
@@ -60,14 +55,16 @@ def handle(broker: Broker, request: Request, message: MetadataRequest) -> Answer
 
 
 def _response(broker: Broker, request: Request, message: MetadataRequest) -> MetadataResponse:
-    image = broker.image
+    image, version = broker.image, request.api_version
+    names_listener = version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND
+    view = PartitionView(image, request.session.listener, names_listener=names_listener)
     if _wants_all(request, message):
-        topics = [_describe(broker, request, topic) for topic in image.topics.values()]
+        topics = [_describe(view, request, topic) for topic in image.topics.values()]
     else:
         assert message.topics is not None
         # Each topic once, as in Kafka.
         distinct = {(each.topic_id, each.name): each for each in message.topics}
-        topics = [_lookup(broker, request, each) for each in distinct.values()]
+        topics = [_lookup(broker, view, request, each) for each in distinct.values()]
     response = MetadataResponse(
         brokers=[
             MetadataBroker(each.broker_id, endpoint.host, endpoint.port, rack=each.rack)
@@ -123,7 +120,7 @@ def _to_create(broker: Broker, request: Request, message: MetadataRequest) -> li
 
 
 def _lookup(
-    broker: Broker, request: Request, wanted: MetadataRequestTopic
+    broker: Broker, view: PartitionView, request: Request, wanted: MetadataRequestTopic
 ) -> MetadataResponseTopic:
     image = broker.image
     if wanted.topic_id != ZERO_UUID:
@@ -134,11 +131,11 @@ def _lookup(
             has_null_names = request.api_version >= _FIRST_VERSION_WITH_NULL_NAMES
             name = wanted.name if has_null_names else ""
             return MetadataResponseTopic(error, name, wanted.topic_id)
-        return _describe(broker, request, found)
+        return _describe(view, request, found)
     name = wanted.name or ""
     found = image.topics.get(name)
     if found is not None:
-        return _describe(broker, request, found)
+        return _describe(view, request, found)
     try:
         check_topic_name(name)
     except InvalidTopic:
@@ -146,25 +143,23 @@ def _lookup(
     return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
 
 
-def _describe(broker: Broker, request: Request, topic: TopicImage) -> MetadataResponseTopic:
+def _describe(view: PartitionView, request: Request, topic: TopicImage) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            _partition(broker, request, number, state) for number, state in topic.partitions.items()
+            _partition(view, request.api_version, number, state)
+            for number, state in topic.partitions.items()
         ],
     )
 
 
 def _partition(
-    broker: Broker, request: Request, number: int, state: PartitionImage
+    view: PartitionView, version: int, number: int, state: PartitionImage
 ) -> MetadataPartition:
-    image, listener, version = broker.image, request.session.listener, request.api_version
-    leader, error = leader_and_error(
-        image, state, listener, names_listener=version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND
-    )
-    offline = offline_replicas(image, state, listener)
+    leader, error = view.leader_and_error(state)
+    offline = view.offline_replicas(state)
     replicas, isr = list(state.replicas), list(state.isr)
     if version == 0 and offline:
         # Clients of this version cannot be told of replicas that they cannot reach.

@@ -51,10 +51,10 @@ from ledgerstone.server.effects import (
     SyncMetadata,
     WriteSnapshot,
 )
-from ledgerstone.server.quorum.consuming import Consumer
+from ledgerstone.server.quorum.consuming import QuorumConsumer
 from ledgerstone.server.quorum.disk_log import DiskLog
 from ledgerstone.server.quorum.door import MetadataStateMachine
-from ledgerstone.server.quorum.exchange import Exchange, OnAnswer, OnEnd
+from ledgerstone.server.quorum.exchange import OnAnswer, OnEnd, QuorumExchange
 from ledgerstone.server.quorum.meter import QuorumMeter
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
 from ledgerstone.server.results import Result
@@ -76,7 +76,7 @@ class QuorumParts:
     log: DiskLog
     snapshots: SnapshotFiles
     state_file: QuorumStateFile
-    consumer: Consumer
+    consumer: QuorumConsumer
     clock: Clock
     calls: Calls
 
@@ -95,8 +95,6 @@ class QuorumAgent:
         self._state_file = parts.state_file
         self._consumer = parts.consumer
         self._clock = parts.clock
-        # A sole voter whose disk has failed: it decides nothing until the next start.
-        self._has_failed = False
         # Led until the next tick: the disk refused what was proposed.
         self._resigns_epoch: int | None = None
         self._effects: list[Effect] = []
@@ -104,7 +102,7 @@ class QuorumAgent:
         self._news: deque[Ready] = deque()
         self._is_advancing = False
         timeout_ms = parts.node.quorum.settings.request_timeout_ms
-        self._exchange = Exchange(parts.calls, timeout_ms, self._step)
+        self._exchange = QuorumExchange(parts.calls, timeout_ms, self._step)
 
     def start(self, machine: MetadataStateMachine) -> None:
         """A sole voter leads when this returns, and has consumed its log. StorageError if the log
@@ -126,11 +124,11 @@ class QuorumAgent:
 
     @property
     def leader_id(self) -> int | None:
-        return None if self._has_failed else self.node.role.leader_id
+        return self.node.role.leader_id
 
     @property
     def leader(self) -> Peer | None:
-        return None if self._has_failed else self.node.quorum.leader_peer()
+        return self.node.quorum.leader_peer()
 
     @property
     def end_offset(self) -> int:
@@ -146,7 +144,7 @@ class QuorumAgent:
         return self.high_watermark - 1
 
     def propose(self, epoch: int, records: Sequence[RecordParts]) -> int:
-        if self.halted is not None or self._has_failed:
+        if self.halted is not None:
             raise NotController("the disk of this controller has failed")
         now = self._now()
         try:
@@ -190,9 +188,11 @@ class QuorumAgent:
             self._guarded(lambda: self.node.step(self._now(), Resign(epoch)))
         elif not self.node.quorum.is_sole_voter:
             self._halt(LogStorageError(self.log.log.failure))
-        elif epoch == self.node.epoch and not self._has_failed:
-            self._has_failed = True
-            self._consumer.machine.leadership(Leadership(epoch, None, False))
+        elif epoch == self.node.epoch:
+            # There is no other node to go to. It leads on from what is committed, and every change
+            # is refused with the disk's error: its log takes no more records.
+            own_id = self.node.quorum.key.id
+            self._consumer.machine.leadership(Leadership(epoch, own_id, True))
 
     # -- requests of other nodes --------------------------------------------------------------
 

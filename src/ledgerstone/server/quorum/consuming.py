@@ -25,7 +25,7 @@ from ledgerstone.server.quorum.snapshot_writing import SnapshotWork
 UNREADABLE: Final = (KafkaError, StorageError, ProtocolViolation, ValueError, OSError)
 
 
-class Consumer:
+class QuorumConsumer:
     """`end_offset`: everything below was handed over."""
 
     def __init__(

@@ -25,7 +25,7 @@ class _Asker(NamedTuple):
     on_answer: OnAnswer
 
 
-class Exchange:
+class QuorumExchange:
     """Every request that came in gets one answer, by its token."""
 
     def __init__(self, calls: Calls, timeout_ms: int, step: Callable[[Event], None]) -> None:

@@ -24,7 +24,7 @@ from ledgerstone.raft.voters import Voter, VoterSet
 from ledgerstone.server.calls import Calls
 from ledgerstone.server.formatting.checking import check_voters
 from ledgerstone.server.quorum.agent import QuorumAgent, QuorumParts
-from ledgerstone.server.quorum.consuming import Consumer
+from ledgerstone.server.quorum.consuming import QuorumConsumer
 from ledgerstone.server.quorum.disk_log import LOG_CONFIG, open_disk_log, refusal
 from ledgerstone.server.quorum.own_snapshots import OwnSnapshots, SnapshotRules
 from ledgerstone.server.quorum.snapshot_files import SnapshotFiles
@@ -85,7 +85,7 @@ def open_quorum(
             log=log,
             snapshots=snapshots,
             state_file=state_file,
-            consumer=Consumer(log, snapshots, OwnSnapshots(rules), clock),
+            consumer=QuorumConsumer(log, snapshots, OwnSnapshots(rules), clock),
             clock=clock,
             calls=Calls(PURPOSE, clock, client_id=f"raft-client-{config.node_id}"),
         )

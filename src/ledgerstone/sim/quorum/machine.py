@@ -261,10 +261,11 @@ class Machine:
         self.hands.drain()
 
     def asked(self, request: messages.Request, origin: Remote | Operator) -> None:
+        self.step(Asked(self.mail.token_for(origin), request))
+        # A leader that slept resigns first: what came meanwhile is no contact.
         node = self.node
         if isinstance(request, messages.Fetch | messages.FetchSnapshot) and node is not None:
             self._note_contact(node, request)
-        self.step(Asked(self.mail.token_for(origin), request))
 
     def _note_contact(
         self, node: RaftNode, request: messages.Fetch | messages.FetchSnapshot
