@@ -30,7 +30,7 @@ from ledgerstone.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ledgerstone.sim.controller.cluster import Cluster
-from ledgerstone.sim.controller.process import Process, process_of
+from ledgerstone.sim.controller.process import SimProcess, process_of
 from ledgerstone.sim.controller.scenario import parse
 
 VOTERS: Final = 5
@@ -87,10 +87,10 @@ class Fleet:
         return self.cluster.world.now_ms - began_ms
 
     @property
-    def controller(self) -> Process | None:
+    def controller(self) -> SimProcess | None:
         return next((each for each in self.cluster.processes() if each.link.is_active), None)
 
-    def process(self, number: int) -> Process:
+    def process(self, number: int) -> SimProcess:
         found = process_of(self.cluster.fleet[number])
         assert found is not None
         return found

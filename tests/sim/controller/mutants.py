@@ -85,6 +85,20 @@ BOUNCES = _CHURN + "\n".join(
     f"{at} bounce node={1 + at // 1_100 % 4} down=50 mode=0" for at in range(4_000, 29_000, 1_100)
 )
 
+CUTS_AND_BOUNCES = (
+    CUTS.replace("ms=1900", "ms=2900")
+    + "\n"
+    + "\n".join(
+        f"{at} bounce node={1 + at // 2_500 % 4} down=100 mode=1"
+        for at in range(6_000, 28_000, 2_500)
+    )
+)
+OPENS = (
+    _CHURN
+    + "set voters 3\nset brokers 3\nset snapshot_every 2\nset late_percent 0\nset jitter_ms 80\n"
+    + "\n".join(f"{at} open" for at in range(4_000, 29_000, 1_300))
+)
+
 
 def hunt(mutant: Mutant, max_seeds: int = MAX_SEEDS) -> Kill | None:
     return hunt_in(SIMULATOR, mutant, max_seeds)
@@ -106,17 +120,6 @@ def lost_lead_answers_success(patch: Patch) -> None:
             each.on_answer(each.response)
 
     patch.setattr(ControllerLink, "_give_up", give_up)
-
-
-def decided_image_outlives_the_lead(patch: Patch) -> None:
-    original = Controller.resign
-
-    def resign(self: Controller) -> None:
-        decided = self.decided
-        original(self)
-        self.decided = decided
-
-    patch.setattr(Controller, "resign", resign)
 
 
 def decisions_are_made_on_what_is_committed(patch: Patch) -> None:
@@ -422,13 +425,12 @@ def new_replicas_start_in_sync(patch: Patch) -> None:
 MUTANTS = [
     Mutant("answers leave before commit", answers_leave_before_commit),
     Mutant("a lost lead answers success", lost_lead_answers_success),
-    Mutant("what was decided outlives the lead", decided_image_outlives_the_lead),
     Mutant("decisions are made on what is committed", decisions_are_made_on_what_is_committed),
     Mutant("producer ids by what is committed", producer_ids_of_what_is_committed),
     Mutant("producer ids are not written", producer_ids_are_not_written),
     Mutant("a snapshot is laid over the old image", snapshot_is_laid_over_the_old_image),
     Mutant("a snapshot forgets eligible replicas", snapshot_forgets_eligible_replicas),
-    Mutant("a snapshot inside a transaction", snapshot_inside_a_transaction),
+    Mutant("a snapshot inside a transaction", snapshot_inside_a_transaction, OPENS),
     Mutant("open transactions are shown", open_transactions_are_shown),
     Mutant("open transactions stay open", open_transactions_stay_open),
     Mutant("the leader epoch does not rise", leader_epoch_does_not_rise),
@@ -450,7 +452,9 @@ MUTANTS = [
     Mutant("an ISR without its leader", isr_may_lack_its_leader),
     Mutant("an empty ISR lets anyone lead", last_member_leaves_the_isr),
     Mutant("every replica is eligible", any_replica_is_eligible),
-    Mutant("eligible though enough are in sync", eligible_though_enough_are_in_sync),
+    Mutant(
+        "eligible though enough are in sync", eligible_though_enough_are_in_sync, CUTS_AND_BOUNCES
+    ),
     Mutant("unclean elections are not marked", unclean_elections_are_not_told),
     Mutant("a reassignment does not wait", reassignment_does_not_wait),
     Mutant("new replicas start in sync", new_replicas_start_in_sync),

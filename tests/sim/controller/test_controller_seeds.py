@@ -33,7 +33,7 @@ QUICK = [
         "answers leave before commit",
         "fenced brokers lead on",
         "every replica is eligible",
-        "a broker is unfenced before it caught up",
+        "broker epochs come again",
     )
 ]
 

@@ -43,7 +43,7 @@ class Ticket(NamedTuple):
     version: int
 
 
-class Answers:
+class AnswerBook:
     def __init__(self, world: World, truth: Truth) -> None:
         self._world = world
         self._truth = truth

@@ -27,7 +27,7 @@ from ledgerstone.server.broker_life.agent import LifeAgent
 from ledgerstone.server.broker_life.machine import BrokerLife, BrokerState, LifeSettings
 from ledgerstone.sim.controller.clock import MachineClock
 from ledgerstone.sim.controller.replication import Change
-from ledgerstone.sim.controller.stage import CLUSTER_ID, Stage
+from ledgerstone.sim.controller.stage import CLUSTER_ID, SimStage
 from ledgerstone.sim.controller.truth import Key
 from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.world import Violation
@@ -71,7 +71,7 @@ class Answered(Protocol):
 class SimBroker:
     """`replication.Member`."""
 
-    def __init__(self, stage: Stage, machine: Machine, owner: Owner) -> None:
+    def __init__(self, stage: SimStage, machine: Machine, owner: Owner) -> None:
         self.number = machine.number
         self._stage = stage
         self._machine = machine

@@ -32,11 +32,11 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from ledgerstone.sim.controller.stage import Stage
+from ledgerstone.sim.controller.stage import SimStage
 from ledgerstone.sim.dice import SeededDice
 
 if TYPE_CHECKING:
-    from ledgerstone.sim.controller.process import Process
+    from ledgerstone.sim.controller.process import SimProcess
 
 _PATIENCE_MS = (400, 3_000, 15_000)
 _ATTEMPTS = 3
@@ -45,8 +45,10 @@ _OUTSIDE = 100
 _SET = 0
 
 
-class Client:
-    def __init__(self, stage: Stage, number: int, processes: Callable[[], list["Process"]]) -> None:
+class AdminClient:
+    def __init__(
+        self, stage: SimStage, number: int, processes: Callable[[], list["SimProcess"]]
+    ) -> None:
         self._stage = stage
         self._world = stage.world
         self._number = number
@@ -76,14 +78,14 @@ class Client:
         self.is_waiting = True
         self._try(process, request, self._dice.pick(_PATIENCE_MS), _ATTEMPTS)
 
-    def _pick(self) -> "Process | None":
+    def _pick(self) -> "SimProcess | None":
         """Any broker that is up."""
         up = [each for each in self._processes() if each.broker is not None]
         return self._dice.pick(up) if up else None
 
     # -- attempts -----------------------------------------------------------------------------
 
-    def _try(self, process: "Process", request: ApiMessage, patience_ms: int, left: int) -> None:
+    def _try(self, process: "SimProcess", request: ApiMessage, patience_ms: int, left: int) -> None:
         source, target = _OUTSIDE + self._number, process.number
         is_over = False
 
@@ -122,7 +124,7 @@ class Client:
 
     # -- what to ask for ----------------------------------------------------------------------
 
-    def _draw(self, process: "Process") -> ApiMessage | None:
+    def _draw(self, process: "SimProcess") -> ApiMessage | None:
         """By the image of the broker that is asked, which may be old."""
         image, dice, config = process.image, self._dice, self._stage.config
         name = f"topic{dice.below(config.names)}"
@@ -196,13 +198,13 @@ class Client:
             topic_partitions=[ElectLeadersTopicPartition(topic.name, partitions)],
         )
 
-    def _allocate(self, process: "Process") -> ApiMessage | None:
+    def _allocate(self, process: "SimProcess") -> ApiMessage | None:
         broker = process.broker
         if broker is None or broker.broker_epoch < 0:
             return None
         return AllocateProducerIdsRequest(broker_id=broker.number, broker_epoch=broker.broker_epoch)
 
-    def _configure(self, name: str, process: "Process") -> ApiMessage:
+    def _configure(self, name: str, process: "SimProcess") -> ApiMessage:
         dice = self._dice
         key, value = "retention.ms", str(1_000_000 * (self._number + 1) + self._serial)
         least = process.image.topic_config(name).get("min.insync.replicas")

@@ -7,14 +7,14 @@ unfenced, every partition led and in sync, every request ended, all images equal
 from ledgerstone.config.broker import BrokerConfig, load_broker_config
 from ledgerstone.metadata.image import NO_LEADER
 from ledgerstone.raft.settings import Settings
-from ledgerstone.sim.controller.clients import Client
+from ledgerstone.sim.controller.clients import AdminClient
 from ledgerstone.sim.controller.facts import PartitionFact
 from ledgerstone.sim.controller.faults import ClusterFaults
-from ledgerstone.sim.controller.judge import Judge
-from ledgerstone.sim.controller.process import Process, process_of
+from ledgerstone.sim.controller.judge import ClusterJudge
+from ledgerstone.sim.controller.process import SimProcess, process_of
 from ledgerstone.sim.controller.replication import Member, Replication
 from ledgerstone.sim.controller.scenario import Scenario
-from ledgerstone.sim.controller.stage import CLUSTER_ID, Stage
+from ledgerstone.sim.controller.stage import CLUSTER_ID, SimStage
 from ledgerstone.sim.controller.truth import Truth
 from ledgerstone.sim.quorum.checkers import Checkers
 from ledgerstone.sim.quorum.cluster import Outcome
@@ -65,9 +65,9 @@ class Cluster:
         self.network = Network(self.world, config)
         self.checkers = Checkers(self.world)
         self.truth = Truth(self.world, CLUSTER_ID)
-        self.judge = Judge(self.world, config, self.checkers, self.truth)
+        self.judge = ClusterJudge(self.world, config, self.checkers, self.truth)
         self.replication = Replication(self.world, config, self.truth)
-        self.stage = Stage(
+        self.stage = SimStage(
             world=self.world,
             network=self.network,
             config=config,
@@ -103,18 +103,18 @@ class Cluster:
         self.judge.progress_of = self._progress_of
         self.world.after_step.append(self.judge.look)
         self.faults = ClusterFaults(self.stage)
-        self.clients = [Client(self.stage, n, self.processes) for n in range(config.clients)]
+        self.clients = [AdminClient(self.stage, n, self.processes) for n in range(config.clients)]
         self.recovery_ms = -1
         self._steps_before = 0
 
-    def _process(self, machine: Machine) -> Process:
-        return Process(self.stage, machine, self._configs[machine.number])
+    def _process(self, machine: Machine) -> SimProcess:
+        return SimProcess(self.stage, machine, self._configs[machine.number])
 
     def _share(self, entry: Entry) -> Entry:
         known = self._entries.setdefault((entry.base_offset, entry.epoch), entry)
         return known if known.crc == entry.crc else entry
 
-    def processes(self) -> list[Process]:
+    def processes(self) -> list[SimProcess]:
         found = [process_of(machine) for machine in self.fleet]
         return [each for each in found if each is not None]
 

@@ -4,27 +4,32 @@ Stands for `server.calls.Calls`: each question is answered once, or fails.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationRequest
 from ledgerstone.raft.replica import Peer
 from ledgerstone.server.calls import CallFailed, OnAnswer
-from ledgerstone.sim.controller.stage import Stage
+from ledgerstone.sim.controller.stage import SimStage
 from ledgerstone.sim.quorum.machine import Machine
-
-if TYPE_CHECKING:
-    from ledgerstone.sim.controller.process import Process
 
 _LATE_MS = (200, 1_000, 4_000, 11_000)
 
 
-class Exchange:
+class Server(Protocol):
+    """A process that takes requests at its controller listener."""
+
+    def when_awake(self, action: Callable[[], None]) -> None: ...
+
+    def serve(self, request: ApiMessage, on_answer: Callable[[ApiMessage], None]) -> None: ...
+
+
+class SimCalls:
     """`AsksNodes` of one process."""
 
     def __init__(
-        self, machine: Machine, stage: Stage, process_of: Callable[[int], "Process | None"]
+        self, machine: Machine, stage: SimStage, process_of: Callable[[int], Server | None]
     ) -> None:
         self._machine = machine
         self._stage = stage

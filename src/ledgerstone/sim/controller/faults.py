@@ -7,7 +7,7 @@ from ledgerstone.metadata.image import ResourceType
 from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.metadata_records import BeginTransactionRecord, ConfigRecord
 from ledgerstone.sim.controller.process import process_of
-from ledgerstone.sim.controller.stage import Stage
+from ledgerstone.sim.controller.stage import SimStage
 from ledgerstone.sim.quorum.faults import Faults
 from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.scenario import Fault
@@ -17,7 +17,7 @@ _STOP_LIMIT_MS = 25_000
 
 
 class ClusterFaults(Faults):
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: SimStage) -> None:
         super().__init__(stage.world, stage.network, stage.fleet)
         self._stage = stage
 

@@ -8,10 +8,10 @@ from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.metadata.replay import apply
 from ledgerstone.protocol.message import ApiMessage, MetadataRecord
 from ledgerstone.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from ledgerstone.sim.controller.answers import Answers, Ticket
+from ledgerstone.sim.controller.answers import AnswerBook, Ticket
 from ledgerstone.sim.controller.facts import BrokerFact
 from ledgerstone.sim.controller.scenario import Config
-from ledgerstone.sim.controller.truth import Batch, Truth
+from ledgerstone.sim.controller.truth import CommittedIn, Truth
 from ledgerstone.sim.quorum.checkers import Checkers
 from ledgerstone.sim.world import Violation, World
 
@@ -32,13 +32,13 @@ class _Contact:
     wishes_to_go: bool = False
 
 
-class Judge:
+class ClusterJudge:
     def __init__(self, world: World, config: Config, checkers: Checkers, truth: Truth) -> None:
         self._world = world
         self._config = config
         self._checkers = checkers
         self.truth = truth
-        self.answers = Answers(world, truth)
+        self.answers = AnswerBook(world, truth)
         self._read = 0
         # Found where an exception would not get far: inside an answer.
         self._found: Violation | None = None
@@ -84,8 +84,8 @@ class Judge:
             self._same(number, image, moment.image, offset)
             return
         delta, right = moment.delta, moment.image
-        names = {each.name for each in (*delta.topics_deleted, *delta.topics_created)}
-        names |= {each.topic for each in (*delta.partitions_added, *delta.partitions_changed)}
+        names = [each.name for each in (*delta.topics_deleted, *delta.topics_created)]
+        names += [each.topic for each in (*delta.partitions_added, *delta.partitions_changed)]
         is_same = (
             all(image.topics.get(name) == right.topics.get(name) for name in names)
             and all(image.brokers.get(b) == right.brokers.get(b) for b in delta.brokers_changed)
@@ -157,7 +157,7 @@ class Judge:
                 f"broker {request.broker_id} says {request.current_metadata_offset}, is {progress}",
             )
 
-    def _fenced(self, broker_id: int, fact: BrokerFact, batch: Batch) -> None:
+    def _fenced(self, broker_id: int, fact: BrokerFact, batch: CommittedIn) -> None:
         """Only a broker that wished so, or that was silent for a session."""
         contact = self._contacts.get((batch.epoch, broker_id))
         since_ms = self._since_ms.get(batch.epoch)
@@ -177,7 +177,7 @@ class Judge:
             )
         self._world.mark("a silent broker was fenced")
 
-    def _unfenced(self, broker_id: int, fact: BrokerFact, batch: Batch) -> None:
+    def _unfenced(self, broker_id: int, fact: BrokerFact, batch: CommittedIn) -> None:
         """Only a broker that has its own registration."""
         contact = self._contacts.get((batch.epoch, broker_id))
         if contact is None or contact.epoch != fact.epoch:

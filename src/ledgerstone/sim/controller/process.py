@@ -32,8 +32,8 @@ from ledgerstone.sim.controller.bootstrap import bootstrap
 from ledgerstone.sim.controller.broker import SimBroker
 from ledgerstone.sim.controller.clock import MachineClock
 from ledgerstone.sim.controller.door import SimQuorum
-from ledgerstone.sim.controller.exchange import Exchange
-from ledgerstone.sim.controller.stage import CLUSTER_ID, Stage
+from ledgerstone.sim.controller.exchange import SimCalls
+from ledgerstone.sim.controller.stage import CLUSTER_ID, SimStage
 from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.quorum.memory_log import MemoryLog
 from ledgerstone.sim.quorum.memory_snapshots import MemorySnapshots
@@ -54,10 +54,10 @@ class WatchedLink(ControllerLink):
         self._committed_offset = offset
 
 
-class Process:
+class SimProcess:
     """`sim.quorum.state_machine.State`, and whoever follows the metadata."""
 
-    def __init__(self, stage: Stage, machine: Machine, config: BrokerConfig) -> None:
+    def __init__(self, stage: SimStage, machine: Machine, config: BrokerConfig) -> None:
         self.stage = stage
         self.machine = machine
         self.number = machine.number
@@ -76,7 +76,7 @@ class Process:
         )
         self.link = WatchedLink(self.quorum, self.controller, self.clock, bootstrap(stage.config))
         self.link.subscriber = self
-        exchange = Exchange(machine, stage, self._process_of)
+        exchange = SimCalls(machine, stage, self._process_of)
         self.forwarding = Forwarding(
             clock=self.clock,
             leader=lambda: self.quorum.leader,
@@ -102,7 +102,7 @@ class Process:
             self.broker.begin()
         self._guard(self._run_agents)
 
-    def _process_of(self, number: int) -> "Process | None":
+    def _process_of(self, number: int) -> "SimProcess | None":
         return process_of(self.stage.fleet[number])
 
     @property
@@ -293,9 +293,9 @@ def _records_of(content: bytes) -> Iterator[MetadataRecord]:
             yield decode_record(record.value)
 
 
-def process_of(machine: Machine) -> "Process | None":
+def process_of(machine: Machine) -> "SimProcess | None":
     """The one that runs, if any."""
     state = machine.host.state
-    if machine.node is None or not isinstance(state, Process):
+    if machine.node is None or not isinstance(state, SimProcess):
         return None
     return state

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ledgerstone.sim.controller.judge import Judge
+from ledgerstone.sim.controller.judge import ClusterJudge
 from ledgerstone.sim.controller.replication import Replication
 from ledgerstone.sim.controller.scenario import Config
 from ledgerstone.sim.quorum.machine import Machine
@@ -13,11 +13,11 @@ CLUSTER_ID = "sim-controller"
 
 
 @dataclass(slots=True, kw_only=True)
-class Stage:
+class SimStage:
     world: World
     network: Network
     config: Config
-    judge: Judge
+    judge: ClusterJudge
     replication: Replication
     fleet: list[Machine] = field(default_factory=list)
     # How long a node that was told to stop stays away.

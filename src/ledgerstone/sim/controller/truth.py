@@ -47,7 +47,7 @@ class Moment(NamedTuple):
     is_open: bool = False
 
 
-class Batch(NamedTuple):
+class CommittedIn(NamedTuple):
     """A committed batch on its way through the facts."""
 
     base_offset: int
@@ -74,8 +74,8 @@ class Truth:
         self.settings: dict[tuple[str, str], list[tuple[int, str | None]]] = {}
         self.next_producer_id = 0
         self.registered: dict[int, tuple[int, bytes]] = {}
-        self.on_fenced: Callable[[int, BrokerFact, Batch], None] = lambda *given: None
-        self.on_unfenced: Callable[[int, BrokerFact, Batch], None] = lambda *given: None
+        self.on_fenced: Callable[[int, BrokerFact, CommittedIn], None] = lambda *given: None
+        self.on_unfenced: Callable[[int, BrokerFact, CommittedIn], None] = lambda *given: None
         self.on_changed: Callable[[Key, PartitionFact, PartitionFact], None] = lambda *given: None
         self._incarnations: dict[bytes, int] = {}
         # Of a transaction that is open: its records. None: no transaction.
@@ -108,7 +108,7 @@ class Truth:
             del self._decoded[next(iter(self._decoded))]
 
     def _consume(self, entry: Entry) -> None:
-        batch = Batch(entry.base_offset, entry.epoch)
+        batch = CommittedIn(entry.base_offset, entry.epoch)
         ready: list[tuple[int, MetadataRecord]] = []
         for offset, record in enumerate(self.records_of(entry), start=entry.base_offset):
             match record:
@@ -135,7 +135,7 @@ class Truth:
         else:
             self.moments[self.end_offset] = Moment(self.image, Delta(), self._open is not None)
 
-    def _apply(self, ready: list[tuple[int, MetadataRecord]], batch: Batch) -> None:
+    def _apply(self, ready: list[tuple[int, MetadataRecord]], batch: CommittedIn) -> None:
         elected: set[Key] = set()
         are_brokers_changed = False
         for offset, record in ready:
@@ -149,7 +149,9 @@ class Truth:
 
     # -- facts --------------------------------------------------------------------------------
 
-    def _fact(self, offset: int, record: MetadataRecord, batch: Batch, elected: set[Key]) -> bool:
+    def _fact(
+        self, offset: int, record: MetadataRecord, batch: CommittedIn, elected: set[Key]
+    ) -> bool:
         """Whether a broker changed."""
         match record:
             case TopicRecord():
@@ -268,7 +270,7 @@ class Truth:
         )
         self._world.mark("a broker registered")
 
-    def _broker_changed(self, record: BrokerRegistrationChangeRecord, batch: Batch) -> None:
+    def _broker_changed(self, record: BrokerRegistrationChangeRecord, batch: CommittedIn) -> None:
         fact = self.brokers.get(record.broker_id)
         if fact is None or fact.epoch != record.broker_epoch:
             raise Violation("BrokerEpochs", f"{record} is about {fact}")
