@@ -162,26 +162,11 @@ class PlainCluster:
         new_replicas = list(it.replicas if replicas is None else replicas)
         new_adding = list(it.adding if adding is None else adding)
         new_removing = list(it.removing if removing is None else removing)
-        if new_adding or new_removing:
-            staying = [b for b in new_replicas if b not in new_removing]
-            in_sync = [b for b in new_isr if b not in new_removing]
-            is_done = bool(in_sync) and bool(staying) and set(new_adding) <= set(in_sync)
-            if len(new_adding) < len(new_removing):
-                is_done = is_done and set(staying) <= set(in_sync)
-            if is_done:
-                new_isr, new_replicas, new_adding, new_removing = in_sync, staying, [], []
-
-        smallest = len(self.partitions[topic, 0].replicas)
-        minimum = min(self.min_isr.get(topic, 1), smallest)
-        new_elr = list(it.elr)
-        if self.elr_on:
-            if len(new_isr) >= minimum:
-                new_elr = []
-            else:
-                # Ours never keeps one that is no replica any more.
-                known = set(it.elr) | set(it.isr)
-                new_elr = sorted(b for b in known if b in new_replicas and b != lost)
-                new_elr = [b for b in new_elr if b not in new_isr]
+        if _is_reassigned(new_replicas, new_isr, new_adding, new_removing):
+            new_isr = [b for b in new_isr if b not in new_removing]
+            new_replicas = [b for b in new_replicas if b not in new_removing]
+            new_adding, new_removing = [], []
+        new_elr = self._eligible(it, topic, new_isr, new_replicas, lost)
 
         leader, unclean = self._elect(it, kind, new_isr, new_elr, new_replicas, never)
         named = None
@@ -233,6 +218,18 @@ class PlainCluster:
         self.partitions[key] = after
         return True
 
+    def _eligible(
+        self, it: PlainPartition, topic: str, isr: list[int], replicas: list[int], lost: int
+    ) -> list[int]:
+        if not self.elr_on:
+            return list(it.elr)
+        smallest = len(self.partitions[topic, 0].replicas)
+        if len(isr) >= min(self.min_isr.get(topic, 1), smallest):
+            return []
+        # Ours never keeps one that is no replica any more.
+        known = set(it.elr) | set(it.isr)
+        return sorted(b for b in known if b in replicas and b != lost and b not in isr)
+
     def _elect(
         self,
         it: PlainPartition,
@@ -272,3 +269,16 @@ class PlainCluster:
     def _default(self, broker: int) -> bytes:
         dirs = self.brokers[broker].dirs if broker in self.brokers else [MIGRATING, MIGRATING]
         return UNASSIGNED if len(dirs) > 1 else dirs[0] if dirs else MIGRATING
+
+
+def _is_reassigned(
+    replicas: list[int], isr: list[int], adding: list[int], removing: list[int]
+) -> bool:
+    if not adding and not removing:
+        return False
+    staying = [b for b in replicas if b not in removing]
+    in_sync = [b for b in isr if b not in removing]
+    is_done = bool(in_sync) and bool(staying) and set(adding) <= set(in_sync)
+    if len(adding) < len(removing):
+        is_done = is_done and set(staying) <= set(in_sync)
+    return is_done
