@@ -184,12 +184,7 @@ class PlainCluster:
         if not new_isr and not self.elr_on:
             new_isr = list(it.isr)
 
-        new_last = list(it.last_known)
-        if self.elr_on and named is not None:
-            if named == NONE and not new_last and it.leader != NONE:
-                new_last = [it.leader]
-            elif named != NONE:
-                new_last = []
+        new_last = self._last_known(it, named)
         new_directories = directories
         if new_directories is None:
             where = dict(zip(it.replicas, it.directories, strict=True))
@@ -211,12 +206,18 @@ class PlainCluster:
             elr=new_elr,
             last_known=new_last,
         )
-        if after == it and named is None:
-            return False
-        after.epoch += 1
+        has_changed = after != it or named is not None
+        after.epoch += has_changed
         after.leader_epoch += named is not None
         self.partitions[key] = after
-        return True
+        return has_changed
+
+    def _last_known(self, it: PlainPartition, named: int | None) -> list[int]:
+        if self.elr_on and named == NONE and not it.last_known and it.leader != NONE:
+            return [it.leader]
+        if self.elr_on and named not in (None, NONE):
+            return []
+        return list(it.last_known)
 
     def _eligible(
         self, it: PlainPartition, topic: str, isr: list[int], replicas: list[int], lost: int
