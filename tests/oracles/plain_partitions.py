@@ -155,8 +155,7 @@ class PlainCluster:
         kind: str = "",
     ) -> bool:
         """Whether anything changed."""
-        it = self.partitions[key]
-        topic = key[0]
+        it, topic = self.partitions[key], key[0]
         kind = kind or ("unclean" if self.unclean.get(topic) else "online")
         new_isr = list(it.isr if isr is None else isr)
         new_replicas = list(it.replicas if replicas is None else replicas)
