@@ -70,9 +70,9 @@ class Faults:
                     machine.tell(Resign(machine.host.leader.epoch))
 
     def _target(self, number: int) -> Machine:
-        """Node -1 is a leader, if there is one."""
+        """Node -1 is a leader, if there is one. A shrunk scenario may have fewer nodes."""
         if number >= 0:
-            return self._fleet[number]
+            return self._fleet[number % len(self._fleet)]
         leaders = [each for each in self._fleet if each.host.leader is not None]
         return self._dice.pick(leaders or self._fleet)
 
