@@ -85,9 +85,14 @@ class ClusterJudge:
             return
         delta, right = moment.delta, moment.image
         names = [each.name for each in (*delta.topics_deleted, *delta.topics_created)]
-        names += [each.topic for each in (*delta.partitions_added, *delta.partitions_changed)]
+        # By partition: a topic may have a hundred thousand of them.
+        places = [
+            (each.topic, each.partition)
+            for each in (*delta.partitions_added, *delta.partitions_changed)
+        ]
         is_same = (
             all(image.topics.get(name) == right.topics.get(name) for name in names)
+            and all(image.partition(*each) == right.partition(*each) for each in places)
             and all(image.brokers.get(b) == right.brokers.get(b) for b in delta.brokers_changed)
             and all(image.config_of(r) == right.config_of(r) for r in delta.configs_changed)
             and len(image.topics) == len(right.topics)
