@@ -199,7 +199,7 @@ def dispatch_through(stages: Stages) -> Dispatch:
         try:
             answer = handlers[request.api_key](broker, request, message)
         except NO_COORDINATOR as error:
-            answer = refusal_of(message, error.code)
+            answer = refusal_of(message, error.code, request.api_version)
             if answer is None:
                 raise
         spent_ms = broker.clock.monotonic_ms() - request.received_ms

@@ -318,7 +318,7 @@ class Groups:
             try:
                 self._call(question, number, call)
             except NO_COORDINATOR as error:
-                refusal = refusal_of(message, error.code)
+                refusal = refusal_of(message, error.code, request.api_version)
                 assert refusal is not None
                 question.part().answered(refusal)
         return _answer_or_later(question)

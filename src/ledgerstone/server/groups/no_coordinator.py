@@ -7,6 +7,7 @@ a place for it, as Kafka does. Clients look for the coordinator again, or try ag
 
 from typing import Final
 
+from ledgerstone.coordinator.answers import join_refused
 from ledgerstone.coordinator.txn_offset_requests import txn_commit_refused
 from ledgerstone.errors import (
     CoordinatorLoadInProgress,
@@ -25,7 +26,7 @@ from ledgerstone.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ledgerstone.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ledgerstone.protocol.messages.join_group import JoinGroupRequest
 from ledgerstone.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -47,11 +48,11 @@ from ledgerstone.protocol.messages.txn_offset_commit import TxnOffsetCommitReque
 NO_COORDINATOR: Final = (CoordinatorNotAvailable, NotCoordinator, CoordinatorLoadInProgress)
 
 
-def refusal_of(message: ApiMessage, code: int) -> ApiMessage | None:
+def refusal_of(message: ApiMessage, code: int, api_version: int) -> ApiMessage | None:
     """None where the request is none about groups."""
     match message:
         case JoinGroupRequest():
-            return JoinGroupResponse(error_code=code, generation_id=-1, member_id=message.member_id)
+            return join_refused(code, api_version=api_version, member_id=message.member_id)
         case SyncGroupRequest():
             return SyncGroupResponse(error_code=code)
         case HeartbeatRequest():
