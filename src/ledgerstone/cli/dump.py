@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ledgerstone.cli.dump_metadata import MetadataFacts, with_metadata
 from ledgerstone.cli.dump_transactions import TransactionFacts, with_transactions
 from ledgerstone.cli.output import OutputClosed, printable, show_bytes, show_time
 from ledgerstone.storage.dump import Fact, PartitionTotals, dump_path
@@ -41,7 +42,7 @@ class StyledText(NamedTuple):
 # -- facts as lines ---------------------------------------------------------------------------
 
 
-Shown = Fact | TransactionFacts
+Shown = Fact | TransactionFacts | MetadataFacts
 
 
 def to_json(fact: Shown) -> str:
@@ -71,6 +72,9 @@ def to_parts(fact: Shown, *, full: bool) -> Iterator[StyledText]:
             yield from _record_parts(fact, full=full)
         case TransactionFacts():
             yield from _transaction_parts(fact)
+        case MetadataFacts():
+            yield StyledText(f"      {fact.record}", "magenta")
+            yield StyledText(f" {printable(json.dumps(fact.fields, ensure_ascii=False))}")
         case PartitionTotals():
             yield StyledText(printable(fact.path), "bold")
             yield StyledText(f" {_show_fields(fact, ('path', 'topic', 'partition'))}")
@@ -203,7 +207,8 @@ def _print_all(paths: Iterable[str], options: DumpOptions, show: Callable[[Shown
     problem_count = 0
     try:
         for path in paths:
-            for fact in with_transactions(dump_path(fs, path.rstrip("/") or "/", options)):
+            facts = dump_path(fs, path.rstrip("/") or "/", options)
+            for fact in with_metadata(with_transactions(facts)):
                 problem_count += isinstance(fact, Problem)
                 show(fact)
         sys.stdout.flush()

@@ -188,12 +188,11 @@ def _dump_file(
 ) -> Iterator[Fact]:
     try:
         named = identify(fs, path)
-        if named.format is FileFormat.LOG:
+        # A snapshot of the metadata has batches, too; its offsets are its own.
+        if named.format in (FileFormat.LOG, FileFormat.METADATA_SNAPSHOT):
             yield from dump_log(fs, named, options)
             return
         yield named
-        if named.format is FileFormat.METADATA_SNAPSHOT:
-            return
         if named.format is not FileFormat.FOREIGN:
             yield from dump_small_file(fs, named, verify=options.verify)
         elif asked_for:

@@ -62,6 +62,7 @@ _OF_NAME: Final[Mapping[str, FileFormat]] = {
     filenames.SIZES_AT_STOP: FileFormat.SIZES_AT_STOP,
     filenames.LAST_START: FileFormat.LAST_START,
     filenames.QUORUM_STATE: FileFormat.QUORUM_STATE,
+    filenames.BOOTSTRAP_CHECKPOINT: FileFormat.METADATA_SNAPSHOT,
 }
 
 

@@ -31,6 +31,8 @@ PARTITION_METADATA: Final = "partition.metadata"
 CLEANING_HISTORY: Final = "cleaning-history.json"
 # In the directory of the metadata log.
 QUORUM_STATE: Final = "quorum-state"
+# First records of a cluster, kept by a format; batches, as in a snapshot of the metadata.
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 
 # Suffixes of temporary states, appended to a complete file name.
 DELETED: Final = ".deleted"

@@ -11,11 +11,7 @@ from ledgerstone.metadata.releases import initial_features, level_of, name_of
 from ledgerstone.protocol.messages.control_records import VotersRecord
 from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
 from ledgerstone.raft.control_batches import control_records, voters_of
-from ledgerstone.server.formatting.bootstrap_file import (
-    BOOTSTRAP_CHECKPOINT,
-    bootstrap_file,
-    read_bootstrap_file,
-)
+from ledgerstone.server.formatting.bootstrap_file import bootstrap_file, read_bootstrap_file
 from ledgerstone.server.formatting.checking import (
     check_formatted,
     check_voters,
@@ -28,7 +24,7 @@ from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.storage.checkpoints import read_if_exists
-from ledgerstone.storage.filenames import META_PROPERTIES
+from ledgerstone.storage.filenames import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 from ledgerstone.storage.log_dir_files import MetaProperties, read_meta_properties
 from ledgerstone.uuid_text import uuid_to_text
 from tests.kit.cluster_settings import BROKER, COMBINED, CONTROLLER, STATIC

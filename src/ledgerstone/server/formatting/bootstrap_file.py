@@ -14,7 +14,6 @@ from ledgerstone.records.batch import iter_headers, verify_crc
 from ledgerstone.records.builder import build_batch
 from ledgerstone.records.record import iter_records
 
-BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 _EPOCH: Final = 0
 
 

@@ -12,13 +12,10 @@ from ledgerstone.protocol.message import MetadataRecord
 from ledgerstone.protocol.messages.control_records import VotersRecord
 from ledgerstone.protocol.messages.metadata_records import FeatureLevelRecord
 from ledgerstone.raft.control_batches import control_records, voters_of
-from ledgerstone.server.formatting.bootstrap_file import (
-    BOOTSTRAP_CHECKPOINT,
-    read_bootstrap_file,
-)
+from ledgerstone.server.formatting.bootstrap_file import read_bootstrap_file
 from ledgerstone.server.formatting.writing import FIRST_SNAPSHOT, METADATA_DIR
 from ledgerstone.storage.checkpoints import read_if_exists
-from ledgerstone.storage.filenames import META_PROPERTIES
+from ledgerstone.storage.filenames import BOOTSTRAP_CHECKPOINT, META_PROPERTIES
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from ledgerstone.errors import StorageError
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.metadata.releases import feature_records
 from ledgerstone.raft.control_batches import bootstrap_snapshot
-from ledgerstone.server.formatting.bootstrap_file import BOOTSTRAP_CHECKPOINT, bootstrap_file
+from ledgerstone.server.formatting.bootstrap_file import bootstrap_file
 from ledgerstone.server.formatting.plan import FormatPlan
 from ledgerstone.storage.checkpoints import write_atomically
-from ledgerstone.storage.filenames import LOCK_FILE, META_PROPERTIES, TMP
+from ledgerstone.storage.filenames import BOOTSTRAP_CHECKPOINT, LOCK_FILE, META_PROPERTIES, TMP
 from ledgerstone.storage.log_dir import make_durable_dir
 from ledgerstone.storage.log_dir_files import (
     MetaProperties,
