@@ -3,15 +3,12 @@
 The same form as the quorum's scenarios, whose configuration and faults it extends.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.quorum import scenario as quorum
 from ledgerstone.sim.scenario import Fault
-
-_MAX_FAULTS = 10
 
 # What shrinking tries each number at, from the simplest on.
 SIMPLER: Final = {
@@ -89,7 +86,11 @@ def parse(text: str) -> Scenario:
 
 def draw(seed: int) -> Scenario:
     config = draw_config(seed)
-    return Scenario(seed=seed, config=config, faults=tuple(_draw_faults(seed, config)))
+    return Scenario(
+        seed=seed,
+        config=config,
+        faults=tuple(quorum.draw_faults(seed, config, _FAULTS, _draw_args)),
+    )
 
 
 def draw_config(seed: int) -> Config:
@@ -133,37 +134,8 @@ def draw_config(seed: int) -> Config:
 
 # -- faults ---------------------------------------------------------------------------------------
 
-KINDS = (
-    "crash",
-    "power",
-    "torn",
-    "stop",
-    "pause",
-    "cut",
-    "link",
-    "split",
-    "slow",
-    "eio",
-    "resign",
-    "blackout",
-    "wipe",
-    "jump",
-    "bounce",
-    "open",
-)
-
-
-def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
-    dice = SeededDice(f"{seed}/faults")
-    enabled = [kind for kind in KINDS if dice.chance(40)]
-    if not config.dynamic or config.voters < 3:
-        enabled = [kind for kind in enabled if kind != "wipe"]
-    if not enabled:
-        return
-    count = dice.between(1, _MAX_FAULTS)
-    for at_ms in sorted(dice.between(2_000, config.fault_ms - 500) for _ in range(count)):
-        kind = dice.pick(enabled)
-        yield Fault(at_ms, kind, _draw_args(kind, dice, config))
+KINDS = (*quorum.KINDS, "jump", "bounce", "open")
+_FAULTS: Final = quorum.FaultRange(KINDS, most=10, earliest_ms=2_000)
 
 
 def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:

@@ -10,14 +10,12 @@ out.
     9000 split nodes=24 ms=6000
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.scenario import Fault
-
-_MAX_FAULTS = 14
 
 # What shrinking tries each number at, from the simplest on.
 SIMPLER: Final = {
@@ -129,7 +127,9 @@ def read(text: str) -> Given:
 
 def draw(seed: int) -> Scenario:
     config = draw_config(seed)
-    return Scenario(seed=seed, config=config, faults=tuple(_draw_faults(seed, config)))
+    return Scenario(
+        seed=seed, config=config, faults=tuple(draw_faults(seed, config, _FAULTS, draw_args))
+    )
 
 
 def draw_config(seed: int) -> Config:
@@ -180,17 +180,35 @@ KINDS = (
 )
 
 
-def _draw_faults(seed: int, config: Config) -> Iterator[Fault]:
+class FaultRange(NamedTuple):
+    """Which faults there may be, how many, and from when on."""
+
+    kinds: tuple[str, ...]
+    most: int
+    earliest_ms: int
+
+
+_FAULTS: Final = FaultRange(KINDS, most=14, earliest_ms=300)
+C = TypeVar("C", bound=Config)
+
+
+def draw_faults(
+    seed: int,
+    config: C,
+    among: FaultRange,
+    args_of: Callable[[str, SeededDice, C], dict[str, int | str]],
+) -> Iterator[Fault]:
     dice = SeededDice(f"{seed}/faults")
-    enabled = [kind for kind in KINDS if dice.chance(40)]
+    enabled = [kind for kind in among.kinds if dice.chance(40)]
     if not config.dynamic or config.voters < 3:
         enabled = [kind for kind in enabled if kind != "wipe"]
     if not enabled:
         return
-    count = dice.between(1, _MAX_FAULTS)
-    for at_ms in sorted(dice.between(300, config.fault_ms - 500) for _ in range(count)):
+    count = dice.between(1, among.most)
+    latest_ms = config.fault_ms - 500
+    for at_ms in sorted(dice.between(among.earliest_ms, latest_ms) for _ in range(count)):
         kind = dice.pick(enabled)
-        yield Fault(at_ms, kind, draw_args(kind, dice, config))
+        yield Fault(at_ms, kind, args_of(kind, dice, config))
 
 
 def draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:
