@@ -25,20 +25,30 @@ _LEADER_UNCHANGED = -2
 _RECOVERY_UNCHANGED = -1
 
 
+def _endpoints(record: RegisterBrokerRecord | RegisterControllerRecord) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(each.name, each.host, each.port, each.security_protocol)
+        for each in record.end_points
+    )
+
+
+def _features(
+    record: RegisterBrokerRecord | RegisterControllerRecord,
+) -> tuple[SupportedFeature, ...]:
+    return tuple(
+        SupportedFeature(each.name, each.min_supported_version, each.max_supported_version)
+        for each in record.features
+    )
+
+
 def broker_of(record: RegisterBrokerRecord) -> BrokerImage:
     cordoned = record.cordoned_log_dirs
     return BrokerImage(
         broker_id=record.broker_id,
         broker_epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
-        endpoints=tuple(
-            Endpoint(end.name, end.host, end.port, end.security_protocol)
-            for end in record.end_points
-        ),
-        features=tuple(
-            SupportedFeature(each.name, each.min_supported_version, each.max_supported_version)
-            for each in record.features
-        ),
+        endpoints=_endpoints(record),
+        features=_features(record),
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
@@ -67,14 +77,8 @@ def controller_of(record: RegisterControllerRecord) -> ControllerImage:
     return ControllerImage(
         controller_id=record.controller_id,
         incarnation_id=record.incarnation_id,
-        endpoints=tuple(
-            Endpoint(end.name, end.host, end.port, end.security_protocol)
-            for end in record.end_points
-        ),
-        features=tuple(
-            SupportedFeature(each.name, each.min_supported_version, each.max_supported_version)
-            for each in record.features
-        ),
+        endpoints=_endpoints(record),
+        features=_features(record),
     )
 
 

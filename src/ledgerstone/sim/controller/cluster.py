@@ -17,7 +17,7 @@ from ledgerstone.sim.controller.scenario import Scenario
 from ledgerstone.sim.controller.stage import CLUSTER_ID, SimStage
 from ledgerstone.sim.controller.truth import Truth
 from ledgerstone.sim.quorum.checkers import Checkers
-from ledgerstone.sim.quorum.cluster import Outcome
+from ledgerstone.sim.quorum.cluster import Outcome, play
 from ledgerstone.sim.quorum.fleet import choose_left_out, make_fleet
 from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.quorum.memory_log import Entry
@@ -33,26 +33,7 @@ _MAX_STEPS_A_SECOND = 6_000
 
 
 def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
-    cluster = Cluster(scenario, keeps_trace=keeps_trace)
-    violation = None
-    try:
-        cluster.run()
-    except Violation as found:
-        violation = found
-    world = cluster.world
-    return Outcome(
-        scenario=scenario,
-        violation=violation,
-        digest=world.trace.digest(),
-        steps=world.trace.count,
-        virtual_ms=world.now_ms,
-        elections=cluster.checkers.leaders.elections,
-        committed=cluster.checkers.logs.committed_end,
-        acknowledged=cluster.judge.answers.success_count,
-        recovery_ms=cluster.recovery_ms,
-        marks=world.marks,
-        trace=world.trace.lines,
-    )
+    return play(Cluster(scenario, keeps_trace=keeps_trace))
 
 
 class Cluster:
@@ -145,6 +126,10 @@ class Cluster:
             self.world.at(fault.at_ms, f"fault {fault}", lambda f=fault: self.faults.strike(f))  # type: ignore[misc]
         for client in self.clients:
             client.begin()
+
+    @property
+    def acknowledged_count(self) -> int:
+        return self.judge.answers.success_count
 
     def run(self) -> None:
         self.begin()

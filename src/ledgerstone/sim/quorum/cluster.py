@@ -50,8 +50,23 @@ class Outcome:
     trace: list[str] | None = None
 
 
-def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
-    cluster = Cluster(scenario, keeps_trace=keeps_trace)
+class Playable(Protocol):
+    """A simulated cluster, of the quorum or of what stands on it."""
+
+    world: World
+    checkers: Checkers
+    recovery_ms: int
+
+    @property
+    def scenario(self) -> Played: ...
+
+    @property
+    def acknowledged_count(self) -> int: ...
+
+    def run(self) -> None: ...
+
+
+def play(cluster: Playable) -> Outcome:
     violation = None
     try:
         cluster.run()
@@ -59,18 +74,22 @@ def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
         violation = found
     world = cluster.world
     return Outcome(
-        scenario=scenario,
+        scenario=cluster.scenario,
         violation=violation,
         digest=world.trace.digest(),
         steps=world.trace.count,
         virtual_ms=world.now_ms,
         elections=cluster.checkers.leaders.elections,
         committed=cluster.checkers.logs.committed_end,
-        acknowledged=cluster.checkers.logs.acknowledged_count,
+        acknowledged=cluster.acknowledged_count,
         recovery_ms=cluster.recovery_ms,
         marks=world.marks,
         trace=world.trace.lines,
     )
+
+
+def run(scenario: Scenario, *, keeps_trace: bool = False) -> Outcome:
+    return play(Cluster(scenario, keeps_trace=keeps_trace))
 
 
 class Cluster:
@@ -96,6 +115,10 @@ class Cluster:
         self._steps_before = 0
 
     # -- the safety phase ---------------------------------------------------------------------
+
+    @property
+    def acknowledged_count(self) -> int:
+        return self.checkers.logs.acknowledged_count
 
     def run(self) -> None:
         config = self.scenario.config
