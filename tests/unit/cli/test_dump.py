@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 import ledgerstone
 from ledgerstone.cli import dump as command
+from ledgerstone.cli.dump_metadata import MetadataFacts
 from ledgerstone.cli.dump_transactions import TransactionFacts
 from ledgerstone.cli.main import app, main
 from ledgerstone.cli.output import show_bytes, show_time
@@ -198,7 +199,7 @@ def test_document_lists_the_fields_of_every_fact() -> None:
 
     actual = {
         fact.type: [field.name for field in dataclasses.fields(fact)]
-        for fact in (*typing.get_args(Fact), TransactionFacts)
+        for fact in (*typing.get_args(Fact), TransactionFacts, MetadataFacts)
     }
 
     assert documented == actual
