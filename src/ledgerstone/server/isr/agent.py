@@ -168,7 +168,6 @@ class IsrAgent:
                 AlterPartitionRequestPartition(
                     partition_index=key.partition,
                     leader_epoch=change.leader_epoch,
-                    new_isr=[each.broker_id for each in change.isr],
                     new_isr_with_epochs=members,
                     partition_epoch=change.partition_epoch,
                 )
@@ -206,6 +205,7 @@ class IsrAgent:
             outcome = partition.isr_refused(change, answer.error_code)
             self._counters.isr_updates_failed += 1
         else:
+            self._count(partition, change, answer)
             outcome = partition.isr_agreed(
                 change,
                 tuple(answer.isr),
@@ -219,22 +219,25 @@ class IsrAgent:
         ):
             del self._waiting[key]
         if outcome is IsrOutcome.CHANGED:
-            self._changed(partition, change)
+            assert isinstance(partition.role, Leader)
+            partition.role.advance_high_watermark()
+            # Also where it did not move: acks=all may have too few replicas now, or enough.
+            self._moved(partition.topic_partition)
 
-    def _changed(self, partition: Partition, change: IsrChange) -> None:
-        topic_partition, role = partition.topic_partition, partition.role
-        assert isinstance(role, Leader)
+    def _count(
+        self, partition: Partition, change: IsrChange, answer: AlterPartitionResponsePartition
+    ) -> None:
+        """Also where the metadata came before the answer."""
+        if answer.partition_epoch == change.partition_epoch:
+            return
         if change.joining is None:
             self._counters.isr_shrinks += 1
         else:
             self._counters.isr_expands += 1
         _LOG.info(
             "in-sync replicas changed partition=%s isr=%s partition_epoch=%d",
-            topic_partition, role.isr, partition.partition_epoch,
+            partition.topic_partition, answer.isr, answer.partition_epoch,
         )  # fmt: skip
-        role.advance_high_watermark()
-        # Also where it did not move: acks=all may have too few replicas now, or enough.
-        self._moved(topic_partition)
 
 
 def _is_pending(proposal: _Proposal) -> bool:
