@@ -1,6 +1,7 @@
 """Fetches of followers: what they read, and what their leader learns from them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,7 @@ def ask(
     epoch: int = SECOND_EPOCH,
     version: int = 17,
     wait_ms: int = 0,
-    **more: int,
+    **more: Any,
 ) -> FetchRequest:
     request = fetch({0: offset}, max_wait_ms=wait_ms, min_bytes=1, **more)
     request.topics[0].topic_id = client.machine.broker.image.topics[TOPIC].topic_id
