@@ -84,6 +84,15 @@ class Following:
                 self.transactions.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
                 self.erasing.leadership_changed(event)
+        self.load_coordinators()
+
+    def load_coordinators(self) -> bool:
+        """One slice of what coordinators have to replay; True if there is more."""
+        has_groups, has_transactions = (
+            self.groups.go_on_loading(),
+            self.transactions.go_on_loading(),
+        )
+        return has_groups or has_transactions
 
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched: requests and decisions that waited for it may be answered."""

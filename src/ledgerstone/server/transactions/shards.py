@@ -32,7 +32,7 @@ class TransactionShards:
             return hosted
         name = f"{TRANSACTION_STATE}-{number}"
         if hosted is not None:
-            raise CoordinatorLoadInProgress(f"{name} is not committed to its end yet")
+            raise CoordinatorLoadInProgress(f"{name} is not replayed and committed to its end yet")
         state = self._image().partition(TRANSACTION_STATE, number)
         if state is not None and state.leader == self._node_id:
             raise CoordinatorNotAvailable(f"{name} is offline")
