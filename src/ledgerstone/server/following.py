@@ -75,7 +75,8 @@ class Following:
     def leadership(self) -> None:
         """Leaderships were gained or lost: parked requests are tried again, whose answer may be
         NOT_LEADER_OR_FOLLOWER now; coordinators and the journal of erasures load or resign."""
-        for event in self.partitions.take_events():
+        events = self.partitions.take_events()
+        for event in events:
             self.turn.grew(event.topic_partition)
             self.markers.partition_changed(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
@@ -84,7 +85,8 @@ class Following:
                 self.transactions.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
                 self.erasing.leadership_changed(event)
-        self.load_coordinators()
+        if events:
+            self.load_coordinators()
 
     def load_coordinators(self) -> bool:
         """One slice of what coordinators have to replay; True if there is more."""

@@ -360,7 +360,7 @@ class Transactions:
         self._abort(transactional_id, call)
 
     def _abort_timed_out(self, now: Now) -> None:
-        for hosted in list(self.shards.by_number.values()):
+        for _, hosted in self.shards.all_loaded():
             for transactional_id in hosted.shard.timed_out(now.wall_ms):
                 _LOG.info("transaction timed out transactional_id=%r", shown(transactional_id))
                 self.timed_out_count += 1
@@ -381,7 +381,7 @@ class Transactions:
         )
 
     def _expire(self, now: Now) -> None:
-        for number, hosted in list(self.shards.by_number.items()):
+        for number, hosted in self.shards.all_loaded():
             most_bytes = hosted.partition.log.config.max_message_bytes // 2
             chunk: list[str] = []
             size = 0
