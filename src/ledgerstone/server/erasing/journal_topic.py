@@ -59,6 +59,9 @@ class JournalTopic:
         """Of a topic that exists."""
         return self.partitions.get(JOURNAL)
 
+    def hosted(self) -> Partition | None:
+        return self.partitions.find(JOURNAL)
+
     def ensure_partition(self) -> Partition:
         """Makes the topic when the first erasure is asked for."""
         if not self.exists:
