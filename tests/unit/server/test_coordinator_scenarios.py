@@ -68,6 +68,10 @@ def fetch_code(client: Client, group: str = GROUP) -> int:
     return client.ask(request, OffsetFetchResponse).groups[0].error_code
 
 
+def next_load_ms(machine: InProcess) -> int | None:
+    return machine.broker.groups.next_deadline_ms
+
+
 def replicated(machine: InProcess, topic_partition: TopicPartition) -> Partition:
     change_partition(machine, topic_partition, leader=1, isr=[1, 2], replicas=[1, 2])
     return machine.broker.partitions.get(topic_partition)
@@ -86,11 +90,11 @@ def test_89_a_moving_coordinator_says_where_it_is_and_keeps_what_was_committed(
     change_partition(machine, OFFSETS, leader=1, isr=[1])
     assert fetch_code(client, groups[0]) == LOADING
     assert commit_offset(client, groups[0], 1) == LOADING
-    assert machine.broker.groups.next_deadline_ms == 0
+    assert next_load_ms(machine) == 0
     # Unloaded before the load has ended, and loaded again.
     change_partition(machine, OFFSETS, leader=2, isr=[1, 2])
     assert fetch_code(client, groups[0]) == ELSEWHERE
-    assert machine.broker.groups.next_deadline_ms is None
+    assert next_load_ms(machine) is None
     assert machine.broker.groups.memory.offsets_bytes == 0
     change_partition(machine, OFFSETS, leader=1, isr=[1])
     turns = 0
