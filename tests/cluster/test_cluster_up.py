@@ -11,6 +11,9 @@ import pytest
 from ledgerstone.cli.options import parse_bootstrap
 from ledgerstone.client.admin import NewTopic, create_topic
 from ledgerstone.client.blocking import Client
+from ledgerstone.client.fetcher import READ_COMMITTED
+from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from ledgerstone.testing.reading import read_topic
 from tests.kit.broker import wait_until
 from tests.kit.cluster_up import ClusterUp, is_alive
 from tests.kit.command_line import ledgerstone
@@ -30,6 +33,12 @@ def test_three_nodes_are_up_until_one_interrupt(tmp_path: Path) -> None:
             create_topic(client, NewTopic(name="kept", partitions=3, configs={}))
             replicas = [each.replicas for each in client.topic("kept").partitions.values()]
         assert [sorted(each) for each in replicas] == [[1, 2, 3]] * 3
+
+        status = json.loads(cluster.command("status", "--json"))
+        assert status["trouble"] is None
+        assert [each["pid"] for each in status["nodes"]] == pids
+        assert [(each["leads"], each["replicas"]) for each in status["nodes"]] == [(1, 3)] * 3
+        assert [each["id"] for each in status["nodes"] if each["id"] == status["controller"]]
 
         cluster.interrupt()
         assert cluster.wait() == 0
@@ -136,3 +145,31 @@ def test_node_left_down_stays_down_until_it_is_started(tmp_path: Path) -> None:
 
         assert cluster.command("start", "2") == "node 2 is up\n"
         assert cluster.read()["nodes"]["2"]["up"]
+
+
+@pytest.mark.slow
+def test_broker_comes_gets_its_share_and_goes(tmp_path: Path) -> None:
+    with ClusterUp(tmp_path) as cluster:
+        with Client(parse_bootstrap(cluster.bootstrap)) as client:
+            create_topic(client, NewTopic(name="t", partitions=8, configs={}))
+            records = [NewRecord("t", f"k{each}".encode(), b"v" * 100) for each in range(2_000)]
+            answers = Producer(client, ProducerConfig()).send(records)
+            assert [each for each in answers if isinstance(each, Exception)] == []
+
+        assert "added broker 4, moved 6 replicas" in cluster.command("add", "--spread")
+        cluster.wait_until_up(4)
+        status = json.loads(cluster.command("status", "--json"))
+        assert [each["replicas"] for each in status["nodes"]] == [6] * 4
+        assert [each["leads"] for each in status["nodes"]] == [2] * 4
+        assert (status["under_replicated"], status["moves"]) == ([], [])
+
+        home = cluster.data / "node-4"
+        removed = cluster.command("remove", "4")
+        assert f"its directory {home} is kept" in removed
+        assert (home / "data" / "meta.properties").exists()
+        status = json.loads(cluster.command("status", "--json"))
+        assert [each["id"] for each in status["nodes"]] == [1, 2, 3]
+        assert [each["replicas"] for each in status["nodes"]] == [8] * 3
+        with Client(parse_bootstrap(cluster.read()["bootstrap"])) as client:
+            found = {each.key for each in read_topic(client, "t", isolation_level=READ_COMMITTED)}
+        assert found == {each.key for each in records}

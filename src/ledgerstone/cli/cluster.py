@@ -1,30 +1,33 @@
-"""`ledgerstone cluster`: a cluster on this machine, and changes to any cluster. Shell."""
+"""`ledgerstone cluster`: a cluster on this machine, and the nodes of `cluster up`. Shell."""
 
 import signal
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ledgerstone.cli.cluster_brokers import add, drain, remove, spread
+from ledgerstone.cli.cluster_place import ClusterPlace, DataOption
+from ledgerstone.cli.cluster_status import status
 from ledgerstone.cli.cluster_up import up
 from ledgerstone.cli.lazy import new_app
 from ledgerstone.cli.options import JsonOption
 from ledgerstone.cli.output import flush, write_json, write_line
-from ledgerstone.cluster.control import ask
 
 app = new_app("Run a cluster on this machine; show, add, drain and remove brokers.")
 app.command("up")(up)
+app.command("status")(status)
+app.command("add")(add)
+app.command("spread")(spread)
+app.command("drain")(drain)
+app.command("remove")(remove)
 
-DataOption = Annotated[
-    Path, typer.Option("--data", help="The directory of a running `cluster up`.")
-]
 NodeArgument = Annotated[int, typer.Argument(metavar="NODE-ID", min=0)]
 
 
 @app.command("kill")
 def kill(
     node: NodeArgument,
-    data: DataOption,
+    data: DataOption = None,
     signal_name: Annotated[
         str, typer.Option("--signal", help="KILL, TERM, STOP, CONT, or a number.")
     ] = "KILL",
@@ -36,7 +39,7 @@ def kill(
     """Send a signal to a node, to see what happens. A node that ends is started again."""
     number = _signal(signal_name)
     request = {"do": "kill", "node": node, "signal": int(number), "restart": not no_restart}
-    pid = ask(data, request)["pid"]
+    pid = ClusterPlace.of(data, None).ask(request)["pid"]
     if as_json:
         write_json({"node": node, "pid": pid, "signal": number.name})
     elif pid is None:
@@ -57,10 +60,11 @@ def _signal(text: str) -> signal.Signals:
 
 
 @app.command("start")
-def start(node: NodeArgument, data: DataOption, as_json: JsonOption = False) -> None:
+def start(node: NodeArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Start a node that is down, after `kill --no-restart` or too many failures."""
+    place = ClusterPlace.of(data, None)
     typer.echo(f"waits for node {node} to be up", err=True)
-    ask(data, {"do": "start", "node": node})
+    place.ask({"do": "start", "node": node})
     if as_json:
         write_json({"node": node, "state": "up"})
     else:
