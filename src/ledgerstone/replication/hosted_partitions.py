@@ -26,6 +26,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.delta import Delta, PartitionDelta
 from ledgerstone.metadata.image import (
+    BrokerImage,
     ConfigResource,
     MetadataImage,
     PartitionImage,
@@ -49,9 +50,17 @@ _SLICE_MS: Final = 20
 class HostedPartitions:
     """`broker_values` are the broker's own settings as text: the defaults of its topics."""
 
-    def __init__(self, log_dir: LogDir, node_id: int, broker_values: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        log_dir: LogDir,
+        node_id: int,
+        broker_values: Mapping[str, str],
+        *,
+        max_lag_ms: int = 30_000,
+    ) -> None:
         self._log_dir = log_dir
         self._node_id = node_id
+        self._max_lag_ms = max_lag_ms
         self.broker_values = broker_values
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
@@ -254,12 +263,20 @@ class HostedPartitions:
                 self.offline[topic_partition] = str(error)
                 return None
         partition = Partition(
-            log=log, topic_id=topic.topic_id, node_id=self._node_id, truncates=self._log_dir
+            log=log,
+            topic_id=topic.topic_id,
+            node_id=self._node_id,
+            registered=self._registered,
+            max_lag_ms=self._max_lag_ms,
+            truncates=self._log_dir,
         )
         partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
         self._assume(partition, state)
         return partition
+
+    def _registered(self, broker_id: int) -> BrokerImage | None:
+        return None if self._image is None else self._image.brokers.get(broker_id)
 
     def _assume(self, partition: Partition, state: PartitionImage) -> None:
         before = _followed_by(partition)

@@ -115,7 +115,9 @@ def _compose(
         bootstrap=read_bootstrap_records(world.fs, log_dir.path),
     )
     quorum.start(link)
-    partitions = HostedPartitions(log_dir, config.node_id, config.raw)
+    partitions = HostedPartitions(
+        log_dir, config.node_id, config.raw, max_lag_ms=config.replica_lag_time_max_ms
+    )
     if not config.cluster.is_configured:
         _register(config, world, advertised, log_dir, link, controller)
         partitions.load(link.image, quorum.topic_ids)
@@ -163,6 +165,9 @@ def _compose(
         return broker
     broker.cleaning.load()
     broker.following.leadership()
+    # Nobody is connected yet, so nobody waits for the rest.
+    while broker.following.load_coordinators():
+        pass
     broker.erasing.load()
     return broker
 
