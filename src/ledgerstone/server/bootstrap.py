@@ -165,6 +165,9 @@ def _compose(
         return broker
     broker.cleaning.load()
     broker.following.leadership()
+    # Nobody is connected yet, so nobody waits for the rest.
+    while broker.following.load_coordinators():
+        pass
     broker.erasing.load()
     return broker
 

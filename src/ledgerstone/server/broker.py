@@ -51,6 +51,7 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.routing import route_transactions
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
@@ -198,6 +199,16 @@ class Broker:
         for agent in agents:
             if agent is not None:
                 self.agents.add(agent)
+        if membership.coordinators is not None:
+            self.agents.all += route_transactions(
+                config=self.config,
+                image=lambda: self.image,
+                markers=self.markers,
+                transactions=self.transactions,
+                verification=self.verification,
+                marker_calls=membership.coordinators.markers,
+                verification_calls=membership.coordinators.verification,
+            )
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None

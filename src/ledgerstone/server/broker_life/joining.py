@@ -6,7 +6,7 @@ controller registers as such; a node that is both does both.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
@@ -50,6 +50,16 @@ class ClusterMembership:
     life: LifeAgent | None
     registering: ControllerRegistering | None
     replicating: Replicating | None = None
+    # Of the coordinators of a broker, also in `calls`.
+    coordinators: "CoordinatorCalls | None" = None
+
+
+class CoordinatorCalls(NamedTuple):
+    """Connections of their own: a leader answers markers once they are replicated, and a question
+    about a transaction must not wait behind them."""
+
+    markers: Calls
+    verification: Calls
 
 
 def forwarding_for(
@@ -87,7 +97,10 @@ def membership_of(
     cluster, life, registering, replicating = config.cluster, None, None, None
     names = cluster.controller_listener_names
     forwarding, calls = forwarding_for(config, clock, leader)
+    coordinators = None
     if cluster.is_broker:
+        coordinators = _coordinator_calls(config.node_id, clock)
+        calls += coordinators
         own = [each for each in advertised if each.name not in names]
         registration = _broker_registration(config, dice, log_dir, own)
         machine = BrokerLife(registration, _life_settings(cluster), clock.monotonic_ms())
@@ -112,6 +125,7 @@ def membership_of(
         life=life,
         registering=registering,
         replicating=replicating,
+        coordinators=coordinators,
     )
 
 
@@ -161,6 +175,14 @@ def _replicating(
             window_ms=cluster.replication_quota_window_size_seconds * 1000,
         ),
         static_values=config.raw,
+    )
+
+
+def _coordinator_calls(node_id: int, clock: Clock) -> CoordinatorCalls:
+    """With the client ids of Kafka's brokers."""
+    return CoordinatorCalls(
+        Calls("coordinator", clock, client_id=f"broker-{node_id}-txn-marker-sender"),
+        Calls("verification", clock, client_id="AddPartitionsManager"),
     )
 
 
