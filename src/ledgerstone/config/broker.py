@@ -76,6 +76,9 @@ class BrokerConfig:
     auto_create_topics_enable: bool
     delete_topic_enable: bool
 
+    replica_lag_time_max_ms: int
+    replica_selector_class: str | None
+
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int

@@ -17,6 +17,7 @@ from ledgerstone.config.setting import ConfigKey, ConfigType, Value
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.types import INT32_MAX
 
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _DOUBLE_MAX: Final = 1.7976931348623157e308
 
 
@@ -128,6 +129,23 @@ _TOPICS: Final = (
     _int("default.replication.factor", 1, "Replicas of a topic created without a factor."),
     _flag("auto.create.topics.enable", True, "Whether a request for an unknown topic creates it."),
     _flag("delete.topic.enable", True, "Whether topics can be deleted."),
+)
+
+_REPLICATION: Final = (
+    _long(
+        "replica.lag.time.max.ms",
+        30_000,
+        "How long a follower may lag before its leader drops it from the in-sync replicas.",
+        at_least=0,
+    ),
+    BrokerKey(
+        name="replica.selector.class",
+        kind=ConfigType.STRING,
+        default=None,
+        one_of=(RACK_AWARE_SELECTOR,),
+        doc="How a leader chooses the replica that a consumer reads from. Unset: the leader. "
+        "RackAwareReplicaSelector: one in the consumer's rack.",
+    ),
 )
 
 _GROUPS: Final = (
@@ -438,6 +456,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
         *CLUSTER_KEYS,
         *_NETWORK,
         *_TOPICS,
+        *_REPLICATION,
         *_GROUPS,
         *_TRANSACTIONS,
         *_LOG,

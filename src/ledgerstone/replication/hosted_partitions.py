@@ -33,6 +33,7 @@ from ledgerstone.metadata.image import (
     LOST,
     MIGRATING,
     UNASSIGNED,
+    BrokerImage,
     ConfigResource,
     MetadataImage,
     PartitionImage,
@@ -65,10 +66,16 @@ class HostedPartitions:
     """`broker_values` are the broker's own settings as text: the defaults of its topics."""
 
     def __init__(
-        self, log_dirs: LogDirs | LogDir, node_id: int, broker_values: Mapping[str, str]
+        self,
+        log_dirs: LogDirs | LogDir,
+        node_id: int,
+        broker_values: Mapping[str, str],
+        *,
+        max_lag_ms: int = 30_000,
     ) -> None:
         self._log_dirs = LogDirs.single(log_dirs) if isinstance(log_dirs, LogDir) else log_dirs
         self._node_id = node_id
+        self._max_lag_ms = max_lag_ms
         # Where an operator wants a replica that is not here yet, as a path.
         self.preferred: dict[TopicPartition, str] = {}
         self.broker_values = broker_values
@@ -308,7 +315,13 @@ class HostedPartitions:
                 _LOG.error("partition offline partition=%s reason=%s", topic_partition, error)
                 self.offline[topic_partition] = str(error)
                 return None
-        partition = Partition(log=log, topic_id=topic.topic_id, node_id=self._node_id)
+        partition = Partition(
+            log=log,
+            topic_id=topic.topic_id,
+            node_id=self._node_id,
+            registered=self._registered,
+            max_lag_ms=self._max_lag_ms,
+        )
         partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
         self.preferred.pop(topic_partition, None)
@@ -331,6 +344,9 @@ class HostedPartitions:
             )
         preferred = log_dirs.at(self.preferred.get(topic_partition, ""))
         return preferred or log_dirs.least_used()
+
+    def _registered(self, broker_id: int) -> BrokerImage | None:
+        return None if self._image is None else self._image.brokers.get(broker_id)
 
     def _assume(self, partition: Partition, state: PartitionImage) -> None:
         self._check_directory(partition, state)

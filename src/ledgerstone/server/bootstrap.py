@@ -100,7 +100,9 @@ def _compose(
         bootstrap=read_bootstrap_records(world.fs, log_dir.path),
     )
     quorum.start(link)
-    partitions = HostedPartitions(log_dirs, config.node_id, config.raw)
+    partitions = HostedPartitions(
+        log_dirs, config.node_id, config.raw, max_lag_ms=config.replica_lag_time_max_ms
+    )
     if not config.cluster.is_configured:
         _register(config, world, advertised, log_dirs, link, controller)
         partitions.load(link.image, quorum.topic_ids)

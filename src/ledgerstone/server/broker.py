@@ -38,6 +38,7 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.isr.agent import IsrAgent
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
@@ -109,6 +110,7 @@ class Broker:
     agents: Agents = field(init=False)
     following: Following = field(init=False)
     directories: Directories = field(init=False)
+    isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: ClusterMembership | None = None
     _effects: list[Effect] = field(default_factory=list)
@@ -181,6 +183,15 @@ class Broker:
             leadership=self.following.leadership,
         )
         self.agents.add(self.directories)
+        self.isr = IsrAgent(
+            node_id=self.config.node_id,
+            clock=self.clock,
+            partitions=self.partitions,
+            controller=self.controller_link,
+            counters=self.counters,
+            max_lag_ms=self.config.replica_lag_time_max_ms,
+            moved=self.following.high_watermark_moved,
+        )
         self.agents.add_quorum(self.quorum)
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
@@ -201,6 +212,8 @@ class Broker:
         if membership.life is not None:
             self.controller_link.subscriber = None
             self.directories.life = membership.life
+            self.agents.add(self.isr)
+            self.isr.start()
 
     # -- what the runtime calls ---------------------------------------------------------------
 
