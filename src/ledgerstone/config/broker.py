@@ -61,6 +61,7 @@ class BrokerConfig:
     log_dirs: tuple[str, ...]
     ledgerstone_http_listener: Listener | None
     ledgerstone_http_readonly: bool
+    ledgerstone_erasures_topic_replication_factor: int
     ledgerstone_http_hosts: tuple[str, ...]
 
     socket_request_max_bytes: int
@@ -75,6 +76,9 @@ class BrokerConfig:
     default_replication_factor: int
     auto_create_topics_enable: bool
     delete_topic_enable: bool
+
+    replica_lag_time_max_ms: int
+    replica_selector_class: str | None
 
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
@@ -137,6 +141,10 @@ class BrokerConfig:
         )
         names = (*(each.name for each in listeners), *cluster.controller_listener_names)
         check_protocols(given, names)
+        if cluster.is_configured:
+            plain |= {
+                field: each for field, each in _IN_CLUSTER.items() if _PLAIN[field] not in given
+            }
         _check_groups(plain)
         return cls(
             **plain,
@@ -167,6 +175,12 @@ _PLAIN: Final = {
     each.name: each.name.replace("_", ".")
     for each in fields(BrokerConfig)
     if each.name not in _DERIVED
+}
+# Defaults of a node with process.roles, where they differ from those of a single node.
+_IN_CLUSTER: Final[Mapping[str, Any]] = {
+    field: BROKER_KEYS[name].cluster_default
+    for field, name in _PLAIN.items()
+    if BROKER_KEYS[name].cluster_default is not None
 }
 
 

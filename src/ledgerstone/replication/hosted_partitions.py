@@ -26,6 +26,7 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.delta import Delta, PartitionDelta
 from ledgerstone.metadata.image import (
+    BrokerImage,
     ConfigResource,
     MetadataImage,
     PartitionImage,
@@ -49,9 +50,17 @@ _SLICE_MS: Final = 20
 class HostedPartitions:
     """`broker_values` are the broker's own settings as text: the defaults of its topics."""
 
-    def __init__(self, log_dir: LogDir, node_id: int, broker_values: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        log_dir: LogDir,
+        node_id: int,
+        broker_values: Mapping[str, str],
+        *,
+        max_lag_ms: int = 30_000,
+    ) -> None:
         self._log_dir = log_dir
         self._node_id = node_id
+        self._max_lag_ms = max_lag_ms
         self.broker_values = broker_values
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
@@ -61,6 +70,8 @@ class HostedPartitions:
         self._to_drop: dict[TopicPartition, None] = {}
         self._image: MetadataImage | None = None
         self._events: list[LeadershipChanged] = []
+        # Partitions whose leader or leader epoch, as a follower sees them, may have changed.
+        self._followings: dict[TopicPartition, None] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -87,6 +98,12 @@ class HostedPartitions:
         """What became of leaderships since it was asked last, in order."""
         events, self._events = self._events, []
         return events
+
+    def take_followings(self) -> list[TopicPartition]:
+        """Partitions that follow another leader or epoch than when it was asked last, or that no
+        longer follow, in order. `find` says what is true of each now."""
+        followings, self._followings = self._followings, {}
+        return list(followings)
 
     @property
     def backlog(self) -> int:
@@ -245,14 +262,27 @@ class HostedPartitions:
                 _LOG.error("partition offline partition=%s reason=%s", topic_partition, error)
                 self.offline[topic_partition] = str(error)
                 return None
-        partition = Partition(log=log, topic_id=topic.topic_id, node_id=self._node_id)
+        partition = Partition(
+            log=log,
+            topic_id=topic.topic_id,
+            node_id=self._node_id,
+            registered=self._registered,
+            max_lag_ms=self._max_lag_ms,
+            truncates=self._log_dir,
+        )
         partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
         self._assume(partition, state)
         return partition
 
+    def _registered(self, broker_id: int) -> BrokerImage | None:
+        return None if self._image is None else self._image.brokers.get(broker_id)
+
     def _assume(self, partition: Partition, state: PartitionImage) -> None:
+        before = _followed_by(partition)
         kind = partition.assume(state)
+        if _followed_by(partition) != before:
+            self._followings[partition.topic_partition] = None
         if kind is not None:
             self._events.append(
                 LeadershipChanged(partition.topic_partition, kind, state.leader_epoch)
@@ -260,6 +290,8 @@ class HostedPartitions:
 
     def _let_go(self, topic_partition: TopicPartition) -> Partition | None:
         partition = self._partitions.pop(topic_partition, None)
+        if partition is not None and not partition.is_leader:
+            self._followings[topic_partition] = None
         if partition is not None and partition.is_leader:
             self._events.append(
                 LeadershipChanged(topic_partition, Leadership.LOST, partition.leader_epoch)
@@ -306,3 +338,8 @@ class HostedPartitions:
         if state is None or self._node_id not in state.replicas:
             return None
         return image.topics[topic_partition.topic].topic_id
+
+
+def _followed_by(partition: Partition) -> tuple[int, int] | None:
+    """Leader and epoch that the partition follows; None of one that this broker leads."""
+    return None if partition.is_leader else (partition.leader_id, partition.leader_epoch)

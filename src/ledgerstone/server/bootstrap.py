@@ -115,7 +115,9 @@ def _compose(
         bootstrap=read_bootstrap_records(world.fs, log_dir.path),
     )
     quorum.start(link)
-    partitions = HostedPartitions(log_dir, config.node_id, config.raw)
+    partitions = HostedPartitions(
+        log_dir, config.node_id, config.raw, max_lag_ms=config.replica_lag_time_max_ms
+    )
     if not config.cluster.is_configured:
         _register(config, world, advertised, log_dir, link, controller)
         partitions.load(link.image, quorum.topic_ids)
@@ -163,6 +165,9 @@ def _compose(
         return broker
     broker.cleaning.load()
     broker.following.leadership()
+    # Nobody is connected yet, so nobody waits for the rest.
+    while broker.following.load_coordinators():
+        pass
     broker.erasing.load()
     return broker
 
@@ -179,6 +184,7 @@ def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -
             dice=world.dice,
             log_dir=broker.log_dir,
             advertised=advertised,
+            partitions=broker.partitions,
             leader=lambda: quorum.leader,
             ask=link.ask,
             image=lambda: link.image,
@@ -222,6 +228,8 @@ class RunningBroker:
         broker = self.broker
         if broker.membership is not None:
             await leave_cluster(broker, self.runtime, hurries)
+            if broker.membership.replicating is not None:
+                broker.membership.replicating.stop()
             self.runtime.stop_clients()
             await stop_quorum(broker, self.runtime, hurries)
         await self.runtime.stop()

@@ -37,6 +37,7 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.isr.agent import IsrAgent
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
@@ -50,6 +51,7 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.routing import route_transactions
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
@@ -106,6 +108,7 @@ class Broker:
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
+    isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: ClusterMembership | None = None
     _effects: list[Effect] = field(default_factory=list)
@@ -166,6 +169,15 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
+        self.isr = IsrAgent(
+            node_id=self.config.node_id,
+            clock=self.clock,
+            partitions=self.partitions,
+            controller=self.controller_link,
+            counters=self.counters,
+            max_lag_ms=self.config.replica_lag_time_max_ms,
+            moved=self.following.high_watermark_moved,
+        )
         self.agents.add_quorum(self.quorum)
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
@@ -178,13 +190,33 @@ class Broker:
             calls.turn = self
             self.agents.add_dialling(calls.purpose, calls)
         # After those they ask, so that a request leaves in the same tick.
-        agents = (membership.life, membership.registering, membership.forwarding)
+        agents = (
+            membership.life,
+            membership.registering,
+            membership.forwarding,
+            membership.replicating,
+        )
         for agent in agents:
             if agent is not None:
                 self.agents.add(agent)
+        if membership.coordinators is not None:
+            self.agents.all += route_transactions(
+                config=self.config,
+                image=lambda: self.image,
+                markers=self.markers,
+                transactions=self.transactions,
+                verification=self.verification,
+                marker_calls=membership.coordinators.markers,
+                verification_calls=membership.coordinators.verification,
+            )
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None
+            self.agents.add(self.isr)
+            self.isr.start()
+        if membership.replicating is not None:
+            membership.replicating.turn = self
+            self.following.replicating = membership.replicating
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -537,6 +569,9 @@ class Broker:
         topic, counters = topic_partition.topic, self.counters
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
+
+    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+        self.following.high_watermark_moved(topic_partition)
 
     def host_topic(self, topic: str) -> None:
         """Makes what is missing of a topic now, for callers that cannot wait."""
