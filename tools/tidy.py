@@ -24,7 +24,6 @@ LARGEST_SHOWN: Final = 5
 RINGS: Final[Mapping[str, int]] = {}
 # Class names that several modules define because they mean the same thing there.
 SAME_NOUN: Final[Mapping[str, str]] = {
-    "Answer": "of a coordinator, for groups and for transactions",
     "CommittedOffset": "what a group committed, at both ends of the wire",
     "ConfigEntry": "one setting in DescribeConfigs, at both ends of the wire",
     "ConfigSource": "Kafka's numbers for where a setting was made, at both ends of the wire",

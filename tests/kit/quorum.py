@@ -5,7 +5,7 @@ For scenarios that are told step by step; the simulator in `ledgerstone.sim.quor
 
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ledgerstone.raft import messages
 from ledgerstone.raft.control_batches import bootstrap_snapshot
@@ -57,6 +57,11 @@ def batch(base_offset: int, epoch: int, text: bytes = b"x") -> bytes:
     return bytes(
         build_batch([(WALL_MS, None, text, ())], base_offset=base_offset, leader_epoch=epoch)
     )
+
+
+class _Arrival(NamedTuple):
+    source: int
+    send: Send
 
 
 @dataclass
@@ -115,9 +120,9 @@ class Desk:
         self.old: set[int] = set()
         self.answers: dict[int, messages.Answer] = {}
         self.sent: list[tuple[int, int, messages.Request]] = []
-        self._origins: dict[int, tuple[int, Send] | None] = {}
+        self._origins: dict[int, _Arrival | None] = {}
         self._next_token = 0
-        self._wire: deque[tuple[int, Event | tuple[int, Send]]] = deque()
+        self._wire: deque[tuple[int, Event | _Arrival]] = deque()
 
     def _replica(self, node_id: int, *, is_voter: bool) -> Replica:
         replica = Replica(
@@ -279,13 +284,13 @@ class Desk:
         while self._wire:
             target, what = self._wire.popleft()
             replica = self.replicas[target]
-            if isinstance(what, tuple):
+            if isinstance(what, _Arrival):
                 self._arrive(target, what)
             elif replica.node is not None:
                 replica.node.step(self.now, what)
                 self._perform(target)
 
-    def _arrive(self, target: int, what: tuple[int, Send]) -> None:
+    def _arrive(self, target: int, what: _Arrival) -> None:
         source, send = what
         replica = self.replicas[target]
         is_pre_vote = isinstance(send.request, messages.Vote) and send.request.is_pre_vote
@@ -318,7 +323,7 @@ class Desk:
                 target = int(message.peer.host.removeprefix("host"))
                 self.sent.append((node_id, target, message.request))
                 if (node_id, target) not in self.cuts:
-                    self._wire.append((target, (node_id, message)))
+                    self._wire.append((target, _Arrival(node_id, message)))
                 continue
             origin = self._origins.pop(message.token)
             if origin is None:

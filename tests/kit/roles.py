@@ -35,9 +35,13 @@ def leader_of(partition: Partition) -> Leader:
 
 def followed(partition: Partition, node_id: int, end_offset: int) -> None:
     """A follower has fetched up to there."""
-    leader = leader_of(partition)
-    leader.follower_end_offsets[node_id] = end_offset
-    leader.advance_high_watermark()
+    leader_of(partition).follower_fetched(
+        node_id,
+        fetch_offset=end_offset,
+        log_start_offset=0,
+        broker_epoch=-1,
+        now_ms=partition.log.clock.monotonic_ms(),
+    )
 
 
 def fetched_by(machine: InProcess, partition: Partition, node_id: int) -> None:

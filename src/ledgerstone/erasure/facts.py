@@ -20,8 +20,7 @@ from ledgerstone.erasure.erasure import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOutcome:
+class SearchOutcome(NamedTuple):
     """What a search of every partition of the topic found, while this process runs."""
 
     home_partition: int  # where a producer with Kafka's own partitioner would write the key
@@ -41,8 +40,7 @@ class BlockingTxn(NamedTuple):
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFacts:
+class PartitionFacts(NamedTuple):
     """One partition that got a tombstone. Without these facts a partition counts as gone.
 
     Of a deleted topic only the leftovers count; its log starts at INT64_MAX.

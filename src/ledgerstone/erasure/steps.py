@@ -4,13 +4,13 @@ Each may be taken twice: what a step did before a crash is found by the facts, o
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ledgerstone.erasure.erasure import Erasure, Tombstone
 from ledgerstone.erasure.facts import BlockingTxn
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(NamedTuple):
     """A stage is reached: append the erasure to the journal, replay it, ask again."""
 
     erasure: Erasure
@@ -21,8 +21,7 @@ class Search:
     """Find the key in every partition of the topic; the answer is `Facts.search`."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTombstones:
+class WriteTombstones(NamedTuple):
     """Write them, synced; then the successor is `changes.tombstoned` with them and `present`.
 
     Where a write fails, `Facts.search` must be forgotten: the next search finds those that are in.
@@ -32,37 +31,32 @@ class WriteTombstones:
     present: tuple[Tombstone, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """Have these partitions of the topic rolled and compacted now; `journal`: the journal too."""
 
     partitions: tuple[int, ...]
     journal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AbortOpen:
+class AbortOpen(NamedTuple):
     """Abort these open transactions, by partition; the successor is `changes.aborting`, written
     down first."""
 
     txns: tuple[tuple[int, BlockingTxn], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WaitStep:
+class WaitStep(NamedTuple):
     """Nothing can be done; `until_ms` is None where no clock will change that."""
 
     until_ms: int | None
     because: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScanStep:
+class ScanStep(NamedTuple):
     node_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AskVerifiers:
+class AskVerifiers(NamedTuple):
     """Have these give evidence; until all have, or the time is up, there is no receipt."""
 
     names: tuple[str, ...]

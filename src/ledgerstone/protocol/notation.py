@@ -67,8 +67,7 @@ class StructSpec(NamedTuple):
         return [f for f in self.fields if f.versions.has(version)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldSpec:
+class FieldSpec(NamedTuple):
     """One field of a struct; `struct` is set if `type` names one."""
 
     name: str
@@ -90,8 +89,7 @@ class FieldSpec:
         return self.tag is not None and self.struct is not None and not self.is_array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageSpec:
+class MessageSpec(NamedTuple):
     """One message. `number` is the api key, or the type of a metadata record."""
 
     kind: str
@@ -111,8 +109,7 @@ class MessageSpec:
         return list(found.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
+class Schema(NamedTuple):
     """One schema text: an API's request and response, or a family of records."""
 
     file: str

@@ -3,7 +3,6 @@
 In: `step(now, event)`. Out: `ready()`, a value whose fields say what must happen, in which order.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ledgerstone.raft import messages
@@ -21,23 +20,20 @@ class Now(NamedTuple):
 # -- in -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request came; its `Reply` carries the token."""
 
     token: int
     request: messages.Request
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     peer_id: int
     correlation: int
     answer: messages.Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """No answer will come: the connection broke, or the peer does not know the request."""
 
     peer_id: int
@@ -45,37 +41,34 @@ class Failed:
     is_unsupported: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogSynced:
+class LogSynced(NamedTuple):
     """The sync that this `LogSync` asked for is done."""
 
     sync: "LogSync"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFetched:
+class SnapshotFetched(NamedTuple):
     """The part that `Ready.freeze` named is durable under its final name."""
 
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """The state machine has consumed everything below this offset."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Resign:
+class Resign(NamedTuple):
     """Leave the leadership of this epoch; ignored in any other."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
 class Stop:
     """A graceful stop: hand leadership over, then `is_stopped`."""
+
+    __slots__ = ()
 
 
 Event = Asked | Answered | Failed | LogSynced | SnapshotFetched | Applied | Resign | Stop
@@ -111,8 +104,7 @@ class Leadership(NamedTuple):
     is_me: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Ready(NamedTuple):
     # 1. Durable, with its directory, before anything below happens, and before any later Ready.
     hard_state: HardState | None
     # 2. Then these may leave. They wait for no sync of the log: what depends on one is only

@@ -1,25 +1,43 @@
 """What epochs in requests and answers mean to a replica: refuse, follow, or step down. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft.leader import Leader
-from ledgerstone.raft.messages import Answer
+from ledgerstone.raft.messages import (
+    Answer,
+    BeginEpochAnswer,
+    EndEpochAnswer,
+    FetchAnswer,
+    FetchSnapshotAnswer,
+    QuorumAnswer,
+    VersionsAnswer,
+    VoteAnswer,
+    VoterChangeAnswer,
+)
 from ledgerstone.raft.quorum import Quorum
 from ledgerstone.raft.replica import NO_DIRECTORY, NO_NODE, Listener, Peer, ReplicaKey, peer_of
 from ledgerstone.raft.roles import Follower, Resigned, Unattached
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar(
+    "A",
+    VoteAnswer,
+    BeginEpochAnswer,
+    EndEpochAnswer,
+    FetchAnswer,
+    FetchSnapshotAnswer,
+    VoterChangeAnswer,
+    VersionsAnswer,
+    QuorumAnswer,
+)
 
 
 def told(quorum: Quorum, answer: A) -> A:
     """Every answer tells the epoch and the leader this replica knows."""
     leader_id = quorum.role.leader_id
-    return replace(
-        answer,
+    return answer._replace(
         epoch=quorum.epoch,
         leader_id=NO_NODE if leader_id is None else leader_id,
         leader=None if leader_id is None else quorum.leader_peer(),

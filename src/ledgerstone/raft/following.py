@@ -10,7 +10,6 @@ from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft import fencing
 from ledgerstone.raft.downloading import Downloads
 from ledgerstone.raft.messages import (
-    Answer,
     BeginEpoch,
     BeginEpochAnswer,
     EndEpoch,
@@ -194,12 +193,10 @@ class Following:
             else:
                 self._step_up(asked)
         code = error or ErrorCode.NONE
-        answer: Answer = (
-            BeginEpochAnswer(error=code)
-            if isinstance(asked, BeginEpoch)
-            else EndEpochAnswer(error=code)
-        )
-        quorum.reply(token, fencing.told(quorum, answer))
+        if isinstance(asked, BeginEpoch):
+            quorum.reply(token, fencing.told(quorum, BeginEpochAnswer(error=code)))
+        else:
+            quorum.reply(token, fencing.told(quorum, EndEpochAnswer(error=code)))
 
     def _step_up(self, end: EndEpoch) -> None:
         """The leader leaves: this voter's turn to ask for votes comes by its place in the line."""

@@ -5,6 +5,7 @@ One partition, one topic, one replica: everything Kafka's messages carry beyond 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.raft.replica import NO_NODE, Listener, OffsetAndEpoch, Peer, ReplicaKey
@@ -12,8 +13,7 @@ from ledgerstone.raft.voters import Voter, VoterSet
 from ledgerstone.types import INT64_MAX, NO_OFFSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vote:
+class Vote(NamedTuple):
     cluster_id: str | None
     # Whom the request is for; a receiver with another key refuses.
     voter: ReplicaKey
@@ -24,8 +24,7 @@ class Vote:
     is_pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginEpoch:
+class BeginEpoch(NamedTuple):
     cluster_id: str | None
     voter: ReplicaKey
     leader_id: int
@@ -33,8 +32,7 @@ class BeginEpoch:
     leader_listeners: tuple[Listener, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndEpoch:
+class EndEpoch(NamedTuple):
     cluster_id: str | None
     leader_id: int
     epoch: int
@@ -43,8 +41,7 @@ class EndEpoch:
     leader_listeners: tuple[Listener, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
+class Fetch(NamedTuple):
     cluster_id: str | None
     replica: ReplicaKey
     epoch: int
@@ -56,8 +53,7 @@ class Fetch:
     high_watermark: int = INT64_MAX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshot:
+class FetchSnapshot(NamedTuple):
     cluster_id: str | None
     replica: ReplicaKey
     epoch: int
@@ -66,40 +62,36 @@ class FetchSnapshot:
     max_bytes: int = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DescribeQuorum:
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddVoter:
+class AddVoter(NamedTuple):
     cluster_id: str | None
     voter: Voter
     timeout_ms: int
     waits_for_commit: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveVoter:
+class RemoveVoter(NamedTuple):
     cluster_id: str | None
     key: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateVoter:
+class UpdateVoter(NamedTuple):
     cluster_id: str | None
     epoch: int
     voter: Voter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeVersion:
+class UpgradeVersion(NamedTuple):
     """UpdateFeatures for kraft.version; comes from the controller, not over a wire of its own."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AskVersions:
     """ApiVersions, for the kraft.version range of a voter to be."""
 
@@ -120,35 +112,37 @@ Request = (
 
 
 # -- answers --------------------------------------------------------------------------------------
+#
+# Every answer tells the epoch of its replica, and the leader it knows: the first four fields.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What every answer of a replica tells: its epoch, and the leader it knows."""
+class VoteAnswer(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    epoch: int = -1
+    leader_id: int = NO_NODE
+    leader: Peer | None = None
+    is_granted: bool = False
 
+
+class BeginEpochAnswer(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
     epoch: int = -1
     leader_id: int = NO_NODE
     leader: Peer | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteAnswer(Answer):
-    is_granted: bool = False
+class EndEpochAnswer(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    epoch: int = -1
+    leader_id: int = NO_NODE
+    leader: Peer | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginEpochAnswer(Answer):
-    pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndEpochAnswer(Answer):
-    pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchAnswer(Answer):
+class FetchAnswer(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    epoch: int = -1
+    leader_id: int = NO_NODE
+    leader: Peer | None = None
     high_watermark: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
     records: bytes = b""
@@ -157,29 +151,37 @@ class FetchAnswer(Answer):
     snapshot_id: OffsetAndEpoch | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshotAnswer(Answer):
+class FetchSnapshotAnswer(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    epoch: int = -1
+    leader_id: int = NO_NODE
+    leader: Peer | None = None
     snapshot_id: OffsetAndEpoch | None = None
     size: int = 0
     position: int = 0
     chunk: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoterChangeAnswer(Answer):
+class VoterChangeAnswer(NamedTuple):
     """For AddVoter, RemoveVoter, UpdateVoter and UpgradeVersion."""
 
+    error: ErrorCode = ErrorCode.NONE
+    epoch: int = -1
+    leader_id: int = NO_NODE
+    leader: Peer | None = None
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionsAnswer(Answer):
+class VersionsAnswer(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    epoch: int = -1
+    leader_id: int = NO_NODE
+    leader: Peer | None = None
     min_version: int = 0
     max_version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaProgress:
+class ReplicaProgress(NamedTuple):
     key: ReplicaKey
     end_offset: int = NO_OFFSET
     # Wall time; -1 means never.
@@ -187,9 +189,24 @@ class ReplicaProgress:
     last_caught_up_ms: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumAnswer(Answer):
+class QuorumAnswer(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    epoch: int = -1
+    leader_id: int = NO_NODE
+    leader: Peer | None = None
     high_watermark: int = NO_OFFSET
     voters: tuple[ReplicaProgress, ...] = ()
     observers: tuple[ReplicaProgress, ...] = ()
     voter_set: VoterSet | None = None
+
+
+Answer = (
+    VoteAnswer
+    | BeginEpochAnswer
+    | EndEpochAnswer
+    | FetchAnswer
+    | FetchSnapshotAnswer
+    | VoterChangeAnswer
+    | VersionsAnswer
+    | QuorumAnswer
+)

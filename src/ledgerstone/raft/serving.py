@@ -1,6 +1,5 @@
 """A leader's answers to Fetch and FetchSnapshot, and the fetches that wait for news. Pure."""
 
-from dataclasses import replace
 from typing import Final
 
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -71,7 +70,7 @@ class Serving:
                 records = quorum.log.read(fetch.log_end.offset, max_bytes)
             found = FetchAnswer(records=records, log_start_offset=start)
         known = NO_OFFSET if role.high_watermark is None else role.high_watermark
-        return fencing.told(quorum, replace(found, high_watermark=known))
+        return fencing.told(quorum, found._replace(high_watermark=known))
 
     def _record(self, role: Leader, fetch: Fetch) -> None:
         quorum = self._quorum

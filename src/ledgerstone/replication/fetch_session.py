@@ -2,7 +2,8 @@
 
 A request either stands alone, opens a session, or continues one. `FetchSessions.resolve` turns each
 into the full list of partitions to read; `FetchContext.answer` then says which partitions the
-reply must name. Differs from Kafka: nothing is evicted for a privileged follower yet.
+reply must name. Followers are privileged: their sessions take the place of consumers' when slots
+run out.
 """
 
 from collections import OrderedDict
@@ -44,6 +45,7 @@ class FetchWish:
     max_bytes: int
     current_leader_epoch: int
     last_fetched_epoch: int
+    log_start_offset: int = -1  # The reader's own, if it is a follower.
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
 
@@ -66,6 +68,8 @@ class FetchSession:
     epoch: int
     last_used_ms: int
     held_bytes: int = 0
+    is_privileged: bool = False
+    opened_ms: int = 0
     wishes: "OrderedDict[PartitionKey, FetchWish]" = field(default_factory=OrderedDict)
 
 
@@ -133,13 +137,14 @@ class FetchSessions:
         forgotten: Sequence[PartitionKey],
         uses_topic_ids: bool,
         now_ms: int,
+        is_privileged: bool = False,
     ) -> FetchContext:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full request ends the session it names.
             self._end(session_id)
             if epoch == FINAL_EPOCH:
                 return FetchContext(list(wishes))
-            session = self._open(wishes, uses_topic_ids, now_ms)
+            session = self._open(wishes, uses_topic_ids, is_privileged, now_ms)
             return FetchContext(list(wishes), session)
         session_or_none = self._sessions.get(session_id)
         if session_or_none is None:
@@ -161,20 +166,44 @@ class FetchSessions:
         return FetchContext(list(session.wishes.values()), session, incremental=True)
 
     def _open(
-        self, wishes: Sequence[FetchWish], uses_topic_ids: bool, now_ms: int
+        self,
+        wishes: Sequence[FetchWish],
+        uses_topic_ids: bool,
+        is_privileged: bool,
+        now_ms: int,
     ) -> FetchSession | None:
         size = sum(_size_of(wish.key) for wish in wishes)
         while len(self._sessions) >= self._max_slots or self.held_bytes + size > MAX_HELD_BYTES:
-            oldest = next(iter(self._sessions.values()), None)
-            if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
+            doomed = self._evictable(len(wishes), is_privileged, now_ms)
+            if doomed is None:
                 # No room: the reader is served without a session.
                 return None
-            self._end(oldest.session_id)
-        session = FetchSession(self._new_id(), uses_topic_ids, 1, now_ms, size)
+            self._end(doomed.session_id)
+        session = FetchSession(
+            self._new_id(), uses_topic_ids, 1, now_ms, size, is_privileged, now_ms
+        )
         self.held_bytes += size
         session.wishes.update((wish.key, wish) for wish in wishes)
         self._sessions[session.session_id] = session
         return session
+
+    def _evictable(self, count: int, is_privileged: bool, now_ms: int) -> FetchSession | None:
+        """The session that has to make room, by Kafka's rules: one that was not used for long; else
+        for a follower the smallest of a consumer; else an old one that is smaller than the new
+        one."""
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None or now_ms - oldest.last_used_ms >= EVICTABLE_AFTER_MS:
+            return oldest
+        candidates = [
+            each
+            for each in self._sessions.values()
+            if (is_privileged and not each.is_privileged)
+            or now_ms - each.opened_ms > EVICTABLE_AFTER_MS
+        ]
+        least = min(candidates, key=_value_of, default=None)
+        if least is None or (is_privileged, count) < (least.is_privileged, len(least.wishes)):
+            return None
+        return least
 
     def _merge(
         self, session: FetchSession, wishes: Sequence[FetchWish], forgotten: Sequence[PartitionKey]
@@ -206,6 +235,10 @@ class FetchSessions:
             session_id = 1 + self._dice.below(INT32_MAX)
             if session_id not in self._sessions:
                 return session_id
+
+
+def _value_of(session: FetchSession) -> tuple[bool, int, int]:
+    return session.is_privileged, len(session.wishes), session.session_id
 
 
 def _size_of(key: PartitionKey) -> int:

@@ -28,6 +28,7 @@ from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.broker_life.joining import ClusterMembership
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
+from ledgerstone.server.directories.agent import Directories
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
 from ledgerstone.server.enveloping import EnvelopedRequest
 from ledgerstone.server.erasing.agent import Erasing
@@ -37,6 +38,7 @@ from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
+from ledgerstone.server.isr.agent import IsrAgent
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
@@ -50,9 +52,11 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.routing import route_transactions
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -82,7 +86,7 @@ class Broker:
     dispatch: Dispatch
     handled: frozenset[int]
     controller_handled: frozenset[int]
-    log_dir: LogDir
+    log_dirs: LogDirs
     quorum: QuorumAgent
     controller_link: ControllerLink
     producer_ids: ProducerIds
@@ -106,6 +110,8 @@ class Broker:
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
+    directories: Directories = field(init=False)
+    isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: ClusterMembership | None = None
     _effects: list[Effect] = field(default_factory=list)
@@ -130,7 +136,7 @@ class Broker:
             config=self.config,
             clock=self.clock,
             dice=self.dice,
-            log_dir=self.log_dir,
+            log_dirs=self.log_dirs,
             image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
@@ -166,10 +172,35 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
+        self._add_replica_agents()
         self.agents.add_quorum(self.quorum)
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
+
+    def _add_replica_agents(self) -> None:
+        """What looks after directories, and after replicas that are in sync."""
+        self.directories = Directories(
+            clock=self.clock,
+            node_id=self.config.node_id,
+            log_dirs=self.log_dirs,
+            partitions=self.partitions,
+            cleaning=self.cleaning,
+            turn=self,
+            image=lambda: self.controller_link.image,
+            ask=self.controller_link.ask,
+            leadership=self.following.leadership,
+        )
+        self.agents.add(self.directories)
+        self.isr = IsrAgent(
+            node_id=self.config.node_id,
+            clock=self.clock,
+            partitions=self.partitions,
+            controller=self.controller_link,
+            counters=self.counters,
+            max_lag_ms=self.config.replica_lag_time_max_ms,
+            moved=self.following.high_watermark_moved,
+        )
 
     def join(self, membership: ClusterMembership) -> None:
         """Before the runtime starts. It follows the metadata from its first publish on."""
@@ -178,13 +209,34 @@ class Broker:
             calls.turn = self
             self.agents.add_dialling(calls.purpose, calls)
         # After those they ask, so that a request leaves in the same tick.
-        agents = (membership.life, membership.registering, membership.forwarding)
+        agents = (
+            membership.life,
+            membership.registering,
+            membership.forwarding,
+            membership.replicating,
+        )
         for agent in agents:
             if agent is not None:
                 self.agents.add(agent)
+        if membership.coordinators is not None:
+            self.agents.all += route_transactions(
+                config=self.config,
+                image=lambda: self.image,
+                markers=self.markers,
+                transactions=self.transactions,
+                verification=self.verification,
+                marker_calls=membership.coordinators.markers,
+                verification_calls=membership.coordinators.verification,
+            )
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None
+            self.directories.life = membership.life
+            self.agents.add(self.isr)
+            self.isr.start()
+        if membership.replicating is not None:
+            membership.replicating.turn = self
+            self.following.replicating = membership.replicating
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -500,6 +552,11 @@ class Broker:
         """What is committed of the metadata."""
         return self.controller_link.image
 
+    @property
+    def log_dir(self) -> LogDir:
+        """The directory of the metadata log; with one directory, the one of everything."""
+        return self.log_dirs.metadata
+
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.image.topic_names.get(topic_id)
 
@@ -538,9 +595,16 @@ class Broker:
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
 
+    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+        self.following.high_watermark_moved(topic_partition)
+
     def host_topic(self, topic: str) -> None:
         """Makes what is missing of a topic now, for callers that cannot wait."""
         self.following.host_topic(topic)
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         self.disk.log_failed(topic_partition, error, self.clock.monotonic_ms())
+        if topic_partition is not None:
+            self.log_dirs.partition_error(topic_partition, error)
+        if self.log_dirs.has_failures:
+            self.may_be_due_sooner = True

@@ -29,11 +29,15 @@ class Counters:
     request_errors: dict[tuple[str, int], int] = field(default_factory=dict)
     bytes_in: dict[str, int] = field(default_factory=dict)
     bytes_out: dict[str, int] = field(default_factory=dict)
+    replication_bytes_out: int = 0
     batches_in: dict[str, int] = field(default_factory=dict)
     rejected_batches: int = 0
     connections_accepted: int = 0
     connections_refused: int = 0
     keyless_records_refused: int = 0
+    isr_shrinks: int = 0
+    isr_expands: int = 0
+    isr_updates_failed: int = 0
 
     def answered_error(self, request: str, code: int) -> None:
         """An error code in an answer; one for each partition, where these have their own."""
@@ -77,6 +81,26 @@ class Counters:
                 "kafka_server_brokertopicmetrics_nokeycompactedtopicrecords_total",
                 self.keyless_records_refused,
                 "Batches refused because a compacted topic got a record without a key.",
+            ),
+            (
+                "kafka_server_brokertopicmetrics_replicationbytesout_total",
+                self.replication_bytes_out,
+                "Bytes of record batches sent to followers.",
+            ),
+            (
+                "kafka_server_replicamanager_isrshrinks_total",
+                self.isr_shrinks,
+                "Times that followers left the in-sync replicas of a partition led here.",
+            ),
+            (
+                "kafka_server_replicamanager_isrexpands_total",
+                self.isr_expands,
+                "Times that a follower joined the in-sync replicas of a partition led here.",
+            ),
+            (
+                "kafka_server_replicamanager_failedisrupdates_total",
+                self.isr_updates_failed,
+                "Changes of in-sync replicas that the controller did not make.",
             ),
             (
                 "ledgerstone_connections_accepted_total",

@@ -24,6 +24,25 @@ set fault_ms 12000
 5000 power node=-1 down=400 mode=2
 8000 bounce node=1 down=400 mode=0
 """
+# It wakes half a second after its own session expired; its heartbeat comes in the same millisecond.
+STOPPED_CONTROLLER = """
+seed 4031
+set brokers 0
+set auto_join 0
+set snapshot_every 0
+set skew_ppm 0
+set delay_ms 1
+set jitter_ms 0
+set loss_percent 0
+set disk_ms 0
+set clients 0
+set names 1
+set delete_percent 0
+set reassign_percent 0
+set late_percent 0
+23423 open
+23884 pause node=0 ms=9000
+"""
 # Found within a few seeds, so that the default suite shows that the simulator has teeth.
 QUICK = [
     each
@@ -44,6 +63,10 @@ def test_seeds_keep_every_promise(first: int) -> None:
         outcome = run(draw(seed))
         replay = f"python -m ledgerstone.sim.controller --first {seed} --seeds 1"
         assert outcome.violation is None, f"{outcome.violation}; {replay}"
+
+
+def test_a_controller_that_was_stopped_reads_heartbeats_before_it_fences() -> None:
+    assert run(parse(STOPPED_CONTROLLER)).violation is None
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -98,7 +98,8 @@ def test_a_request_survives_the_wire(version: int, request_: messages.Request) -
 
     arrived = over_the_wire(sent, version, is_request=True)
 
-    assert translation.request_from_wire(arrived) == request_
+    found = translation.request_from_wire(arrived)
+    assert (type(found), found) == (type(request_), request_)
 
 
 @pytest.mark.parametrize(("version", "asked", "answer"), ANSWERS)
@@ -109,7 +110,8 @@ def test_an_answer_survives_the_wire(
 
     arrived = over_the_wire(response, version, is_request=False)
 
-    assert translation.answer_from_wire(arrived) == answer
+    found = translation.answer_from_wire(arrived)
+    assert (type(found), found) == (type(answer), answer)
 
 
 def test_older_versions_lose_directories_and_keep_the_rest() -> None:

@@ -11,6 +11,7 @@ from ledgerstone.errors import (
 from ledgerstone.replication.follower import Follower
 from ledgerstone.replication.leadership import Leadership
 from ledgerstone.replication.partition import Partition
+from ledgerstone.types import NO_OFFSET
 from tests.kit.logs import World, batch
 from tests.kit.roles import followed, leader_of, led_by
 
@@ -88,8 +89,9 @@ def test_more_in_sync_replicas_than_there_are_replicas_cannot_be_wanted(
 def test_new_leader_notes_where_its_epoch_begins_and_knows_nothing_of_followers(
     partition: Partition,
 ) -> None:
+    partition.assume(led_by(1, 3, (1, 2)))
     partition.append(batch(("key", "value")), acks=1)
-    leader_of(partition).follower_end_offsets[2] = 9
+    followed(partition, 2, 1)
     lost = partition.assume(led_by(2, 4, (1, 2)))
 
     gained = partition.assume(led_by(1, 5, (1, 2)))
@@ -98,29 +100,31 @@ def test_new_leader_notes_where_its_epoch_begins_and_knows_nothing_of_followers(
     assert partition.log.epochs.end_offset_for(3, partition.log.log_end_offset) == (3, 1)
     assert partition.log.epochs.latest_epoch == 5
     assert leader_of(partition).epoch_start_offset == 1
-    assert leader_of(partition).follower_end_offsets == {}
+    assert leader_of(partition).in_sync.followers[2].end_offset == NO_OFFSET
 
 
 def test_same_leader_in_a_new_epoch_keeps_what_it_knows_of_followers(partition: Partition) -> None:
+    partition.assume(led_by(1, 3, (1, 2)))
     partition.append(batch(("key", "value")), acks=1)
-    leader_of(partition).follower_end_offsets[2] = 1
+    followed(partition, 2, 1)
 
     kind = partition.assume(led_by(1, 5, (1, 2)))
 
     assert kind is Leadership.EPOCH_CHANGED
-    assert leader_of(partition).follower_end_offsets == {2: 1}
+    assert leader_of(partition).in_sync.followers[2].end_offset == 1
     assert leader_of(partition).epoch_start_offset == 1
     assert partition.log.epochs.latest_epoch == 5
 
 
 def test_same_epoch_again_changes_the_replicas_and_nothing_else(partition: Partition) -> None:
-    leader_of(partition).follower_end_offsets[2] = 9
+    partition.assume(led_by(1, 3, (1,), replicas=(1, 2)))
+    followed(partition, 2, 0)
 
     kind = partition.assume(led_by(1, 3, (1, 2)))
 
     assert kind is None
     assert partition.isr == (1, 2)
-    assert leader_of(partition).follower_end_offsets == {2: 9}
+    assert leader_of(partition).in_sync.followers[2].end_offset == 0
 
 
 def test_news_of_an_older_partition_epoch_is_ignored(partition: Partition) -> None:

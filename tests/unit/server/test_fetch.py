@@ -23,7 +23,7 @@ from ledgerstone.records.validation import Origin
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
-from tests.kit.roles import leader_of, led_by
+from tests.kit.roles import followed, led_by
 from tests.unit.server.asks import (
     BY_NAME,
     TOPIC,
@@ -253,13 +253,19 @@ def test_reader_whose_epoch_ended_earlier_here_is_told_where(
     assert values_in(agreed) == ["c"]
 
 
-def test_partition_that_is_led_elsewhere_is_refused(machine: InProcess, reader: Client) -> None:
+def test_partition_that_is_led_elsewhere_is_served_to_readers_that_know_of_followers(
+    machine: InProcess, client: Client, reader: Client
+) -> None:
+    write(client, "committed")
     partition = machine.broker.partitions.get(TopicPartition(TOPIC, 0))
-    partition.assume(led_by(2, 1, (2,)))
+    partition.assume(led_by(2, 1, (1, 2)))
 
-    answer = fetched(reader)
+    old = reader.ask(fetch(), FetchResponse, 10).responses[0].partitions[0]
+    new = fetched(reader)
 
-    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert old.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert new.error_code == ErrorCode.NONE
+    assert values_in(new) == ["committed"]
 
 
 def test_end_offset_of_an_epoch_is_told(machine: InProcess, client: Client, reader: Client) -> None:
@@ -319,8 +325,7 @@ def test_reader_waits_for_what_is_not_replicated_yet(
     reader.send(fetch(max_wait_ms=1_000, min_bytes=1), BY_NAME)
 
     waits = reader.is_waiting
-    leader_of(partition).follower_end_offsets[2] = 1
-    leader_of(partition).advance_high_watermark()
+    followed(partition, 2, 1)
     machine.broker.appended(partition.topic_partition)
     machine.tick()
 

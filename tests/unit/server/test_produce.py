@@ -24,7 +24,8 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
-from tests.kit.roles import change_partition, leader_of, led_by
+from tests.kit.roles import change_partition, led_by
+from tests.kit.roles import followed as follower_has
 from tests.unit.server.asks import (
     TOPIC,
     create_topic,
@@ -185,8 +186,7 @@ def test_acks_all_waits_until_every_in_sync_replica_has_it(
     client.send(produce(ONE, acks=-1))
 
     waits = client.is_waiting
-    leader_of(partition).follower_end_offsets[2] = 1
-    leader_of(partition).advance_high_watermark()
+    follower_has(partition, 2, 1)
     machine.broker.appended(partition.topic_partition)
     machine.tick()
 
@@ -249,8 +249,7 @@ def test_batch_committed_by_too_few_replicas_in_the_end_is_told_so(
     partition.configure(min_insync_replicas=2)
     client.send(produce(ONE, acks=-1))
 
-    leader_of(partition).follower_end_offsets[2] = 1
-    leader_of(partition).advance_high_watermark()
+    follower_has(partition, 2, 1)
     partition.assume(led_by(1, 1, (1,), replicas=(1, 2), partition_epoch=2))
     machine.broker.appended(partition.topic_partition)
     machine.tick()

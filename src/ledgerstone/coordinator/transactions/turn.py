@@ -5,7 +5,6 @@ committed, call `committed` with the outcome, settle what that returns, then giv
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS as _DEFAULT
@@ -17,8 +16,7 @@ from ledgerstone.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 Token = object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
+class TransactionConfig(NamedTuple):
     """The broker's settings for transactions, under Kafka's names."""
 
     transaction_max_timeout_ms: int = _DEFAULT["transaction.max.timeout.ms"]
@@ -68,8 +66,7 @@ class UnwrittenMarkers(NamedTuple):
     transaction_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class TxnOutcome:
+class TxnOutcome(NamedTuple):
     """`to_mark` are ids whose markers are to be written, or whose end is to be tried again."""
 
     changes: Sequence[TxnChange] = ()

@@ -6,11 +6,10 @@ controller registers as such; a node that is both does both.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.config.cluster import ClusterConfig
 from ledgerstone.config.listeners import Listener
 from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import MetadataImage
@@ -25,12 +24,16 @@ from ledgerstone.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
 )
 from ledgerstone.raft.replica import Peer
+from ledgerstone.replication.fetching.wire import FetchSettings
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.replication.throttle import ReplicationThrottle
 from ledgerstone.server.broker_life.agent import AskController, LifeAgent
 from ledgerstone.server.broker_life.controller_registration import ControllerRegistering
 from ledgerstone.server.broker_life.machine import BrokerLife, LifeSettings
 from ledgerstone.server.calls import Calls
 from ledgerstone.server.forwarding import FORWARDING, HEARTBEATS, Forwarding
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.server.replicating.agent import PURPOSE, Replicating
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
 _PLAINTEXT: Final = 0
@@ -38,12 +41,24 @@ _PLAINTEXT: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMembership:
-    """`life` only where there is a broker, `registering` only where there is a controller."""
+    """`life` and `replicating` only where there is a broker, `registering` only where there is a
+    controller."""
 
     forwarding: Forwarding
     calls: tuple[Calls, ...]
     life: LifeAgent | None
     registering: ControllerRegistering | None
+    replicating: Replicating | None = None
+    # Of the coordinators of a broker, also in `calls`.
+    coordinators: "CoordinatorCalls | None" = None
+
+
+class CoordinatorCalls(NamedTuple):
+    """Connections of their own: a leader answers markers once they are replicated, and a question
+    about a transaction must not wait behind them."""
+
+    markers: Calls
+    verification: Calls
 
 
 def forwarding_for(
@@ -69,36 +84,113 @@ def membership_of(
     *,
     clock: Clock,
     dice: Dice,
-    log_dir: LogDir,
+    log_dirs: LogDirs,
     advertised: Sequence[Listener],
+    partitions: HostedPartitions,
     leader: Callable[[], Peer | None],
     ask: AskController,
     image: Callable[[], MetadataImage],
     applied_offset: Callable[[], int],
 ) -> ClusterMembership:
     """`advertised` has all listeners of the node, with their real ports."""
-    cluster, life, registering = config.cluster, None, None
+    cluster, life, registering, replicating = config.cluster, None, None, None
     names = cluster.controller_listener_names
     forwarding, calls = forwarding_for(config, clock, leader)
+    coordinators = None
     if cluster.is_broker:
+        coordinators = _coordinator_calls(config.node_id, clock)
+        calls += coordinators
         own = [each for each in advertised if each.name not in names]
-        registration = _broker_registration(config, dice, log_dir, own)
-        machine = BrokerLife(registration, _life_settings(cluster), clock.monotonic_ms())
+        registration = _broker_registration(config, dice, log_dirs, own)
+        machine = BrokerLife(registration, _life_settings(config), clock.monotonic_ms())
         life = LifeAgent(machine, clock=clock, ask=ask, applied_offset=applied_offset)
+        fetching = _replication_calls(config, clock)
+        calls = (*calls, *fetching)
+        replicating = _replicating(
+            config,
+            clock=clock,
+            partitions=partitions,
+            image=image,
+            broker_epoch=lambda: machine.broker_epoch,
+            calls=fetching,
+        )
     if cluster.is_controller:
         own = [each for each in advertised if each.name in names]
         controller = _controller_registration(config, dice, own)
         registering = ControllerRegistering(controller, clock=clock, ask=ask, image=image)
-    return ClusterMembership(forwarding=forwarding, calls=calls, life=life, registering=registering)
+    return ClusterMembership(
+        forwarding=forwarding,
+        calls=calls,
+        life=life,
+        registering=registering,
+        replicating=replicating,
+        coordinators=coordinators,
+    )
+
+
+def _replication_calls(config: BrokerConfig, clock: Clock) -> tuple[Calls, ...]:
+    """One connection to each leader for each fetcher."""
+    return tuple(
+        Calls(
+            f"{PURPOSE}-{number}",
+            clock,
+            client_id=f"broker-{config.node_id}-fetcher-{number}",
+            max_answer_bytes=config.socket_request_max_bytes,
+        )
+        for number in range(config.cluster.num_replica_fetchers)
+    )
+
+
+def _replicating(
+    config: BrokerConfig,
+    *,
+    clock: Clock,
+    partitions: HostedPartitions,
+    image: Callable[[], MetadataImage],
+    broker_epoch: Callable[[], int],
+    calls: Sequence[Calls],
+) -> Replicating:
+    cluster = config.cluster
+    assert cluster.inter_broker_listener_name is not None
+    return Replicating(
+        clock=clock,
+        partitions=partitions,
+        image=image,
+        listener_name=cluster.inter_broker_listener_name,
+        broker_epoch=broker_epoch,
+        calls=calls,
+        settings=FetchSettings(
+            replica_id=config.node_id,
+            max_wait_ms=cluster.replica_fetch_wait_max_ms,
+            min_bytes=cluster.replica_fetch_min_bytes,
+            partition_max_bytes=cluster.replica_fetch_max_bytes,
+            response_max_bytes=cluster.replica_fetch_response_max_bytes,
+            backoff_ms=cluster.replica_fetch_backoff_ms,
+        ),
+        timeout_ms=cluster.replica_socket_timeout_ms,
+        throttle=ReplicationThrottle(
+            config.node_id,
+            windows=cluster.replication_quota_window_num,
+            window_ms=cluster.replication_quota_window_size_seconds * 1000,
+        ),
+        static_values=config.raw,
+    )
+
+
+def _coordinator_calls(node_id: int, clock: Clock) -> CoordinatorCalls:
+    """With the client ids of Kafka's brokers."""
+    return CoordinatorCalls(
+        Calls("coordinator", clock, client_id=f"broker-{node_id}-txn-marker-sender"),
+        Calls("verification", clock, client_id="AddPartitionsManager"),
+    )
 
 
 def _broker_registration(
-    config: BrokerConfig, dice: Dice, log_dir: LogDir, advertised: Sequence[Listener]
+    config: BrokerConfig, dice: Dice, log_dirs: LogDirs, advertised: Sequence[Listener]
 ) -> BrokerRegistrationRequest:
-    directory_id = log_dir.meta.directory_id
     return BrokerRegistrationRequest(
         broker_id=config.node_id,
-        cluster_id=log_dir.meta.cluster_id or "",
+        cluster_id=log_dirs.metadata.meta.cluster_id or "",
         incarnation_id=random_uuid(dice),
         listeners=[
             BrokerRegistrationListener(each.name, each.host, each.port, _PLAINTEXT)
@@ -109,8 +201,8 @@ def _broker_registration(
             for name, (first, last) in SUPPORTED_FEATURES.items()
         ],
         rack=config.broker_rack,
-        log_dirs=[] if directory_id is None else [directory_id],
-        previous_broker_epoch=log_dir.remembered.broker_epoch,
+        log_dirs=log_dirs.online_ids,
+        previous_broker_epoch=log_dirs.previous_broker_epoch,
     )
 
 
@@ -131,9 +223,11 @@ def _controller_registration(
     )
 
 
-def _life_settings(cluster: ClusterConfig) -> LifeSettings:
+def _life_settings(config: BrokerConfig) -> LifeSettings:
+    cluster = config.cluster
     return LifeSettings(
         heartbeat_interval_ms=cluster.broker_heartbeat_interval_ms,
         session_timeout_ms=cluster.broker_session_timeout_ms,
         registration_timeout_ms=cluster.initial_broker_registration_timeout_ms,
+        directory_failure_ms=config.log_dir_failure_timeout_ms,
     )

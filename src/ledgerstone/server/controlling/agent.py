@@ -17,9 +17,8 @@ from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.results import Result
 
-# A process that was stopped, or a machine without time, finds every session expired when it wakes.
-# The heartbeats that came meanwhile wait in its sockets: they are read first.
-LATE_MS: Final = 500
+# A process that was stopped, or a machine without time, finds sessions expired when it wakes. The
+# heartbeats that came meanwhile wait in its sockets: they are read before anything is decided.
 GRACE_MS: Final = 200
 
 
@@ -76,7 +75,7 @@ class Controlling:
         due_ms = self._link.next_deadline_ms
         if due_ms is None or now_ms < max(due_ms, self._grace_ms):
             return
-        if now_ms - due_ms > LATE_MS and self._grace_ms < due_ms:
+        if self._grace_ms < due_ms:
             self._grace_ms = now_ms + GRACE_MS
             return
         self._link.act_on_time()

@@ -102,7 +102,7 @@ def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> 
         name=topic, topic_id=message.topic_id, partition_responses=[answer]
     )
     response = ProduceResponse(responses=[whole])
-    return answered(broker, acks, message.timeout_ms, response, waiting)
+    return answered(broker, request, acks, message.timeout_ms, response, waiting)
 
 
 def _whole(message: SingleProduce) -> ProduceRequest:
@@ -126,7 +126,7 @@ def _transactional(message: ProduceRequest) -> "list[tuple[TopicPartition, Writa
 def _handle_transactional(broker: Broker, request: Request, message: ProduceRequest) -> Answer:
     if message.transactional_id is None:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return refused_whole(broker, message, code)
+        return refused_whole(broker, request, message, code)
     producers: dict[tuple[int, int], None] = {}
     sequences: dict[TopicPartition, int] = {}
     for topic_partition, records in _transactional(message):
@@ -141,6 +141,7 @@ def _handle_transactional(broker: Broker, request: Request, message: ProduceRequ
     if len(producers) > 1:
         return refused_whole(
             broker,
+            request,
             message,
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             "the request holds batches of more than one transactional producer",
@@ -201,7 +202,7 @@ def _append_all(
         for topic in message.topic_data
     ]
     response = ProduceResponse(responses=topics)
-    return answered(broker, message.acks, message.timeout_ms, response, waiting)
+    return answered(broker, request, message.acks, message.timeout_ms, response, waiting)
 
 
 def _append(

@@ -25,14 +25,18 @@ from ledgerstone.errors import (
 from ledgerstone.metadata.decision import reason_of
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.produce import (
+    ProduceCurrentLeader,
+    ProduceNodeEndpoint,
     ProducePartitionResponse,
     ProduceRecordError,
     ProduceRequest,
     ProduceResponse,
     ProduceTopicResponse,
 )
+from ledgerstone.replication.leader import Leader
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.request import Answer, Disconnect, Parked
+from ledgerstone.server.handlers.current_leader import current_leader
+from ledgerstone.server.request import Answer, Disconnect, Parked, Request
 from ledgerstone.storage.log import AppendResult
 from ledgerstone.types import TopicPartition
 
@@ -65,6 +69,7 @@ _COORDINATOR_NOT_READY: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
+_FIRST_VERSION_WITH_LEADER: Final = 10
 _FIRST_VERSION_THAT_ADDS: Final = 12
 
 # What a partition's high watermark must reach before its answer is true.
@@ -72,14 +77,19 @@ Waiting = dict[TopicPartition, tuple[int, ProducePartitionResponse]]
 
 
 def answered(
-    broker: Broker, acks: int, timeout_ms: int, response: ProduceResponse, waiting: Waiting
+    broker: Broker,
+    request: Request,
+    acks: int,
+    timeout_ms: int,
+    response: ProduceResponse,
+    waiting: Waiting,
 ) -> Answer:
     if acks == 0:
         _close_on_error(response)
         return None
     if not waiting:
-        return response
-    attempt = partial(_attempt, broker, response, waiting)
+        return _with_leaders(broker, request, response)
+    attempt = partial(_attempt, broker, request, response, waiting)
     deadline_ms = broker.clock.monotonic_ms() + timeout_ms
     return Parked(attempt=attempt, deadline_ms=deadline_ms, keys=tuple(waiting))
 
@@ -142,7 +152,11 @@ def unknown_topic_id(broker: Broker, topic_id: bytes, index: int) -> ProducePart
 
 
 def refused_whole(
-    broker: Broker, message: ProduceRequest, code: ErrorCode, words: str | None = None
+    broker: Broker,
+    request: Request,
+    message: ProduceRequest,
+    code: ErrorCode,
+    words: str | None = None,
 ) -> Answer:
     """Nothing of the request is appended; every partition has the same error."""
     response = ProduceResponse(
@@ -157,7 +171,7 @@ def refused_whole(
             for topic in message.topic_data
         ]
     )
-    return answered(broker, message.acks, message.timeout_ms, response, {})
+    return answered(broker, request, message.acks, message.timeout_ms, response, {})
 
 
 def _error(
@@ -169,8 +183,26 @@ def _error(
     )
 
 
+def _with_leaders(broker: Broker, request: Request, response: ProduceResponse) -> ProduceResponse:
+    """Names the leader of each partition that another broker leads."""
+    if request.api_version < _FIRST_VERSION_WITH_LEADER:
+        return response
+    endpoints: dict[int, ProduceNodeEndpoint] = {}
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                topic_partition = TopicPartition(topic.name, answer.index)
+                found = current_leader(broker, topic_partition, request.session.listener)
+                answer.current_leader = ProduceCurrentLeader(found.leader_id, found.leader_epoch)
+                if found.address is not None:
+                    endpoints[found.leader_id] = ProduceNodeEndpoint(*found.address)
+    response.node_endpoints = list(endpoints.values())
+    return response
+
+
 def _attempt(
     broker: Broker,
+    request: Request,
     response: ProduceResponse,
     waiting: Waiting,
     time_is_up: bool,
@@ -186,13 +218,14 @@ def _attempt(
             continue
         if partition.log.high_watermark >= required:
             del waiting[topic_partition]
-            if len(partition.isr) < partition.effective_min_isr:
+            assert isinstance(partition.role, Leader)
+            if not partition.role.has_enough_for_commit:
                 answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
                 broker.counters.answered_error("Produce", answer.error_code)
         elif time_is_up:
             answer.error_code = ErrorCode.REQUEST_TIMED_OUT
             broker.counters.answered_error("Produce", answer.error_code)
-    return response if time_is_up or not waiting else None
+    return _with_leaders(broker, request, response) if time_is_up or not waiting else None
 
 
 def _close_on_error(response: ProduceResponse) -> None:

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 from ledgerstone.raft.events import (
@@ -132,7 +131,7 @@ class Hands:
             return
         self._host.durable = state
         self._is_storing = False
-        self._queue[0] = replace(self._queue[0], hard_state=None)
+        self._queue[0] = self._queue[0]._replace(hard_state=None)
         self._perform()
         self._body.schedule_wake()
 

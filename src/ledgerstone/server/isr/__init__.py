@@ -1,0 +1,1 @@
+"""Changes of in-sync replicas, proposed to the controller. See README.md."""

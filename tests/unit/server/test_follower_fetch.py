@@ -1,0 +1,186 @@
+"""Fetches of followers: what they read, and what their leader learns from them."""
+
+from dataclasses import replace
+
+import pytest
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.fetch import FetchResponse
+from ledgerstone.protocol.messages.produce import ProduceResponse
+from ledgerstone.replication.partition import Partition
+from tests.kit.in_process import Client, InProcess
+from tests.kit.logs import batch
+from tests.kit.roles import change_partition, leader_of
+from tests.unit.server.asks import TOPIC, fetch, produce, produced, values_in, write
+from tests.unit.server.leading_kit import (
+    LED,
+    SECOND_EPOCH,
+    ask,
+    fence,
+    follow,
+    isr_of,
+    led_by_one,
+)
+
+
+@pytest.fixture
+def partition(machine: InProcess, client: Client) -> Partition:
+    return led_by_one(machine, client)
+
+
+def test_follower_reads_to_the_end_of_the_log(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "first", "second")
+    change_partition(machine, LED, isr=[1, 2])
+    produced(client, batch(("key", "not committed")))
+
+    answer = follow(machine.connect(), 1).responses[0].partitions[0]
+
+    assert values_in(answer) == ["second", "not committed"]
+    assert answer.high_watermark == 2
+
+
+def test_follower_that_has_caught_up_joins_and_is_waited_for(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "value")
+    follower = machine.connect()
+
+    follow(follower, 0)
+    behind = isr_of(machine)
+    follow(follower, 1)
+    joined = isr_of(machine)
+    client.send(produce(batch(("key", "more")), acks=-1))
+    waits = client.is_waiting
+    answer = follow(follower, 2).responses[0].partitions[0]
+
+    assert (behind, joined) == ((1,), (1, 2))
+    assert partition.isr == (1, 2)
+    assert waits
+    assert answer.high_watermark == 2
+    response = client.take(ProduceResponse).responses[0].partition_responses[0]
+    assert (response.error_code, response.base_offset) == (ErrorCode.NONE, 1)
+
+
+@pytest.mark.parametrize("version", [10, 14, 17])
+def test_replica_is_named_in_the_request_or_in_its_tag(
+    machine: InProcess, client: Client, partition: Partition, version: int
+) -> None:
+    follow(machine.connect(), 0, version=version)
+
+    assert leader_of(partition).in_sync.followers[2].end_offset == 0
+    assert isr_of(machine) == (1, 2)
+
+
+def test_parked_fetch_of_a_follower_is_answered_by_an_append_that_nobody_has_committed(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    change_partition(machine, LED, isr=[1, 2])
+    follower, consumer = machine.connect(), machine.connect()
+    follower.send(ask(follower, 0, wait_ms=500), 17)
+    consumer.send(fetch(max_wait_ms=500, min_bytes=1), 12)
+
+    produced(client, batch(("key", "value")))
+    answer = follower.take(FetchResponse).responses[0].partitions[0]
+    waits = consumer.is_waiting
+    follow(follower, 1)
+
+    assert values_in(answer) == ["value"]
+    assert answer.high_watermark == 0
+    assert waits
+    assert values_in(consumer.take(FetchResponse).responses[0].partitions[0]) == ["value"]
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ({"leader_epoch": 0, "replica": 3}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"replica": 3}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ({"leader_epoch": 9}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"epoch": SECOND_EPOCH - 1}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ({"last_fetched_epoch": 5}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+    ids=["newer assignment", "not assigned", "newer epoch", "former life", "unknown epoch"],
+)
+def test_refused_fetch_leaves_what_is_known_of_the_follower(
+    machine: InProcess,
+    client: Client,
+    partition: Partition,
+    how: dict[str, int],
+    code: ErrorCode,
+) -> None:
+    write(client, "value")
+    before = replace(leader_of(partition).in_sync.followers[2])
+
+    answer = follow(machine.connect(), 1, **how).responses[0].partitions[0]
+
+    assert answer.error_code == code
+    assert (answer.records or b"") == b""
+    assert leader_of(partition).in_sync.followers[2] == before
+    assert isr_of(machine) == (1,)
+
+
+def test_offset_outside_the_log_leaves_what_is_known_of_the_follower(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    before = replace(leader_of(partition).in_sync.followers[2])
+
+    answer = follow(machine.connect(), 5).responses[0].partitions[0]
+
+    assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert leader_of(partition).in_sync.followers[2] == before
+
+
+def test_diverging_follower_is_told_where_and_nothing_else_happens(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "value")
+    change_partition(machine, LED, leader=1)
+    before = replace(leader_of(partition).in_sync.followers[2])
+
+    answer = follow(machine.connect(), 2, last_fetched_epoch=0).responses[0].partitions[0]
+
+    assert answer.diverging_epoch is not None
+    assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 1)
+    assert leader_of(partition).in_sync.followers[2] == before
+
+
+def test_fenced_follower_reads_and_does_not_join(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "value")
+    fence(machine, 2)
+
+    answer = follow(machine.connect(), 1).responses[0].partitions[0]
+
+    assert answer.error_code == ErrorCode.NONE
+    assert isr_of(machine) == (1,)
+    assert leader_of(partition).in_sync.followers[2].end_offset == 1
+
+
+def test_refusal_names_the_leader_and_where_it_is(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    change_partition(machine, LED, leader=2, isr=[2])
+    consumer = machine.connect()
+    topic_id = machine.broker.image.topics[TOPIC].topic_id
+
+    request = fetch(leader_epoch=0)
+    request.topics[0].topic_id = topic_id
+    by_consumer = consumer.ask(request, FetchResponse, 16)
+    by_follower = follow(machine.connect(), 0, version=16)
+    by_producer = client.ask(produce(batch(("key", "value"))), ProduceResponse, 10)
+
+    for response in (by_consumer, by_follower):
+        leader = response.responses[0].partitions[0].current_leader
+        assert leader is not None
+        assert (leader.leader_id, leader.leader_epoch) == (2, 1)
+    assert by_consumer.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert [(each.node_id, each.host) for each in by_consumer.node_endpoints] == [(2, "broker-2")]
+    assert by_follower.node_endpoints == []
+    refused = by_producer.responses[0].partition_responses[0]
+    assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refused.current_leader is not None
+    assert refused.current_leader.leader_id == 2
+    assert [(each.node_id, each.port) for each in by_producer.node_endpoints] == [(2, 9092)]
