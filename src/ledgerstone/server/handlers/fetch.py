@@ -220,12 +220,16 @@ def _name_leaders(
 
 
 def _count_out(broker: Broker, reader: Reader, key: PartitionKey, records: FileSlice) -> None:
-    if reader.is_follower:
-        broker.counters.replication_bytes_out += records.size
-        return
     name = key.topic if isinstance(key.topic, str) else broker.topic_name(key.topic)
-    if name is not None:
+    if name is None:
+        return
+    if not reader.is_follower:
         add(broker.counters.bytes_out, name, records.size)
+        return
+    broker.counters.replication_bytes_out += records.size
+    if broker.isr.throttle.is_active:
+        topic_partition, now_ms = TopicPartition(name, key.partition), broker.clock.monotonic_ms()
+        broker.isr.throttle.record(topic_partition, records.size, now_ms)
 
 
 def _told(key: PartitionKey, answer: FetchPartitionResponse) -> Told:

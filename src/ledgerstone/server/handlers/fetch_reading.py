@@ -129,6 +129,8 @@ def read_all(
             if reader.racks is not None:
                 _prefer_replica(reader, partition, wish, answer)
             size = _read_one(reader, partition, wish, answer, left, first=total == 0)
+            if size and reader.is_follower and _is_held_back(broker, reader, partition):
+                answer.records, size = b"", 0
             wish.found = partition
             if tells and answer.diverging_epoch is None:
                 _follower_fetched(broker, reader, partition, wish, answer)
@@ -256,6 +258,14 @@ def _read_one(
             for producer_id, first_offset in result.aborted
         ]
     return size
+
+
+def _is_held_back(broker: Broker, reader: Reader, partition: Partition) -> bool:
+    """Whether a follower that catches up gets nothing for now, so that clients keep their share."""
+    throttle, topic_partition = broker.isr.throttle, partition.topic_partition
+    if not throttle.is_active or reader.replica_id in partition.isr:
+        return False
+    return throttle.holds(topic_partition, broker.clock.monotonic_ms())
 
 
 def _diverging_epoch(partition: Partition, wish: FetchWish) -> FetchDivergingEpoch | None:
