@@ -61,6 +61,7 @@ class BrokerConfig:
     log_dirs: tuple[str, ...]
     ledgerstone_http_listener: Listener | None
     ledgerstone_http_readonly: bool
+    ledgerstone_erasures_topic_replication_factor: int
     ledgerstone_http_hosts: tuple[str, ...]
 
     socket_request_max_bytes: int
@@ -116,6 +117,7 @@ class BrokerConfig:
     log_flush_start_offset_checkpoint_interval_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     log_initial_task_delay_ms: int
+    log_dir_failure_timeout_ms: int
 
     raw: Mapping[str, str]
 
@@ -140,6 +142,10 @@ class BrokerConfig:
         )
         names = (*(each.name for each in listeners), *cluster.controller_listener_names)
         check_protocols(given, names)
+        if cluster.is_configured:
+            plain |= {
+                field: each for field, each in _IN_CLUSTER.items() if _PLAIN[field] not in given
+            }
         _check_groups(plain)
         return cls(
             **plain,
@@ -170,6 +176,12 @@ _PLAIN: Final = {
     each.name: each.name.replace("_", ".")
     for each in fields(BrokerConfig)
     if each.name not in _DERIVED
+}
+# Defaults of a node with process.roles, where they differ from those of a single node.
+_IN_CLUSTER: Final[Mapping[str, Any]] = {
+    field: BROKER_KEYS[name].cluster_default
+    for field, name in _PLAIN.items()
+    if BROKER_KEYS[name].cluster_default is not None
 }
 
 
@@ -265,8 +277,12 @@ def _log_dirs(given: Mapping[str, Value]) -> tuple[str, ...]:
     text = given.get("log.dirs") or given.get("log.dir", BROKER_KEYS["log.dir"].default)
     assert isinstance(text, str)
     log_dirs = tuple(part.strip() for part in text.split(",") if part.strip())
-    if len(log_dirs) != 1:
-        raise ConfigError("log.dirs", text, "must name one directory")
+    if not log_dirs:
+        reason = "At least one log directory must be defined via log.dirs or log.dir."
+        raise ConfigError("log.dirs", text, reason)
+    trimmed = [path.rstrip("/") or "/" for path in log_dirs]
+    if len(dict.fromkeys(trimmed)) != len(trimmed):
+        raise ConfigError("log.dirs", text, f"Duplicate log directory found: {', '.join(log_dirs)}")
     return log_dirs
 
 

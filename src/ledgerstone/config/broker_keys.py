@@ -58,7 +58,7 @@ _IDENTITY: Final = (
     ),
     # Differs from Kafka: in the working directory, not under /tmp, which is emptied at boot.
     _text("log.dir", "ledgerstone-logs", "The log directory, unless log.dirs is set."),
-    _text("log.dirs", None, "The log directory. Kafka takes a list; only one is supported."),
+    _text("log.dirs", None, "The log directories, comma-separated; log.dir if it is not set."),
     _text(
         "ledgerstone.http.listener",
         None,
@@ -75,6 +75,14 @@ _IDENTITY: Final = (
         "ledgerstone.http.readonly",
         False,
         "Whether the web page and the HTTP API refuse all changes.",
+    ),
+    BrokerKey(
+        name="ledgerstone.erasures.topic.replication.factor",
+        kind=ConfigType.SHORT,
+        default=1,
+        cluster_default=3,
+        at_least=1,
+        doc="Replicas of __erasures; 3 on a node with process.roles.",
     ),
     _text(
         "ledgerstone.erasure.keys.file",
@@ -186,13 +194,14 @@ _GROUPS: Final = (
         "with INVALID_COMMIT_OFFSET_SIZE; existing offsets can still be updated.",
     ),
     _int("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets."),
-    # Differs from Kafka (3): a single broker must serve groups without configuration.
+    # Differs from Kafka without a cluster: a single broker must serve groups without configuration.
     BrokerKey(
         name="offsets.topic.replication.factor",
         kind=ConfigType.SHORT,
         default=1,
+        cluster_default=3,
         at_least=1,
-        doc="Replicas of __consumer_offsets.",
+        doc="Replicas of __consumer_offsets; 3 on a node with process.roles.",
     ),
     _int("offsets.topic.segment.bytes", 104_857_600, "Segment size of __consumer_offsets."),
     _int("offsets.retention.minutes", 10_080, "How long an inactive group's offsets are kept."),
@@ -248,16 +257,23 @@ _TRANSACTIONS: Final = (
         "How often expired transactional ids are removed.",
     ),
     _int("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state."),
-    # Differs from Kafka (3): a single broker must serve transactions without configuration.
+    # Differs from Kafka without a cluster, likewise.
     BrokerKey(
         name="transaction.state.log.replication.factor",
         kind=ConfigType.SHORT,
         default=1,
+        cluster_default=3,
         at_least=1,
-        doc="Replicas of __transaction_state.",
+        doc="Replicas of __transaction_state; 3 on a node with process.roles.",
     ),
-    # Differs from Kafka (2), likewise.
-    _int("transaction.state.log.min.isr", 1, "min.insync.replicas of __transaction_state."),
+    BrokerKey(
+        name="transaction.state.log.min.isr",
+        kind=ConfigType.INT,
+        default=1,
+        cluster_default=2,
+        at_least=1,
+        doc="min.insync.replicas of __transaction_state; 2 on a node with process.roles.",
+    ),
     _int(
         "transaction.state.log.segment.bytes", 104_857_600, "Segment size of __transaction_state."
     ),
@@ -303,6 +319,13 @@ _LOG: Final = (
         30_000,
         "Delay after start before the periodic tasks begin.",
         at_least=0,
+    ),
+    _long(
+        "log.dir.failure.timeout.ms",
+        30_000,
+        "How long the controller may not be told of a failed log directory. After it, the broker "
+        "ends.",
+        at_least=1,
     ),
     _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
     _dynamic("log.cleaner.threads", ConfigType.INT, 1, 0, "Most cleaning passes at a time."),

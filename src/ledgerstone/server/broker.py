@@ -28,6 +28,7 @@ from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.broker_life.joining import ClusterMembership
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
+from ledgerstone.server.directories.agent import Directories
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
 from ledgerstone.server.enveloping import EnvelopedRequest
 from ledgerstone.server.erasing.agent import Erasing
@@ -51,9 +52,11 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.routing import route_transactions
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -83,7 +86,7 @@ class Broker:
     dispatch: Dispatch
     handled: frozenset[int]
     controller_handled: frozenset[int]
-    log_dir: LogDir
+    log_dirs: LogDirs
     quorum: QuorumAgent
     controller_link: ControllerLink
     producer_ids: ProducerIds
@@ -107,6 +110,7 @@ class Broker:
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
+    directories: Directories = field(init=False)
     isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: ClusterMembership | None = None
@@ -132,7 +136,7 @@ class Broker:
             config=self.config,
             clock=self.clock,
             dice=self.dice,
-            log_dir=self.log_dir,
+            log_dirs=self.log_dirs,
             image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
@@ -168,6 +172,26 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
+        self._add_replica_agents()
+        self.agents.add_quorum(self.quorum)
+        self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
+        self.quorum.turn = self.quorum.calls.turn = self
+        self.controller_link.subscriber = self.following
+
+    def _add_replica_agents(self) -> None:
+        """What looks after directories, and after replicas that are in sync."""
+        self.directories = Directories(
+            clock=self.clock,
+            node_id=self.config.node_id,
+            log_dirs=self.log_dirs,
+            partitions=self.partitions,
+            cleaning=self.cleaning,
+            turn=self,
+            image=lambda: self.controller_link.image,
+            ask=self.controller_link.ask,
+            leadership=self.following.leadership,
+        )
+        self.agents.add(self.directories)
         self.isr = IsrAgent(
             node_id=self.config.node_id,
             clock=self.clock,
@@ -177,10 +201,6 @@ class Broker:
             max_lag_ms=self.config.replica_lag_time_max_ms,
             moved=self.following.high_watermark_moved,
         )
-        self.agents.add_quorum(self.quorum)
-        self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
-        self.quorum.turn = self.quorum.calls.turn = self
-        self.controller_link.subscriber = self.following
 
     def join(self, membership: ClusterMembership) -> None:
         """Before the runtime starts. It follows the metadata from its first publish on."""
@@ -198,9 +218,20 @@ class Broker:
         for agent in agents:
             if agent is not None:
                 self.agents.add(agent)
+        if membership.coordinators is not None:
+            self.agents.all += route_transactions(
+                config=self.config,
+                image=lambda: self.image,
+                markers=self.markers,
+                transactions=self.transactions,
+                verification=self.verification,
+                marker_calls=membership.coordinators.markers,
+                verification_calls=membership.coordinators.verification,
+            )
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None
+            self.directories.life = membership.life
             self.agents.add(self.isr)
             self.isr.start()
         if membership.replicating is not None:
@@ -521,6 +552,11 @@ class Broker:
         """What is committed of the metadata."""
         return self.controller_link.image
 
+    @property
+    def log_dir(self) -> LogDir:
+        """The directory of the metadata log; with one directory, the one of everything."""
+        return self.log_dirs.metadata
+
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.image.topic_names.get(topic_id)
 
@@ -568,3 +604,7 @@ class Broker:
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         self.disk.log_failed(topic_partition, error, self.clock.monotonic_ms())
+        if topic_partition is not None:
+            self.log_dirs.partition_error(topic_partition, error)
+        if self.log_dirs.has_failures:
+            self.may_be_due_sooner = True

@@ -82,7 +82,8 @@ class Following:
         followings = self.partitions.take_followings()
         if followings and self.replicating is not None:
             self.replicating.followings_changed(followings)
-        for event in self.partitions.take_events():
+        events = self.partitions.take_events()
+        for event in events:
             self.turn.grew(event.topic_partition)
             self.markers.partition_changed(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
@@ -91,6 +92,16 @@ class Following:
                 self.transactions.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
                 self.erasing.leadership_changed(event)
+        if events:
+            self.load_coordinators()
+
+    def load_coordinators(self) -> bool:
+        """One slice of what coordinators have to replay; True if there is more."""
+        has_groups, has_transactions = (
+            self.groups.go_on_loading(),
+            self.transactions.go_on_loading(),
+        )
+        return has_groups or has_transactions
 
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched, or this follower has learned how far its leader got: requests and

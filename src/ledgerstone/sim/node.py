@@ -181,7 +181,7 @@ class Node:
                 self._drop(connection)
             broker.partitions.drop_rest()
             epoch = broker.image.brokers[broker.config.node_id].broker_epoch
-            broker.log_dir.close(broker_epoch=epoch)
+            broker.log_dirs.close(broker_epoch=epoch)
         except SimulatedCrash:
             self.world.mark("a crash while the broker stops")
             self._die()

@@ -138,4 +138,4 @@ class BrokerThread:
         await running.runtime.stop()
         if running.http is not None:
             await running.http.stop()
-        running.broker.log_dir.lock.release()
+        running.broker.log_dirs.release()

@@ -18,6 +18,7 @@ from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.coordinator.turn import GroupConfig
 from ledgerstone.errors import ConfigError
 from ledgerstone.storage.log_config import LogConfig
+from tests.kit.cluster_settings import COMBINED
 
 
 def _load(*overrides: str) -> BrokerConfig:
@@ -113,6 +114,22 @@ def test_command_line_comes_before_environment_before_file_before_default() -> N
     assert (config.fetch_max_bytes, config.default_replication_factor) == (2048, 1)
 
 
+def test_internal_topics_are_replicated_on_a_cluster_unless_configured_otherwise() -> None:
+    def factors(config: BrokerConfig) -> tuple[int, int, int, int]:
+        return (
+            config.offsets_topic_replication_factor,
+            config.transaction_state_log_replication_factor,
+            config.transaction_state_log_min_isr,
+            config.ledgerstone_erasures_topic_replication_factor,
+        )
+
+    cluster = [f"{key}={value}" for key, value in COMBINED.items()]
+    assert factors(_load()) == (1, 1, 1, 1)
+    assert factors(_load(*cluster)) == (3, 3, 2, 3)
+    fewer = _load(*cluster, "offsets.topic.replication.factor=1", "transaction.state.log.min.isr=1")
+    assert factors(fewer) == (1, 3, 1, 3)
+
+
 def test_raw_keeps_what_was_given_as_text_and_nothing_else() -> None:
     config = _load("log.retention.hours=2", "num.partitions= 3 ", "num.io.threads=2")
 
@@ -174,7 +191,8 @@ def test_a_broken_properties_file_is_refused() -> None:
         ("log.cleanup.policy=shred", "one of compact, delete"),
         ("log.roll.hours=x", "a whole number"),
         ("offsets.topic.replication.factor=40000", "fit a short"),
-        ("log.dirs=a,b", "one directory"),
+        ("log.dirs=a,b,a/", "Duplicate log directory found: a, b, a/"),
+        ("log.dirs=,", "At least one log directory"),
         ("group.min.session.timeout.ms=1800001", "group.max.session.timeout.ms=1800000"),
     ],
 )
@@ -206,6 +224,7 @@ def test_broker_id_is_an_older_name_of_node_id() -> None:
 def test_log_dirs_comes_before_log_dir() -> None:
     assert _load("log.dir=a").log_dirs == ("a",)
     assert _load("log.dir=a", "log.dirs=b").log_dirs == ("b",)
+    assert _load("log.dirs=/d/a, /d/b ,c").log_dirs == ("/d/a", "/d/b", "c")
 
 
 # -- listeners -----------------------------------------------------------------------------------
