@@ -13,6 +13,7 @@ from ledgerstone.config.broker_key import int_key as _int
 from ledgerstone.config.broker_key import long_key as _long
 from ledgerstone.config.broker_key import text_key as _text
 from ledgerstone.config.cluster_keys import CLUSTER_KEYS
+from ledgerstone.config.replication_keys import REPLICATION_KEYS
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.types import INT32_MAX
@@ -463,6 +464,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
     for key in (
         *_IDENTITY,
         *CLUSTER_KEYS,
+        *REPLICATION_KEYS,
         *_NETWORK,
         *_TOPICS,
         *_REPLICATION,

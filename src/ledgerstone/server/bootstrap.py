@@ -184,6 +184,7 @@ def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -
             dice=world.dice,
             log_dir=broker.log_dir,
             advertised=advertised,
+            partitions=broker.partitions,
             leader=lambda: quorum.leader,
             ask=link.ask,
             image=lambda: link.image,
@@ -227,6 +228,8 @@ class RunningBroker:
         broker = self.broker
         if broker.membership is not None:
             await leave_cluster(broker, self.runtime, hurries)
+            if broker.membership.replicating is not None:
+                broker.membership.replicating.stop()
             self.runtime.stop_clients()
             await stop_quorum(broker, self.runtime, hurries)
         await self.runtime.stop()

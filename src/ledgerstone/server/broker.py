@@ -190,7 +190,12 @@ class Broker:
             calls.turn = self
             self.agents.add_dialling(calls.purpose, calls)
         # After those they ask, so that a request leaves in the same tick.
-        agents = (membership.life, membership.registering, membership.forwarding)
+        agents = (
+            membership.life,
+            membership.registering,
+            membership.forwarding,
+            membership.replicating,
+        )
         for agent in agents:
             if agent is not None:
                 self.agents.add(agent)
@@ -209,6 +214,9 @@ class Broker:
             self.controller_link.subscriber = None
             self.agents.add(self.isr)
             self.isr.start()
+        if membership.replicating is not None:
+            membership.replicating.turn = self
+            self.following.replicating = membership.replicating
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -561,6 +569,9 @@ class Broker:
         topic, counters = topic_partition.topic, self.counters
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
+
+    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+        self.following.high_watermark_moved(topic_partition)
 
     def host_topic(self, topic: str) -> None:
         """Makes what is missing of a topic now, for callers that cannot wait."""

@@ -1,106 +1,38 @@
 """Fetches of followers: what they read, and what their leader learns from them."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.messages.fetch import FetchReplicaState, FetchRequest, FetchResponse
-from ledgerstone.protocol.messages.metadata_records import (
-    BrokerRegistrationChangeRecord,
-    RegisterBrokerEndPoint,
-    RegisterBrokerRecord,
-)
+from ledgerstone.protocol.messages.fetch import FetchResponse
 from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.replication.partition import Partition
-from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
 from tests.kit.roles import change_partition, leader_of
-from tests.unit.server.asks import (
-    TOPIC,
-    create_topic,
-    fetch,
-    produce,
-    produced,
-    values_in,
-    write,
+from tests.unit.server.asks import TOPIC, fetch, produce, produced, values_in, write
+from tests.unit.server.leading_kit import (
+    LED,
+    SECOND_EPOCH,
+    ask,
+    fence,
+    follow,
+    isr_of,
+    led_by_one,
 )
-
-LEADER = TopicPartition(TOPIC, 0)
-SECOND_EPOCH = 77
-
-
-def register(
-    machine: InProcess, broker_id: int, *, epoch: int = SECOND_EPOCH, rack: str | None = None
-) -> None:
-    """Another broker of the cluster, ready to serve."""
-    endpoint = RegisterBrokerEndPoint("PLAINTEXT", f"broker-{broker_id}", 9092, 0)
-    record = RegisterBrokerRecord(
-        broker_id=broker_id,
-        incarnation_id=bytes([broker_id]) * 16,
-        broker_epoch=epoch,
-        end_points=[endpoint],
-        rack=rack,
-        fenced=False,
-    )
-    machine.broker.controller_link.write([record])
-    machine.perform(machine.broker.changed_from_outside())
-
-
-def fence(machine: InProcess, broker_id: int) -> None:
-    record = BrokerRegistrationChangeRecord(
-        broker_id=broker_id, broker_epoch=SECOND_EPOCH, fenced=1
-    )
-    machine.broker.controller_link.write([record])
-    machine.perform(machine.broker.changed_from_outside())
-    machine.serve_backlog()
 
 
 @pytest.fixture
 def partition(machine: InProcess, client: Client) -> Partition:
-    """Broker 1 leads; 2 is assigned, and not in sync."""
-    create_topic(client)
-    register(machine, 2)
-    change_partition(machine, LEADER, isr=[1], replicas=[1, 2])
-    return machine.broker.partitions.get(LEADER)
-
-
-def ask(
-    client: Client,
-    offset: int,
-    *,
-    replica: int = 2,
-    epoch: int = SECOND_EPOCH,
-    version: int = 17,
-    wait_ms: int = 0,
-    **more: Any,
-) -> FetchRequest:
-    request = fetch({0: offset}, max_wait_ms=wait_ms, min_bytes=1, **more)
-    request.topics[0].topic_id = client.machine.broker.image.topics[TOPIC].topic_id
-    if version >= 15:
-        request.replica_state = FetchReplicaState(replica, epoch)
-    else:
-        request.replica_id = replica
-    return request
-
-
-def follow(client: Client, offset: int, *, version: int = 17, **how: int) -> FetchResponse:
-    return client.ask(ask(client, offset, version=version, **how), FetchResponse, version)
-
-
-def isr_of(machine: InProcess) -> tuple[int, ...]:
-    state = machine.broker.image.partition(*LEADER)
-    assert state is not None
-    return state.isr
+    return led_by_one(machine, client)
 
 
 def test_follower_reads_to_the_end_of_the_log(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
     write(client, "first", "second")
-    change_partition(machine, LEADER, isr=[1, 2])
+    change_partition(machine, LED, isr=[1, 2])
     produced(client, batch(("key", "not committed")))
 
     answer = follow(machine.connect(), 1).responses[0].partitions[0]
@@ -144,7 +76,7 @@ def test_replica_is_named_in_the_request_or_in_its_tag(
 def test_parked_fetch_of_a_follower_is_answered_by_an_append_that_nobody_has_committed(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
-    change_partition(machine, LEADER, isr=[1, 2])
+    change_partition(machine, LED, isr=[1, 2])
     follower, consumer = machine.connect(), machine.connect()
     follower.send(ask(follower, 0, wait_ms=500), 17)
     consumer.send(fetch(max_wait_ms=500, min_bytes=1), 12)
@@ -204,7 +136,7 @@ def test_diverging_follower_is_told_where_and_nothing_else_happens(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
     write(client, "value")
-    change_partition(machine, LEADER, leader=1)
+    change_partition(machine, LED, leader=1)
     before = replace(leader_of(partition).in_sync.followers[2])
 
     answer = follow(machine.connect(), 2, last_fetched_epoch=0).responses[0].partitions[0]
@@ -230,7 +162,7 @@ def test_fenced_follower_reads_and_does_not_join(
 def test_refusal_names_the_leader_and_where_it_is(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
-    change_partition(machine, LEADER, leader=2, isr=[2])
+    change_partition(machine, LED, leader=2, isr=[2])
     consumer = machine.connect()
     topic_id = machine.broker.image.topics[TOPIC].topic_id
 
