@@ -11,6 +11,7 @@ connections share, so that an idle connection owns none.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
@@ -193,12 +194,12 @@ class Broker:
         )
         self.agents.add(self.directories)
         self.isr = IsrAgent(
-            node_id=self.config.node_id,
+            config=self.config,
             clock=self.clock,
             partitions=self.partitions,
-            controller=self.controller_link,
+            image=lambda: self.controller_link.image,
+            ask=partial(self.controller_link.ask, by_broker=True),
             counters=self.counters,
-            max_lag_ms=self.config.replica_lag_time_max_ms,
             moved=self.following.high_watermark_moved,
         )
 
