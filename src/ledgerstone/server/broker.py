@@ -346,6 +346,15 @@ class Broker:
         self._effects.extend(self.agents.dialling[dial.purpose].received(number, data))
         return self._take_effects()
 
+    def room_for_dialled(self, dial: Dial, number: int) -> memoryview | None:
+        """Where to receive the rest of a large answer. Let go of the view, then say in
+        `filled_dialled` how many bytes came."""
+        return self.agents.dialling[dial.purpose].room(number)
+
+    def filled_dialled(self, dial: Dial, number: int, count: int) -> list[Effect]:
+        self._effects.extend(self.agents.dialling[dial.purpose].filled(number, count))
+        return self._take_effects()
+
     def lost_dialled(self, dial: Dial, number: int, reason: str) -> list[Effect]:
         """The other side hung up, or the connection broke; not called after a `Hangup`."""
         self._effects.extend(self.agents.dialling[dial.purpose].lost(number, reason))
