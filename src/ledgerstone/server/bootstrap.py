@@ -149,6 +149,7 @@ def _compose(
         _join(broker, world, advertised)
         return broker
     broker.cleaning.load()
+    broker.directories.load()
     broker.following.leadership()
     broker.erasing.load()
     return broker

@@ -171,18 +171,8 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
-        self.directories = Directories(
-            clock=self.clock,
-            node_id=self.config.node_id,
-            log_dirs=self.log_dirs,
-            partitions=self.partitions,
-            cleaning=self.cleaning,
-            turn=self,
-            image=lambda: self.controller_link.image,
-            ask=self.controller_link.ask,
-            leadership=self.following.leadership,
-        )
-        self.agents.add(self.directories)
+        self.directories = self._build_directories()
+        self.agents.add_directories(self.directories)
         self.isr = IsrAgent(
             node_id=self.config.node_id,
             clock=self.clock,
@@ -196,6 +186,20 @@ class Broker:
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
+
+    def _build_directories(self) -> Directories:
+        return Directories(
+            clock=self.clock,
+            node_id=self.config.node_id,
+            log_dirs=self.log_dirs,
+            partitions=self.partitions,
+            cleaning=self.cleaning,
+            turn=self,
+            image=lambda: self.controller_link.image,
+            ask=self.controller_link.ask,
+            leadership=self.following.leadership,
+            settings=lambda: self.image.broker_values(self.config.node_id, self.config.raw),
+        )
 
     def join(self, membership: ClusterMembership) -> None:
         """Before the runtime starts. It follows the metadata from its first publish on."""
