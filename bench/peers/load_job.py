@@ -25,6 +25,7 @@ CALL_BYTES: Final = 2_000_000  # of values handed out by one consume(), at most
 CALL_MESSAGES: Final = 10_000
 LATENCY_BYTES: Final = 100
 WARM_UP: Final = 500
+PACE_S: Final = 0.01
 STAMP: Final = struct.Struct(">d")
 
 
@@ -113,6 +114,26 @@ def consume(
     ended = time.perf_counter()
     consumer.close()
     return Moved(started, ended, count, size)
+
+
+def paced(
+    *, bootstrap: str, topic: str, partitions: int, value_bytes: int, mb_s: float, seconds: float
+) -> Moved:
+    """As much as asked for and no more: the load beside which something else is measured."""
+    producer = Producer({**BULK, "bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5})
+    values = values_of(value_bytes)
+    burst = max(1, int(mb_s * 1e6 * PACE_S / value_bytes))
+    started = due = time.perf_counter()
+    count = 0
+    while due < started + seconds:
+        for _ in range(burst):
+            producer.produce(topic, values[count % VALUES], partition=count % partitions)
+            count += 1
+        due += PACE_S
+        producer.poll(max(0.0, due - time.perf_counter()))
+        time.sleep(max(0.0, due - time.perf_counter()))
+    _flush([producer], [])
+    return Moved(started, time.perf_counter(), count, count * value_bytes)
 
 
 def produce_latency(*, bootstrap: str, topic: str, rate: int, seconds: float) -> Percentiles:
@@ -210,6 +231,7 @@ def _wait_for(taken: Sequence[float], count: int) -> None:
 
 JOBS: Final[dict[str, Callable[..., Moved | Percentiles]]] = {
     "produce": produce,
+    "paced": paced,
     "consume": consume,
     "produce_latency": produce_latency,
     "end_to_end_latency": end_to_end_latency,

@@ -64,8 +64,8 @@ def shard(log: PartitionLog) -> GroupShard:
     partition = Partition(log=log, topic_id=bytes(16), node_id=1)
     partition.assume(led_by(1, 1, (1,)))
     hosted = HostedShard(GroupShard(GroupConfig(), SeededDice(0)), partition)
-    assert hosted.can_load
     assert len(list(hosted.load())) > 0
+    assert hosted.can_serve
     hosted.shard.check_invariants()
     return hosted.shard
 

@@ -54,6 +54,8 @@ class KafkaNode:
     heap_mb: int = 256
     # In front of the command, such as what puts it into a network namespace.
     prefix: tuple[str, ...] = ()
+    # Options of the virtual machine, instead of those for small nodes.
+    jvm: tuple[str, ...] = ()
     session: int = 0
     process: subprocess.Popen[bytes] | None = None
     output: IO[bytes] | None = None
@@ -108,15 +110,17 @@ class KafkaNode:
         self.session += 1
         self.output = self.log_file.open("wb")
         self.process = subprocess.Popen(
-            [
-                *self.prefix,
-                *self.jars.java(
-                    "kafka.Kafka", str(self.properties), log_level="info", heap_mb=self.heap_mb
-                ),
-            ],
-            stdout=self.output,
-            stderr=subprocess.STDOUT,
+            [*self.prefix, *self._command()], stdout=self.output, stderr=subprocess.STDOUT
         )
+
+    def _command(self) -> list[str]:
+        arguments = ("kafka.Kafka", str(self.properties))
+        found = self.jars.java(*arguments, log_level="info", heap_mb=self.heap_mb)
+        if not self.jvm:
+            return found
+        log4j = next(each for each in found if each.startswith("-Dlog4j2."))
+        libs = f"{self.jars.directory / 'libs'}/*"
+        return [found[0], *self.jvm, log4j, "-cp", libs, *arguments]
 
     def wait_started(self, timeout_s: float = 90.0) -> None:
         self.wait_for(STARTED, timeout_s)

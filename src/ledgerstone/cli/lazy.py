@@ -22,6 +22,9 @@ class CommandPlace(NamedTuple):
 COMMANDS: Final = {
     "demo": CommandPlace("demo", "demo", "Show everything at work on a git history."),
     "up": CommandPlace("up", "up", "Start a broker."),
+    "cluster": CommandPlace(
+        "cluster", "app", "Run a cluster on this machine; add, drain and remove brokers."
+    ),
     "format": CommandPlace(
         "format", "format_directory", "Format the log directory of a node of a quorum."
     ),

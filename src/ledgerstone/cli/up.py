@@ -18,6 +18,7 @@ from ledgerstone.cli.log_format import formatter
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig, load_broker_config
 from ledgerstone.errors import ConfigError
+from ledgerstone.workers.child import die_with_parent
 
 _EXIT_REFUSED = 2
 
@@ -43,10 +44,15 @@ def up(
     ] = "real",
     log_format: Annotated[str, typer.Option(help="text or json.")] = "text",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    supervisor: Annotated[
+        int | None, typer.Option(hidden=True, help="End with the process of this id, our parent.")
+    ] = None,
 ) -> None:
     """Start a broker. Listens on 127.0.0.1:9092 by default; stops on SIGTERM, at once on a second
     one. With process.roles in the configuration it is a node of a cluster: it says what its start
     waits for, and a stop hands over what it leads."""
+    if supervisor is not None:
+        die_with_parent(supervisor)
     if log_format not in ("text", "json"):
         raise typer.BadParameter("must be text or json", param_hint="--log-format")
     if clock not in ("real", "virtual"):

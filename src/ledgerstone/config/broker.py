@@ -61,6 +61,7 @@ class BrokerConfig:
     log_dirs: tuple[str, ...]
     ledgerstone_http_listener: Listener | None
     ledgerstone_http_readonly: bool
+    ledgerstone_erasures_topic_replication_factor: int
     ledgerstone_http_hosts: tuple[str, ...]
 
     socket_request_max_bytes: int
@@ -141,6 +142,10 @@ class BrokerConfig:
         )
         names = (*(each.name for each in listeners), *cluster.controller_listener_names)
         check_protocols(given, names)
+        if cluster.is_configured:
+            plain |= {
+                field: each for field, each in _IN_CLUSTER.items() if _PLAIN[field] not in given
+            }
         _check_groups(plain)
         return cls(
             **plain,
@@ -171,6 +176,12 @@ _PLAIN: Final = {
     each.name: each.name.replace("_", ".")
     for each in fields(BrokerConfig)
     if each.name not in _DERIVED
+}
+# Defaults of a node with process.roles, where they differ from those of a single node.
+_IN_CLUSTER: Final[Mapping[str, Any]] = {
+    field: BROKER_KEYS[name].cluster_default
+    for field, name in _PLAIN.items()
+    if BROKER_KEYS[name].cluster_default is not None
 }
 
 

@@ -25,10 +25,17 @@ class BrokerKey:
     one_of: tuple[str, ...] = ()
     update: Update = Update.READ_ONLY
     is_sensitive: bool = False
+    # Where a single node and a node with `process.roles` have different defaults: the latter's.
+    cluster_default: Value | None = None
 
     @property
     def default_text(self) -> str | None:
         return None if self.default is None else format_value(self.default)
+
+    def default_text_for(self, *, in_cluster: bool) -> str | None:
+        if in_cluster and self.cluster_default is not None:
+            return format_value(self.cluster_default)
+        return self.default_text
 
     def parse(self, text: str) -> Value:
         """The typed value of `text`; ConfigError names the key, the value and the reason."""

@@ -13,6 +13,7 @@ from ledgerstone.config.broker_key import int_key as _int
 from ledgerstone.config.broker_key import long_key as _long
 from ledgerstone.config.broker_key import text_key as _text
 from ledgerstone.config.cluster_keys import CLUSTER_KEYS
+from ledgerstone.config.replication_keys import REPLICATION_KEYS
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value
 from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.types import INT32_MAX, INT64_MAX
@@ -74,6 +75,14 @@ _IDENTITY: Final = (
         "ledgerstone.http.readonly",
         False,
         "Whether the web page and the HTTP API refuse all changes.",
+    ),
+    BrokerKey(
+        name="ledgerstone.erasures.topic.replication.factor",
+        kind=ConfigType.SHORT,
+        default=1,
+        cluster_default=3,
+        at_least=1,
+        doc="Replicas of __erasures; 3 on a node with process.roles.",
     ),
     _text(
         "ledgerstone.erasure.keys.file",
@@ -185,13 +194,14 @@ _GROUPS: Final = (
         "with INVALID_COMMIT_OFFSET_SIZE; existing offsets can still be updated.",
     ),
     _int("offsets.topic.num.partitions", 50, "Partitions of __consumer_offsets."),
-    # Differs from Kafka (3): a single broker must serve groups without configuration.
+    # Differs from Kafka without a cluster: a single broker must serve groups without configuration.
     BrokerKey(
         name="offsets.topic.replication.factor",
         kind=ConfigType.SHORT,
         default=1,
+        cluster_default=3,
         at_least=1,
-        doc="Replicas of __consumer_offsets.",
+        doc="Replicas of __consumer_offsets; 3 on a node with process.roles.",
     ),
     _int("offsets.topic.segment.bytes", 104_857_600, "Segment size of __consumer_offsets."),
     _int("offsets.retention.minutes", 10_080, "How long an inactive group's offsets are kept."),
@@ -247,16 +257,23 @@ _TRANSACTIONS: Final = (
         "How often expired transactional ids are removed.",
     ),
     _int("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state."),
-    # Differs from Kafka (3): a single broker must serve transactions without configuration.
+    # Differs from Kafka without a cluster, likewise.
     BrokerKey(
         name="transaction.state.log.replication.factor",
         kind=ConfigType.SHORT,
         default=1,
+        cluster_default=3,
         at_least=1,
-        doc="Replicas of __transaction_state.",
+        doc="Replicas of __transaction_state; 3 on a node with process.roles.",
     ),
-    # Differs from Kafka (2), likewise.
-    _int("transaction.state.log.min.isr", 1, "min.insync.replicas of __transaction_state."),
+    BrokerKey(
+        name="transaction.state.log.min.isr",
+        kind=ConfigType.INT,
+        default=1,
+        cluster_default=2,
+        at_least=1,
+        doc="min.insync.replicas of __transaction_state; 2 on a node with process.roles.",
+    ),
     _int(
         "transaction.state.log.segment.bytes", 104_857_600, "Segment size of __transaction_state."
     ),
@@ -462,6 +479,7 @@ BROKER_KEYS: Final[Mapping[str, BrokerKey]] = {
     for key in (
         *_IDENTITY,
         *CLUSTER_KEYS,
+        *REPLICATION_KEYS,
         *_NETWORK,
         *_TOPICS,
         *_REPLICATION,

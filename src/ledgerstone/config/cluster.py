@@ -85,6 +85,15 @@ class ClusterConfig:
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
     unclean_leader_election_interval_ms: int
+    num_replica_fetchers: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
 
     @property
     def is_broker(self) -> bool:

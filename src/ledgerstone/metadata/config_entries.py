@@ -71,8 +71,8 @@ def topic_entries(
 
 def broker_entries(image: MetadataImage, config: BrokerConfig) -> list[ConfigEntry]:
     """Every broker key of the broker that has this config."""
-    layers = _broker_layers(image, config)
-    return [_broker_entry(key, layers) for key in BROKER_KEYS.values()]
+    layers, in_cluster = _broker_layers(image, config), config.cluster.is_configured
+    return [_broker_entry(key, layers, in_cluster=in_cluster) for key in BROKER_KEYS.values()]
 
 
 def every_broker_entries(image: MetadataImage) -> list[ConfigEntry]:
@@ -133,14 +133,15 @@ def _topic_synonyms(
             yield ConfigSynonym(name, text, ConfigSource.DEFAULT)
 
 
-def _broker_entry(key: BrokerKey, layers: _Layers) -> ConfigEntry:
+def _broker_entry(key: BrokerKey, layers: _Layers, *, in_cluster: bool = False) -> ConfigEntry:
     synonyms = [
         ConfigSynonym(key.name, None if key.is_sensitive else values[key.name], source)
         for source, values in layers.items()
         if key.name in values
     ]
-    if key.default_text is not None:
-        synonyms.append(ConfigSynonym(key.name, key.default_text, ConfigSource.DEFAULT))
+    default_text = key.default_text_for(in_cluster=in_cluster)
+    if default_text is not None:
+        synonyms.append(ConfigSynonym(key.name, default_text, ConfigSource.DEFAULT))
     return ConfigEntry(
         name=key.name,
         value=synonyms[0].value if synonyms else None,

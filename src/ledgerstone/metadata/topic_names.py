@@ -71,6 +71,7 @@ def _auto_created_topic(name: str, config: BrokerConfig) -> CreateTopicsRequestT
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
                 "segment.bytes": str(config.offsets_topic_segment_bytes),
+                **_never_unclean(config.offsets_topic_replication_factor),
             },
         )
     if name == TRANSACTION_STATE:
@@ -87,6 +88,12 @@ def _auto_created_topic(name: str, config: BrokerConfig) -> CreateTopicsRequestT
             },
         )
     return CreateTopicsRequestTopic(name=name, num_partitions=-1, replication_factor=-1)
+
+
+def _never_unclean(replication_factor: int) -> dict[str, str]:
+    """Differs from Kafka, which leaves it to the broker's setting: an unclean leader of replicated
+    offsets would lose commits that were answered."""
+    return {"unclean.leader.election.enable": "false"} if replication_factor > 1 else {}
 
 
 def _internal_topic(

@@ -88,6 +88,8 @@ class HostedPartitions:
         self._to_drop: dict[TopicPartition, None] = {}
         self._image: MetadataImage | None = None
         self._events: list[LeadershipChanged] = []
+        # Partitions whose leader or leader epoch, as a follower sees them, may have changed.
+        self._followings: dict[TopicPartition, None] = {}
         self._assignments: dict[TopicPartition, DirectoryAssignment] = {}
         self._removed: list[TopicPartition] = []
 
@@ -116,6 +118,12 @@ class HostedPartitions:
         """What became of leaderships since it was asked last, in order."""
         events, self._events = self._events, []
         return events
+
+    def take_followings(self) -> list[TopicPartition]:
+        """Partitions that follow another leader or epoch than when it was asked last, or that no
+        longer follow, in order. `find` says what is true of each now."""
+        followings, self._followings = self._followings, {}
+        return list(followings)
 
     def take_assignments(self) -> dict[TopicPartition, DirectoryAssignment]:
         """Replicas that lie in another directory than the metadata says, noticed since the last
@@ -322,6 +330,7 @@ class HostedPartitions:
             node_id=self._node_id,
             registered=self._registered,
             max_lag_ms=self._max_lag_ms,
+            truncates=self._log_dirs,
         )
         partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
@@ -351,8 +360,11 @@ class HostedPartitions:
         return None if self._image is None else self._image.brokers.get(broker_id)
 
     def _assume(self, partition: Partition, state: PartitionImage) -> None:
+        before = _followed_by(partition)
         self._check_directory(partition, state)
         kind = partition.assume(state)
+        if _followed_by(partition) != before:
+            self._followings[partition.topic_partition] = None
         if kind is not None:
             self._events.append(
                 LeadershipChanged(partition.topic_partition, kind, state.leader_epoch)
@@ -393,6 +405,8 @@ class HostedPartitions:
 
     def _let_go(self, topic_partition: TopicPartition) -> Partition | None:
         partition = self._partitions.pop(topic_partition, None)
+        if partition is not None and not partition.is_leader:
+            self._followings[topic_partition] = None
         if partition is not None and partition.is_leader:
             self._events.append(
                 LeadershipChanged(topic_partition, Leadership.LOST, partition.leader_epoch)
@@ -475,3 +489,8 @@ class HostedPartitions:
             return False
         was_added = self._node_id in before.adding_replicas
         return not was_added or after.partition_epoch > before.partition_epoch + 1
+
+
+def _followed_by(partition: Partition) -> tuple[int, int] | None:
+    """Leader and epoch that the partition follows; None of one that this broker leads."""
+    return None if partition.is_leader else (partition.leader_id, partition.leader_epoch)

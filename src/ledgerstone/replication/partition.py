@@ -6,16 +6,22 @@ Grade D, through its log. The metadata gives the role; `leader` and `follower` s
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgerstone.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
+from ledgerstone.errors import (
+    FencedLeaderEpoch,
+    InvariantViolation,
+    NotLeaderOrFollower,
+    UnknownLeaderEpoch,
+)
 from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.records.validation import Origin
-from ledgerstone.replication.follower import Follower
+from ledgerstone.replication.fetching.replica import FollowerAppend
+from ledgerstone.replication.follower import Follower, TruncatesLogs, append_fetched
 from ledgerstone.replication.isr import InSyncReplicas, IsrChange, IsrOutcome, Registered
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.leadership import Leadership
 from ledgerstone.storage.log import AppendResult, PartitionLog
 from ledgerstone.storage.verification import TxnTerms, VerificationGuard
-from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition, WritableBuffer
+from ledgerstone.types import NO_LEADER_EPOCH, Buffer, TopicPartition, WritableBuffer
 
 _NO_PARTITION_EPOCH: Final = -1
 _MAX_LAG_MS: Final = 30_000
@@ -32,6 +38,8 @@ class Partition:
     log: PartitionLog
     topic_id: bytes
     node_id: int
+    # Cuts the log of a follower. None: the log is never cut.
+    truncates: TruncatesLogs | None = None
     role: Leader | Follower = field(default_factory=Follower)
     partition_epoch: int = _NO_PARTITION_EPOCH
     min_insync_replicas: int = 1
@@ -57,6 +65,10 @@ class Partition:
     @property
     def isr(self) -> tuple[int, ...]:
         return self.role.isr
+
+    @property
+    def is_in_sync(self) -> bool:
+        return self.node_id in self.role.isr
 
     @property
     def effective_min_isr(self) -> int:
@@ -161,6 +173,46 @@ class Partition:
         if type(role) is not Leader:
             raise NotLeaderOrFollower(f"{self.topic_partition} is led by {role.leader_id}")
         return role.append(records, acks, origin, terms)
+
+    # -- as a follower --------------------------------------------------------------------------
+
+    def append_as_follower(
+        self, records: Buffer, *, leader_epoch: int, high_watermark: int, log_start_offset: int
+    ) -> FollowerAppend:
+        """What the leader answered, in the epoch it was asked in."""
+        self._check_follower(leader_epoch)
+        return append_fetched(
+            self.log,
+            self.truncates,
+            records,
+            leader_epoch=leader_epoch,
+            high_watermark=high_watermark,
+            log_start_offset=log_start_offset,
+        )
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops what the leader does not have."""
+        self._check_follower()
+        self._truncates.truncate_to(self.topic_partition, offset)
+
+    def restart_at(self, offset: int) -> None:
+        """Drops everything; the log begins again at `offset`, empty."""
+        self._check_follower()
+        self._truncates.truncate_fully_and_start_at(self.topic_partition, offset)
+
+    def _check_follower(self, leader_epoch: int | None = None) -> None:
+        role = self.role
+        if type(role) is Leader or leader_epoch not in (None, role.leader_epoch):
+            raise NotLeaderOrFollower(
+                f"{self.topic_partition} is led by {role.leader_id} in epoch {role.leader_epoch}, "
+                f"and no follower in epoch {leader_epoch}"
+            )
+
+    @property
+    def _truncates(self) -> TruncatesLogs:
+        if self.truncates is None:
+            raise InvariantViolation(f"{self.topic_partition} has no log directory that cuts it")
+        return self.truncates
 
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool

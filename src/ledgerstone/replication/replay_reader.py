@@ -4,14 +4,13 @@ Every batch is checked before it is believed. Control batches are understood, no
 keeps transactional state must know which producer committed and which aborted.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from ledgerstone.errors import CorruptRecord, Damage, KafkaError, StorageError
+from ledgerstone.errors import CorruptRecord, KafkaError
 from ledgerstone.records.batch import BatchHeader, iter_headers, verify_crc
 from ledgerstone.records.control import ControlRecord, read_control_record
 from ledgerstone.records.record import Record, iter_records
-from ledgerstone.storage.filenames import Kind
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import read
 
@@ -70,18 +69,3 @@ def _checked(
     if header.is_control:
         return ReplayedBatch(header, [], read_control_record(batches, position))
     return ReplayedBatch(header, list(iter_records(batches, position)))
-
-
-def replay_or_damage(log: PartitionLog, replaying: Iterable[int]) -> bool:
-    """Drives a replay, which yields each offset before it is replayed. False: it cannot go on, and
-    the log is marked as damaged there."""
-    last = log.log_start_offset
-    try:
-        for offset in replaying:
-            last = offset
-    except (CorruptRecord, StorageError, ValueError, KeyError) as error:
-        path = (log.segments.floor(last) or log.segments.first).path(Kind.LOG)
-        reason = f"after offset {last} it cannot be replayed: {error}"
-        log.damaged([Damage(path, 0, 0, reason)])
-        return False
-    return True

@@ -151,6 +151,9 @@ def _compose(
     broker.cleaning.load()
     broker.directories.load()
     broker.following.leadership()
+    # Nobody is connected yet, so nobody waits for the rest.
+    while broker.following.load_coordinators():
+        pass
     broker.erasing.load()
     return broker
 
@@ -167,6 +170,7 @@ def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -
             dice=world.dice,
             log_dirs=broker.log_dirs,
             advertised=advertised,
+            partitions=broker.partitions,
             leader=lambda: quorum.leader,
             ask=link.ask,
             image=lambda: link.image,
@@ -210,6 +214,8 @@ class RunningBroker:
         broker = self.broker
         if broker.membership is not None:
             await leave_cluster(broker, self.runtime, hurries)
+            if broker.membership.replicating is not None:
+                broker.membership.replicating.stop()
             self.runtime.stop_clients()
             await stop_quorum(broker, self.runtime, hurries)
         await self.runtime.stop()

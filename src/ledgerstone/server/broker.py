@@ -11,6 +11,7 @@ connections share, so that an idle connection owns none.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
@@ -52,6 +53,7 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
+from ledgerstone.server.transactions.routing import route_transactions
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
@@ -171,24 +173,15 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
-        self.directories = self._build_directories()
-        self.agents.add_directories(self.directories)
-        self.isr = IsrAgent(
-            node_id=self.config.node_id,
-            clock=self.clock,
-            partitions=self.partitions,
-            controller=self.controller_link,
-            counters=self.counters,
-            max_lag_ms=self.config.replica_lag_time_max_ms,
-            moved=self.following.high_watermark_moved,
-        )
+        self._add_replica_agents()
         self.agents.add_quorum(self.quorum)
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
 
-    def _build_directories(self) -> Directories:
-        return Directories(
+    def _add_replica_agents(self) -> None:
+        """What looks after directories, and after replicas that are in sync."""
+        self.directories = Directories(
             clock=self.clock,
             node_id=self.config.node_id,
             log_dirs=self.log_dirs,
@@ -200,6 +193,16 @@ class Broker:
             leadership=self.following.leadership,
             settings=lambda: self.image.broker_values(self.config.node_id, self.config.raw),
         )
+        self.agents.add_directories(self.directories)
+        self.isr = IsrAgent(
+            config=self.config,
+            clock=self.clock,
+            partitions=self.partitions,
+            image=lambda: self.controller_link.image,
+            ask=partial(self.controller_link.ask, by_broker=True),
+            counters=self.counters,
+            moved=self.following.high_watermark_moved,
+        )
 
     def join(self, membership: ClusterMembership) -> None:
         """Before the runtime starts. It follows the metadata from its first publish on."""
@@ -208,16 +211,34 @@ class Broker:
             calls.turn = self
             self.agents.add_dialling(calls.purpose, calls)
         # After those they ask, so that a request leaves in the same tick.
-        agents = (membership.life, membership.registering, membership.forwarding)
+        agents = (
+            membership.life,
+            membership.registering,
+            membership.forwarding,
+            membership.replicating,
+        )
         for agent in agents:
             if agent is not None:
                 self.agents.add(agent)
+        if membership.coordinators is not None:
+            self.agents.all += route_transactions(
+                config=self.config,
+                image=lambda: self.image,
+                markers=self.markers,
+                transactions=self.transactions,
+                verification=self.verification,
+                marker_calls=membership.coordinators.markers,
+                verification_calls=membership.coordinators.verification,
+            )
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None
             self.directories.life = membership.life
             self.agents.add(self.isr)
             self.isr.start()
+        if membership.replicating is not None:
+            membership.replicating.turn = self
+            self.following.replicating = membership.replicating
 
     # -- what the runtime calls ---------------------------------------------------------------
 
@@ -324,6 +345,15 @@ class Broker:
     def received_from_dialled(self, dial: Dial, number: int, data: memoryview) -> list[Effect]:
         """Bytes of a connection we opened, in memory that is used again after the call."""
         self._effects.extend(self.agents.dialling[dial.purpose].received(number, data))
+        return self._take_effects()
+
+    def room_for_dialled(self, dial: Dial, number: int) -> memoryview | None:
+        """Where to receive the rest of a large answer. Let go of the view, then say in
+        `filled_dialled` how many bytes came."""
+        return self.agents.dialling[dial.purpose].room(number)
+
+    def filled_dialled(self, dial: Dial, number: int, count: int) -> list[Effect]:
+        self._effects.extend(self.agents.dialling[dial.purpose].filled(number, count))
         return self._take_effects()
 
     def lost_dialled(self, dial: Dial, number: int, reason: str) -> list[Effect]:
@@ -575,6 +605,9 @@ class Broker:
         topic, counters = topic_partition.topic, self.counters
         counters.batches_in[topic] = counters.batches_in.get(topic, 0) + 1
         counters.bytes_in[topic] = counters.bytes_in.get(topic, 0) + size
+
+    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+        self.following.high_watermark_moved(topic_partition)
 
     def host_topic(self, topic: str) -> None:
         """Makes what is missing of a topic now, for callers that cannot wait."""

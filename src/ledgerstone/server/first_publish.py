@@ -22,6 +22,8 @@ def first_publish(broker: Broker) -> Iterator[None]:
     broker.directories.load()
     link.subscriber = broker.following
     broker.following.leadership()
+    if broker.following.replicating is not None:
+        broker.following.replicating.start()
     # For the agents everything is new, not only what changed while logs were opened.
     delta = difference(MetadataImage(cluster_id=image.cluster_id), image)
     for agent in broker.agents.all:

@@ -21,6 +21,7 @@ from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.quorum.disk_log import METADATA_PARTITION
+from ledgerstone.server.replicating.agent import Replicating
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.types import TopicPartition
@@ -38,7 +39,7 @@ class FollowerTurn(Protocol):
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Following:
     """The broker's subscription to the metadata."""
 
@@ -53,6 +54,8 @@ class Following:
     erasing: Erasing
     markers: PartitionMarkers
     agents: Agents
+    # Of a broker of a cluster: it fetches what others lead.
+    replicating: Replicating | None = None
 
     def metadata_refused(self, error: Exception) -> None:
         self.turn.log_failed(METADATA_PARTITION, error)
@@ -74,8 +77,13 @@ class Following:
 
     def leadership(self) -> None:
         """Leaderships were gained or lost: parked requests are tried again, whose answer may be
-        NOT_LEADER_OR_FOLLOWER now; coordinators and the journal of erasures load or resign."""
-        for event in self.partitions.take_events():
+        NOT_LEADER_OR_FOLLOWER now; coordinators and the journal of erasures load or resign. A new
+        leader stops to fetch before that, and followers of a new leader begin."""
+        followings = self.partitions.take_followings()
+        if followings and self.replicating is not None:
+            self.replicating.followings_changed(followings)
+        events = self.partitions.take_events()
+        for event in events:
             self.turn.grew(event.topic_partition)
             self.markers.partition_changed(event.topic_partition)
             if event.topic_partition.topic == CONSUMER_OFFSETS:
@@ -84,9 +92,20 @@ class Following:
                 self.transactions.leadership_changed(event)
             elif event.topic_partition.topic == ERASURES:
                 self.erasing.leadership_changed(event)
+        if events:
+            self.load_coordinators()
+
+    def load_coordinators(self) -> bool:
+        """One slice of what coordinators have to replay; True if there is more."""
+        has_groups, has_transactions = (
+            self.groups.go_on_loading(),
+            self.transactions.go_on_loading(),
+        )
+        return has_groups or has_transactions
 
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
-        """A follower has fetched: requests and decisions that waited for it may be answered."""
+        """A follower has fetched, or this follower has learned how far its leader got: requests and
+        decisions that waited for it may be answered."""
         self.turn.grew(topic_partition)
         self.markers.partition_changed(topic_partition)
         if topic_partition.topic == CONSUMER_OFFSETS:

@@ -5,7 +5,7 @@ group agent, because the shard has to learn of it; all others through their logs
 answered once every marker is committed or refused, so that the coordinator may forget it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -71,7 +71,7 @@ class _Writing:
     def one_less(self) -> None:
         self.unanswered -= 1
         if not self.unanswered:
-            self.on_answer(_response(self.codes))
+            self.on_answer(markers_response(self.codes))
 
 
 class _Awaited(NamedTuple):
@@ -210,7 +210,7 @@ class PartitionMarkers:
         return []
 
 
-def _response(codes: dict[int, dict[TopicPartition, int]]) -> WriteTxnMarkersResponse:
+def markers_response(codes: Mapping[int, Mapping[TopicPartition, int]]) -> WriteTxnMarkersResponse:
     """As in Kafka, markers of one producer are answered together."""
     response = WriteTxnMarkersResponse()
     for producer_id, by_partition in codes.items():

@@ -97,7 +97,8 @@ def build_state_agents(
         disk=disk,
     )
     verification = TxnVerification(config, clock, partitions, transactions)
-    topic = JournalTopic(image=image, partitions=partitions, controller=controller, topics=turn)
+    factor = config.ledgerstone_erasures_topic_replication_factor
+    topic = JournalTopic(image, partitions, controller, turn, factor)
     erasing = Erasing(
         config=config,
         clock=clock,

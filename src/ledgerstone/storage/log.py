@@ -12,6 +12,7 @@ append leaves the log as it was.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, NamedTuple, NoReturn
 
 from ledgerstone.clock import Clock, Dice
@@ -232,10 +233,15 @@ class PartitionLog:
             return None
         return self.producers.check_append(header, origin=origin, terms=terms)
 
-    def append_as_follower(self, data: Buffer) -> AppendResult:
-        """Writes a leader's batches as they are; their offsets must continue this log."""
+    def append_as_follower(self, data: Buffer, leader_epoch: int | None = None) -> AppendResult:
+        """Writes a leader's batches as they are; their offsets must continue this log.
+
+        Batches of a later epoch than `leader_epoch` are left out, and all that follow: the leader
+        was replaced after it had been asked, and may have appended them to a log that was cut."""
         self._check_writable()
         batches = check_replicated(data)
+        if leader_epoch is not None:
+            batches = list(takewhile(lambda each: each[1].leader_epoch <= leader_epoch, batches))
         if not batches:
             return self._result(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
         expected = self.log_end_offset

@@ -18,6 +18,7 @@ from ledgerstone.config.topic import TOPIC_KEYS
 from ledgerstone.coordinator.turn import GroupConfig
 from ledgerstone.errors import ConfigError
 from ledgerstone.storage.log_config import LogConfig
+from tests.kit.cluster_settings import COMBINED
 
 
 def _load(*overrides: str) -> BrokerConfig:
@@ -111,6 +112,22 @@ def test_command_line_comes_before_environment_before_file_before_default() -> N
 
     assert (config.num_partitions, config.group_max_size) == (4, 3)
     assert (config.fetch_max_bytes, config.default_replication_factor) == (2048, 1)
+
+
+def test_internal_topics_are_replicated_on_a_cluster_unless_configured_otherwise() -> None:
+    def factors(config: BrokerConfig) -> tuple[int, int, int, int]:
+        return (
+            config.offsets_topic_replication_factor,
+            config.transaction_state_log_replication_factor,
+            config.transaction_state_log_min_isr,
+            config.ledgerstone_erasures_topic_replication_factor,
+        )
+
+    cluster = [f"{key}={value}" for key, value in COMBINED.items()]
+    assert factors(_load()) == (1, 1, 1, 1)
+    assert factors(_load(*cluster)) == (3, 3, 2, 3)
+    fewer = _load(*cluster, "offsets.topic.replication.factor=1", "transaction.state.log.min.isr=1")
+    assert factors(fewer) == (1, 3, 1, 3)
 
 
 def test_raw_keeps_what_was_given_as_text_and_nothing_else() -> None:

@@ -81,3 +81,54 @@ def test_lost_journal_is_read_anew_when_it_is_regained(
     assert machine.broker.erasing.trouble is None
     assert machine.page("POST", ERASE, **FIELDS).status == 200
     assert not machine.broker.erasing.journal.breaks
+
+
+def test_regained_journal_waits_until_all_of_it_is_committed(
+    machine: ErasingMachine, partition: Partition
+) -> None:
+    machine.page("POST", ERASE, **FIELDS)
+    change_partition(machine, JOURNAL, leader=2)
+    change_partition(machine, JOURNAL, leader=1)
+
+    erasing = machine.broker.erasing
+    assert "not committed to its end" in str(erasing.trouble)
+    assert len(erasing.journal.book) == 0
+    assert machine.page("POST", ERASE, **FIELDS).status == 503
+    fetched_by(machine, partition, 2)
+
+    assert erasing.trouble is None
+    assert len(erasing.journal.book) == 2
+
+
+def test_whoever_does_not_lead_the_journal_names_its_leader_and_leaves_it_alone(
+    machine: ErasingMachine, partition: Partition
+) -> None:
+    change_partition(machine, JOURNAL, leader=2)
+    refused = machine.page("POST", ERASE, **FIELDS)
+    assert refused.status == 503
+    assert "broker 2 leads the journal" in refused.body
+    change_partition(machine, JOURNAL, leader=3, isr=[1, 2, 3], replicas=[1, 2, 3])
+    assert "broker 3 leads" in str(machine.broker.erasing.trouble)
+
+    # Also after a restart: a follower has the whole log, and reads nothing from it.
+    machine.kill()
+
+    assert "broker 3 leads" in str(machine.broker.erasing.trouble)
+    assert not machine.broker.erasing.journal.unfinished
+    change_partition(machine, JOURNAL, leader=1, isr=[1])
+    assert machine.broker.erasing.trouble is None
+    assert len(machine.broker.erasing.journal.unfinished) == 1
+
+
+def test_secrets_are_not_made_where_another_broker_leads_the_journal() -> None:
+    machine = machine_with(partitions=1)
+    machine.put(0, (KEY, b"mail"))
+    machine.held_scans = []
+    machine.erase()
+    path = machine.broker.erasing.keys_path
+    machine.fs.unlink(path)
+    change_partition(machine, JOURNAL, leader=2, isr=[1, 2], replicas=[1, 2])
+
+    assert machine.page("POST", ERASE, **FIELDS).status == 503
+
+    assert not machine.fs.exists(path)

@@ -69,6 +69,7 @@ class Alone:
             topics=self,
         )
         self.groups.leadership_changed(LeadershipChanged(OFFSETS, Leadership.GAINED, 0))
+        self.groups.go_on_loading()
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         return self.partition if topic_partition == OFFSETS else None

@@ -6,7 +6,7 @@ controller registers as such; a node that is both does both.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
@@ -24,11 +24,15 @@ from ledgerstone.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
 )
 from ledgerstone.raft.replica import Peer
+from ledgerstone.replication.fetching.wire import FetchSettings
+from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.replication.throttle import ReplicationThrottle
 from ledgerstone.server.broker_life.agent import AskController, LifeAgent
 from ledgerstone.server.broker_life.controller_registration import ControllerRegistering
 from ledgerstone.server.broker_life.machine import BrokerLife, LifeSettings
 from ledgerstone.server.calls import Calls
 from ledgerstone.server.forwarding import FORWARDING, HEARTBEATS, Forwarding
+from ledgerstone.server.replicating.agent import PURPOSE, Replicating
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
@@ -37,12 +41,24 @@ _PLAINTEXT: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMembership:
-    """`life` only where there is a broker, `registering` only where there is a controller."""
+    """`life` and `replicating` only where there is a broker, `registering` only where there is a
+    controller."""
 
     forwarding: Forwarding
     calls: tuple[Calls, ...]
     life: LifeAgent | None
     registering: ControllerRegistering | None
+    replicating: Replicating | None = None
+    # Of the coordinators of a broker, also in `calls`.
+    coordinators: "CoordinatorCalls | None" = None
+
+
+class CoordinatorCalls(NamedTuple):
+    """Connections of their own: a leader answers markers once they are replicated, and a question
+    about a transaction must not wait behind them."""
+
+    markers: Calls
+    verification: Calls
 
 
 def forwarding_for(
@@ -70,25 +86,103 @@ def membership_of(
     dice: Dice,
     log_dirs: LogDirs,
     advertised: Sequence[Listener],
+    partitions: HostedPartitions,
     leader: Callable[[], Peer | None],
     ask: AskController,
     image: Callable[[], MetadataImage],
     applied_offset: Callable[[], int],
 ) -> ClusterMembership:
     """`advertised` has all listeners of the node, with their real ports."""
-    cluster, life, registering = config.cluster, None, None
+    cluster, life, registering, replicating = config.cluster, None, None, None
     names = cluster.controller_listener_names
     forwarding, calls = forwarding_for(config, clock, leader)
+    coordinators = None
     if cluster.is_broker:
+        coordinators = _coordinator_calls(config.node_id, clock)
+        calls += coordinators
         own = [each for each in advertised if each.name not in names]
         registration = _broker_registration(config, dice, log_dirs, own)
         machine = BrokerLife(registration, _life_settings(config), clock.monotonic_ms())
         life = LifeAgent(machine, clock=clock, ask=ask, applied_offset=applied_offset)
+        fetching = _replication_calls(config, clock)
+        calls = (*calls, *fetching)
+        replicating = _replicating(
+            config,
+            clock=clock,
+            partitions=partitions,
+            image=image,
+            broker_epoch=lambda: machine.broker_epoch,
+            calls=fetching,
+        )
     if cluster.is_controller:
         own = [each for each in advertised if each.name in names]
         controller = _controller_registration(config, dice, own)
         registering = ControllerRegistering(controller, clock=clock, ask=ask, image=image)
-    return ClusterMembership(forwarding=forwarding, calls=calls, life=life, registering=registering)
+    return ClusterMembership(
+        forwarding=forwarding,
+        calls=calls,
+        life=life,
+        registering=registering,
+        replicating=replicating,
+        coordinators=coordinators,
+    )
+
+
+def _replication_calls(config: BrokerConfig, clock: Clock) -> tuple[Calls, ...]:
+    """One connection to each leader for each fetcher."""
+    return tuple(
+        Calls(
+            f"{PURPOSE}-{number}",
+            clock,
+            client_id=f"broker-{config.node_id}-fetcher-{number}",
+            max_answer_bytes=config.socket_request_max_bytes,
+        )
+        for number in range(config.cluster.num_replica_fetchers)
+    )
+
+
+def _replicating(
+    config: BrokerConfig,
+    *,
+    clock: Clock,
+    partitions: HostedPartitions,
+    image: Callable[[], MetadataImage],
+    broker_epoch: Callable[[], int],
+    calls: Sequence[Calls],
+) -> Replicating:
+    cluster = config.cluster
+    assert cluster.inter_broker_listener_name is not None
+    return Replicating(
+        clock=clock,
+        partitions=partitions,
+        image=image,
+        listener_name=cluster.inter_broker_listener_name,
+        broker_epoch=broker_epoch,
+        calls=calls,
+        settings=FetchSettings(
+            replica_id=config.node_id,
+            max_wait_ms=cluster.replica_fetch_wait_max_ms,
+            min_bytes=cluster.replica_fetch_min_bytes,
+            partition_max_bytes=cluster.replica_fetch_max_bytes,
+            response_max_bytes=cluster.replica_fetch_response_max_bytes,
+            backoff_ms=cluster.replica_fetch_backoff_ms,
+        ),
+        timeout_ms=cluster.replica_socket_timeout_ms,
+        throttle=ReplicationThrottle(
+            config.node_id,
+            windows=cluster.replication_quota_window_num,
+            window_ms=cluster.replication_quota_window_size_seconds * 1000,
+        ),
+        static_values=config.raw,
+    )
+
+
+def _coordinator_calls(node_id: int, clock: Clock) -> CoordinatorCalls:
+    """With the client ids of Kafka's brokers."""
+    return CoordinatorCalls(
+        Calls("coordinator", clock, client_id=f"broker-{node_id}-txn-marker-sender"),
+        Calls("verification", clock, client_id="AddPartitionsManager"),
+    )
 
 
 def _broker_registration(

@@ -13,8 +13,10 @@ from ledgerstone.erasure.scan_plan import ScanReport, SearchReport
 from ledgerstone.erasure.secrets_file import load
 from ledgerstone.errors import LogStorageError
 from ledgerstone.metadata.delta import Delta
+from ledgerstone.metadata.image import NO_LEADER
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.server.effects import AskVerifier, Clean, Effect, StartScan, Unlink
+from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.needs import UnlinksSoon
 from ledgerstone.server.erasing.requests import ErasureRequests
 from ledgerstone.server.erasing.scans import ScanFailed
@@ -38,7 +40,8 @@ class Erasing(ErasingWork):
     unlinking: UnlinksSoon
     requests: ErasureRequests = field(init=False)
     sweeps: Sweeps = field(init=False)
-    _has_lost_journal: bool = False
+    # The journal is not here: another broker leads it, or its end is not committed yet.
+    _is_away: bool = False
 
     def __post_init__(self) -> None:
         self.requests = ErasureRequests(self)
@@ -88,19 +91,49 @@ class Erasing(ErasingWork):
         self.scans.goes_on(number, now_ms=self.clock.monotonic_ms(), timeout_ms=timeout_ms)
 
     def metadata_changed(self, delta: Delta) -> list[Effect]:
+        if not self._is_led_here:
+            # Another broker has made the journal, or it has moved on to a third one.
+            self._let_go()
         self.something_happened()
         return []
 
     # -- life cycle ---------------------------------------------------------------------------
 
     def load(self) -> None:
-        """At start. A journal that cannot be read stops erasures, not the broker."""
+        """At start, and when the journal comes here. One that cannot be read stops erasures, not
+        the broker."""
+        if not self._is_led_here:
+            self._let_go()
+            return
+        if not self.journal.is_committed:
+            self._is_away = True
+            self._stopped("the journal is not committed to its end yet")
+            return
+        self._is_away, self.trouble = False, None
         try:
             self._load()
         except DISK_REFUSED as error:
             self._stopped(f"{error}")
         if self.journal.unfinished:
             self.look_now()
+
+    @property
+    def _is_led_here(self) -> bool:
+        """Also before there is a journal: whoever is asked first makes it."""
+        state = self.image().partition(*JOURNAL)
+        return state is None or state.leader == self.config.node_id
+
+    def _let_go(self) -> None:
+        state = self.image().partition(*JOURNAL)
+        leader = NO_LEADER if state is None else state.leader
+        reason = f"broker {leader} leads the journal, ask there"
+        if leader in (NO_LEADER, self.config.node_id):
+            reason = "the journal is offline"
+        if not self._is_away or self.trouble != reason:
+            self._is_away = True
+            self.journal, self.secrets = self.journal.blank(), None
+            self.sweeps.forget()
+            self._stopped(reason)
 
     def _load(self) -> None:
         path = self.keys_path
@@ -142,18 +175,16 @@ class Erasing(ErasingWork):
         """Of the journal. Whoever leads it runs the erasures; what was written here and not
         committed may be in the log or not, so a regained journal is read anew."""
         if event.kind is Leadership.LOST:
-            self._has_lost_journal = True
-            self.journal, self.secrets = self.journal.blank(), None
-            self.sweeps.forget()
-            self._stopped("another broker leads the journal")
+            self._let_go()
         elif event.kind is Leadership.GAINED:
-            if self._has_lost_journal:
-                self._has_lost_journal, self.trouble = False, None
+            if self._is_away:
                 self.load()
         else:
             self.journal_committed()
 
     def journal_committed(self) -> None:
         """More of the journal is committed."""
-        if self.journal.high_watermark_moved():
+        if self._is_away:
+            self.load()
+        elif self.journal.high_watermark_moved():
             self.look_now()

@@ -149,6 +149,15 @@ class ErasureJournal:
             _LOG.error("journal of erasures broken partition=%s reason=%s", JOURNAL, each.reason)
 
     @property
+    def is_committed(self) -> bool:
+        """Whether all that the log holds is committed: then none of it can be lost again."""
+        partition = self.topic.hosted()
+        if partition is None:
+            # Not there yet, or offline; loading says which.
+            return True
+        return partition.log.high_watermark >= partition.log.log_end_offset
+
+    @property
     def is_empty(self) -> bool:
         has_mark = self._mark_file.mark is not None
         return not (len(self.book) or self.secrets_name or self.breaks or has_mark)

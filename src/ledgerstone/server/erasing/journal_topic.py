@@ -1,7 +1,7 @@
 """The topic of the journal of erasures: made on demand, with settings of its own. Grade D."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,12 +35,21 @@ _CONFIGS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class JournalTopic:
     image: Callable[[], MetadataImage]  # the newest
     partitions: HostedPartitions
     controller: AsksController
     topics: HostsTopics
+    replication_factor: int
+
+    @property
+    def _configs(self) -> Mapping[str, str]:
+        if self.replication_factor == 1:
+            return _CONFIGS
+        # A receipt that was given must survive any one broker.
+        safe = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+        return {**_CONFIGS, **safe}
 
     @property
     def exists(self) -> bool:
@@ -50,6 +59,9 @@ class JournalTopic:
         """Of a topic that exists."""
         return self.partitions.get(JOURNAL)
 
+    def hosted(self) -> Partition | None:
+        return self.partitions.find(JOURNAL)
+
     def ensure_partition(self) -> Partition:
         """Makes the topic when the first erasure is asked for."""
         if not self.exists:
@@ -58,9 +70,12 @@ class JournalTopic:
         return self.partition()
 
     def _ask_for_topic(self) -> None:
-        configs = [CreateTopicsRequestConfig(key, text) for key, text in _CONFIGS.items()]
+        configs = [CreateTopicsRequestConfig(key, text) for key, text in self._configs.items()]
         topic = CreateTopicsRequestTopic(
-            name=ERASURES_TOPIC, num_partitions=1, replication_factor=-1, configs=configs
+            name=ERASURES_TOPIC,
+            num_partitions=1,
+            replication_factor=self.replication_factor,
+            configs=configs,
         )
         answers: list[ApiMessage] = []
         request = CreateTopicsRequest(topics=[topic])
@@ -75,7 +90,8 @@ class JournalTopic:
         """No client may weaken them; older brokers let them, and what is on disk may be older."""
         resource = ConfigResource(ResourceType.TOPIC, ERASURES_TOPIC)
         present = self.image().config_of(resource)
-        weakened = [name for name, text in _CONFIGS.items() if present.get(name) != text]
+        configs = self._configs
+        weakened = [name for name, text in configs.items() if present.get(name) != text]
         if not weakened:
             return
         _LOG.error(
@@ -87,7 +103,7 @@ class JournalTopic:
                 resource_type=ResourceType.TOPIC,
                 resource_name=ERASURES_TOPIC,
                 name=name,
-                value=_CONFIGS[name],
+                value=configs[name],
             )
             for name in weakened
         ]

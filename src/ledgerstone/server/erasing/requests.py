@@ -136,6 +136,8 @@ class ErasureRequests:
     def _secrets(self) -> Secrets:
         work, journal = self.work, self.work.journal
         if work.secrets is None:
+            # First the journal: on a cluster another broker may lead it, and have the secrets.
+            journal.topic.ensure_partition().check_leader()
             fs, path, now_ms = work.log_dirs.fs, work.keys_path, work.clock.now_ms()
             work.secrets = load_or_create(fs, path, dice=work.dice, now_ms=now_ms)
         if journal.chain is None:

@@ -37,7 +37,7 @@ from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.create_topics import CreateTopicsResponse
 from ledgerstone.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
-from ledgerstone.replication.replay_reader import replay_or_damage
+from ledgerstone.replication.sliced_replay import SlicedReplays
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.groups.needs import (
@@ -92,6 +92,7 @@ class Groups:
     appends: Appends
     topics: HostsTopics
     memory: GroupMemory = field(init=False)
+    _loading: SlicedReplays[HostedShard] = field(init=False)
     _group_config: GroupConfig = field(init=False)
     _throttle: LogThrottle = field(default_factory=LogThrottle)
     _partition_count: int = 0
@@ -118,14 +119,18 @@ class Groups:
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         )
         self.memory = GroupMemory(self._group_config)
+        self._loading = SlicedReplays(self.clock)
 
     # -- as an agent --------------------------------------------------------------------------
 
     @property
     def next_deadline_ms(self) -> int | None:
+        if len(self._loading):
+            return 0
         return min(self._deadlines.values(), default=None)
 
     def tick(self) -> list[Effect]:
+        self.go_on_loading()
         for number in list(self._deadlines):
             self._tick_if_due(number)
         return []
@@ -164,30 +169,35 @@ class Groups:
         if partition is None or not partition.is_leader or partition.log.damage is not None:
             return
         shard = GroupShard(self._group_config, self.dice, self.memory)
-        self.shards.by_number[number] = HostedShard(shard, partition)
-        self.high_watermark_moved(number)
+        hosted = self.shards.by_number[number] = HostedShard(shard, partition)
+        self._loading.add(number, hosted)
+
+    def go_on_loading(self) -> bool:
+        """One slice of what is to be replayed; True if there is more."""
+        for number, hosted, is_damaged in self._loading.work_off():
+            if is_damaged:
+                hosted.shard.table.release()
+                del self.shards.by_number[number]
+            else:
+                self.high_watermark_moved(number)
+        return len(self._loading) > 0
 
     def high_watermark_moved(self, number: int) -> None:
-        """More of the partition is committed: a shard that waited for it loads, and answers that
-        waited for it leave."""
+        """More of the partition is committed: answers that waited for it leave, and a shard that
+        has replayed it serves."""
         hosted = self.shards.by_number.get(number)
         if hosted is None:
             return
         if hosted.is_loaded:
             self._follow(hosted)
             self._keep_deadline(number, hosted)
-        elif hosted.can_load:
-            self._load(number, hosted)
-
-    def _load(self, number: int, hosted: HostedShard) -> None:
-        if not replay_or_damage(hosted.partition.log, hosted.load()):
-            hosted.shard.table.release()
-            del self.shards.by_number[number]
-            return
-        self._settle(number, hosted.shard.loaded(self._now()))
+        elif hosted.can_serve:
+            hosted.is_loaded = True
+            self._settle(number, hosted.shard.loaded(self._now()))
 
     def _resign(self, number: int) -> None:
         hosted = self.shards.by_number.pop(number, None)
+        self._loading.forget(number)
         self._deadlines.pop(number, None)
         if hosted is not None:
             self._deliver(hosted.resign(self._now()))
@@ -200,7 +210,7 @@ class Groups:
             return hosted
         name = f"{CONSUMER_OFFSETS}-{number}"
         if hosted is not None:
-            raise CoordinatorLoadInProgress(f"{name} is not committed to its end yet")
+            raise CoordinatorLoadInProgress(f"{name} is not replayed and committed to its end yet")
         state = self.image().partition(CONSUMER_OFFSETS, number)
         if state is not None and state.leader != self.config.node_id:
             raise NotCoordinator(f"{name} is led by {state.leader}")

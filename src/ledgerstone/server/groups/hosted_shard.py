@@ -37,17 +37,20 @@ class HostedShard:
     def __init__(self, shard: GroupShard, partition: Partition) -> None:
         self.shard = shard
         self.partition = partition
+        # Set by the agent, once `can_serve`.
         self.is_loaded = False
+        # Where the replay ended; None before.
+        self._replayed_to: int | None = None
         self._decided: list[TopicPartition] = []
         self._append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
         self._log = StateLog[InFlight](self._append)
 
     @property
-    def can_load(self) -> bool:
-        """Once all that the log holds is committed: then nothing of it can be lost again, and
-        whatever comes after is the shard's own."""
-        log = self.partition.log
-        return log.high_watermark >= log.log_end_offset
+    def can_serve(self) -> bool:
+        """Once the log is replayed to its end and all of that is committed: then nothing of it can
+        be lost again, and whatever comes after is the shard's own."""
+        replayed_to = self._replayed_to
+        return replayed_to is not None and self.partition.log.high_watermark >= replayed_to
 
     @property
     def in_flight(self) -> int:
@@ -66,7 +69,7 @@ class HostedShard:
                 yield record.offset
                 if record.key is not None:
                     self.shard.replay(record.key, record.value, producer_id)
-        self.is_loaded = True
+        self._replayed_to = self.partition.log.log_end_offset
 
     def take(
         self, outcome: TurnOutcome, now: Now, timeout_ms: int, terms: TxnTerms | None = None

@@ -53,5 +53,6 @@ class HostedShards:
 
     def check_invariants(self) -> None:
         for hosted in self.by_number.values():
-            hosted.shard.check_invariants()
             assert hosted.partition.is_leader, hosted.partition.topic_partition
+            if hosted.is_loaded:
+                hosted.shard.check_invariants()

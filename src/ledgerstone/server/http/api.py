@@ -8,7 +8,8 @@
     GET  /api/v1/cleaner/history[?topic=T]    the passes that are remembered, newest first
 
 What is about erasures is in `http_erasure`, about tombstones in `http_guard`, about the anatomy of
-logs in `http_anatomy`, about damage in `http_damage`, about transactions in `http_transactions`.
+logs in `http_anatomy`, about damage in `http_damage`, about transactions in `http_transactions`,
+about the cluster in `http_cluster`.
 Errors are JSON too: {"error": why}. Who may call is decided by `http`.
 """
 
@@ -21,6 +22,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning.view import history_json, partition_status, ticket_json
 from ledgerstone.server.http import anatomy as http_anatomy
+from ledgerstone.server.http import cluster as http_cluster
 from ledgerstone.server.http import damage as http_damage
 from ledgerstone.server.http import erasure as http_erasure
 from ledgerstone.server.http import guard as http_guard
@@ -78,6 +80,7 @@ def _dispatch(broker: Broker, request: HttpRequest, parts: list[str]) -> object:
             found = found or http_anatomy.calls(broker, request, parts)
             found = found or http_damage.calls(broker, request, parts)
             found = found or http_transactions.calls(broker, request, parts)
+            found = found or http_cluster.calls(broker, request, parts)
             if found is None:
                 raise Refused(404, f"there is no {request.path}")
             calls = found

@@ -36,7 +36,7 @@ from ledgerstone.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
 )
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
-from ledgerstone.replication.replay_reader import replay_or_damage
+from ledgerstone.replication.sliced_replay import SlicedReplays
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.groups.needs import DiskTrouble, HostedLogs
 from ledgerstone.server.results import Result
@@ -74,6 +74,7 @@ class Transactions:
     disk: DiskTrouble
     shards: TransactionShards = field(init=False)
     memory: TransactionMemory = field(init=False)
+    _loading: SlicedReplays[HostedTransactions] = field(init=False)
     _settings: TransactionConfig = field(init=False)
     _throttle: LogThrottle = field(default_factory=LogThrottle)
     timed_out_count: int = 0
@@ -89,6 +90,7 @@ class Transactions:
             ledgerstone_transaction_max_bytes=config.ledgerstone_transaction_max_bytes,
         )
         self.memory = TransactionMemory(self._settings)
+        self._loading = SlicedReplays(self.clock)
         self.shards = self.settling.shards
 
     # -- as an agent --------------------------------------------------------------------------
@@ -98,6 +100,8 @@ class Transactions:
         hosted = self.shards.by_number
         if not hosted:
             return None
+        if len(self._loading):
+            return 0
         retry_ms = self.settling.retries.next_deadline_ms
         times = [self._abort_check_ms, self._expiry_check_ms, retry_ms]
         times += [each.next_deadline_ms for each in hosted.values() if each.in_flight]
@@ -106,6 +110,7 @@ class Transactions:
     def tick(self) -> list[Effect]:
         if not self.shards.by_number:
             return []
+        self.go_on_loading()
         now = Now(self.clock.now_ms(), self.clock.monotonic_ms())
         for hosted in list(self.shards.by_number.values()):
             if hosted.in_flight:
@@ -125,12 +130,13 @@ class Transactions:
         raise AssertionError(f"transactions asked for no {type(effect).__name__}")
 
     def metadata_changed(self, delta: Delta) -> list[Effect]:
-        """A deleted partition needs no marker any more."""
+        """A deleted partition needs no marker any more, and one that moved has another leader."""
         self.topic.changed()
         if delta.features_changed:
             for hosted in self.shards.by_number.values():
                 hosted.shard.server_version = self.server_version
-        if delta.topics_deleted and len(self.settling.retries):
+        has_news = delta.topics_deleted or delta.partitions_changed
+        if has_news and len(self.settling.retries):
             self.settling.retries.hurry(self.clock.monotonic_ms())
         return []
 
@@ -157,7 +163,8 @@ class Transactions:
         if partition is None or not partition.is_leader or partition.log.damage is not None:
             return
         shard = TransactionShard(self._settings, self.memory, self.server_version)
-        self.shards.by_number[number] = HostedTransactions(shard, partition)
+        hosted = self.shards.by_number[number] = HostedTransactions(shard, partition)
+        self._loading.add(number, hosted)
         if self._abort_check_ms is None:
             now_ms, config = self.clock.monotonic_ms(), self.config
             self._abort_check_ms = (
@@ -166,29 +173,33 @@ class Transactions:
             self._expiry_check_ms = (
                 now_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
             )
-        self.high_watermark_moved(number)
+
+    def go_on_loading(self) -> bool:
+        """One slice of what is to be replayed; True if there is more."""
+        for number, hosted, is_damaged in self._loading.work_off():
+            if is_damaged:
+                hosted.shard.release()
+                del self.shards.by_number[number]
+            else:
+                self.high_watermark_moved(number)
+        return len(self._loading) > 0
 
     def high_watermark_moved(self, number: int) -> None:
-        """More of the partition is committed: a shard that waited for it loads, and changes that
-        waited for it are true."""
+        """More of the partition is committed: changes that waited for it are true, and a shard
+        that has replayed it serves."""
         hosted = self.shards.by_number.get(number)
         if hosted is None:
             return
         if hosted.is_loaded:
             self.settling.advance(number, hosted)
-        elif hosted.can_load:
-            self._load(number, hosted)
-
-    def _load(self, number: int, hosted: HostedTransactions) -> None:
-        if not replay_or_damage(hosted.partition.log, hosted.load()):
-            hosted.shard.release()
-            del self.shards.by_number[number]
-            return
-        self.settling.mark_loaded(number, hosted.shard.loaded().to_mark)
+        elif hosted.can_serve:
+            hosted.is_loaded = True
+            self.settling.mark_loaded(number, hosted.shard.loaded().to_mark)
 
     def _resign(self, number: int) -> None:
         hosted = self.shards.by_number.pop(number, None)
-        self.settling.retries.forget_shard(number)
+        self._loading.forget(number)
+        self.settling.forget_shard(number)
         if hosted is not None:
             deliver(hosted.resign())
 
@@ -349,7 +360,7 @@ class Transactions:
         self._abort(transactional_id, call)
 
     def _abort_timed_out(self, now: Now) -> None:
-        for hosted in list(self.shards.by_number.values()):
+        for _, hosted in self.shards.all_loaded():
             for transactional_id in hosted.shard.timed_out(now.wall_ms):
                 _LOG.info("transaction timed out transactional_id=%r", shown(transactional_id))
                 self.timed_out_count += 1
@@ -370,7 +381,7 @@ class Transactions:
         )
 
     def _expire(self, now: Now) -> None:
-        for number, hosted in list(self.shards.by_number.items()):
+        for number, hosted in self.shards.all_loaded():
             most_bytes = hosted.partition.log.config.max_message_bytes // 2
             chunk: list[str] = []
             size = 0

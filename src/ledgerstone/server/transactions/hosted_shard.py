@@ -33,15 +33,19 @@ class HostedTransactions:
         self.partition = partition
         # Leaders refuse markers of an older one.
         self.coordinator_epoch = partition.leader_epoch
+        # Set by the agent, once `can_serve`.
         self.is_loaded = False
+        # Where the replay ended; None before.
+        self._replayed_to: int | None = None
         append = partial(partition.append, acks=-1, origin=Origin.COORDINATOR)
         self._log = StateLog[_InFlight](append)
 
     @property
-    def can_load(self) -> bool:
-        """Once all that the log holds is committed: then nothing of it can be lost again."""
-        log = self.partition.log
-        return log.high_watermark >= log.log_end_offset
+    def can_serve(self) -> bool:
+        """Once the log is replayed to its end and all of that is committed: then nothing of it can
+        be lost again, and what was decided may be marked in other partitions."""
+        replayed_to = self._replayed_to
+        return replayed_to is not None and self.partition.log.high_watermark >= replayed_to
 
     @property
     def in_flight(self) -> int:
@@ -54,7 +58,7 @@ class HostedTransactions:
                 yield record.offset
                 if record.key is not None:
                     self.shard.replay(record.key, record.value)
-        self.is_loaded = True
+        self._replayed_to = self.partition.log.log_end_offset
 
     def take(self, outcome: TxnOutcome, now: Now) -> Appended:
         """Appends the outcome's changes; what the log refuses raises."""

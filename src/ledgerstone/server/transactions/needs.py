@@ -15,7 +15,7 @@ class WritesMarkers(Protocol):
     """The leaders of partitions, as the coordinator asks them to end a transaction."""
 
     def write_markers(self, request: WriteTxnMarkersRequest, on_answer: OnMarkersWritten) -> None:
-        """Answers in this turn or in a later one."""
+        """Answers in this turn or in later ones, perhaps in several parts; each partition once."""
         ...
 
 

@@ -44,6 +44,8 @@ class Settling:
     appends: Appends
     markers: WritesMarkers
     retries: Retries = field(default_factory=Retries)
+    # Partitions whose leaders were asked and have not answered, by shard and transactional id.
+    _under_way: dict[tuple[int, str], set[TopicPartition]] = field(default_factory=dict)
 
     def settle(self, number: int, hosted: HostedTransactions, outcome: TxnOutcome) -> None:
         """Records first, then answers: nothing is said that could still be lost."""
@@ -90,20 +92,28 @@ class Settling:
         for number, transactional_id in self.retries.due(self.clock.monotonic_ms()):
             self._mark(number, self.shards.by_number[number], transactional_id)
 
+    def forget_shard(self, number: int) -> None:
+        """Another coordinator has taken over."""
+        self.retries.forget_shard(number)
+        for key in [key for key in self._under_way if key[0] == number]:
+            del self._under_way[key]
+
     def _mark(self, number: int, hosted: HostedTransactions, transactional_id: str) -> None:
-        """Writes the markers that are missing; without any, the transaction is over."""
+        """Asks for the markers that are missing; without any, the transaction is over."""
         markers = hosted.shard.markers(transactional_id)
         if markers is None:
             self.retries.forget(number, transactional_id)
             return
         image = self.image()
-        there = [each for each in markers.partitions if image.partition(*each) is not None]
-        if len(there) < len(markers.partitions) or not there:
-            gone = [each for each in markers.partitions if image.partition(*each) is None]
+        gone = [each for each in markers.partitions if image.partition(*each) is None]
+        if gone or not markers.partitions:
             self._marked(number, hosted, markers, gone)
-        if not there:
+        under_way = self._under_way.get((number, transactional_id), set())
+        to_ask = [each for each in markers.partitions if each not in under_way.union(gone)]
+        if not to_ask:
             return
-        request = markers_request(markers, there, hosted.coordinator_epoch)
+        self._under_way[number, transactional_id] = under_way.union(to_ask)
+        request = markers_request(markers, to_ask, hosted.coordinator_epoch)
         self.markers.write_markers(request, partial(self._answered, number, hosted, markers))
 
     def _answered(
@@ -117,6 +127,12 @@ class Settling:
             # Another coordinator has taken over, and writes them all again.
             return
         found = verdicts(response)
+        under_way = self._under_way.get((number, markers.transactional_id))
+        if under_way is not None:
+            for partitions in found.values():
+                under_way.difference_update(partitions)
+            if not under_way:
+                del self._under_way[number, markers.transactional_id]
         fenced = found[MarkerVerdict.FENCED]
         if fenced:
             _LOG.warning(
@@ -140,6 +156,7 @@ class Settling:
         outcome = hosted.shard.marked(markers, partitions, self.clock.now_ms())
         if outcome.changes:
             self.retries.forget(number, markers.transactional_id)
+            self._under_way.pop((number, markers.transactional_id), None)
             self.settle(number, hosted, outcome)
 
 

@@ -32,7 +32,7 @@ class TransactionShards:
             return hosted
         name = f"{TRANSACTION_STATE}-{number}"
         if hosted is not None:
-            raise CoordinatorLoadInProgress(f"{name} is not committed to its end yet")
+            raise CoordinatorLoadInProgress(f"{name} is not replayed and committed to its end yet")
         state = self._image().partition(TRANSACTION_STATE, number)
         if state is not None and state.leader == self._node_id:
             raise CoordinatorNotAvailable(f"{name} is offline")
@@ -44,9 +44,11 @@ class TransactionShards:
 
     def tables(self) -> list[TransactionTable]:
         """The transactional ids of every shard that is loaded."""
-        return [
-            hosted.shard.table for _, hosted in sorted(self.by_number.items()) if hosted.is_loaded
-        ]
+        return [hosted.shard.table for _, hosted in self.all_loaded()]
+
+    def all_loaded(self) -> list[tuple[int, HostedTransactions]]:
+        """Those that serve, in the order of their numbers."""
+        return [each for each in sorted(self.by_number.items()) if each[1].is_loaded]
 
     def undecided(self) -> Iterator[Transaction]:
         """Open transactions, and those whose markers are not all written."""
@@ -82,5 +84,6 @@ class TransactionShards:
 
     def check_invariants(self) -> None:
         for hosted in self.by_number.values():
-            hosted.shard.check_invariants()
             assert hosted.partition.is_leader, hosted.partition.topic_partition
+        for _, hosted in self.all_loaded():
+            hosted.shard.check_invariants()

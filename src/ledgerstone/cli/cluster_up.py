@@ -1,0 +1,179 @@
+"""`ledgerstone cluster up`: a cluster of processes, in the foreground. Shell, on asyncio."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ledgerstone.cli.options import parse_pairs
+from ledgerstone.cli.output import printable
+from ledgerstone.cluster.layout import ClusterLayout, new_layout
+from ledgerstone.cluster.ports import is_free
+from ledgerstone.cluster.ready_file import ready_facts
+from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.system import SystemDice
+from ledgerstone.uuid_text import random_uuid, uuid_to_text
+
+if TYPE_CHECKING:
+    from ledgerstone.cluster.directory import ClusterDirectory
+    from ledgerstone.cluster.supervisor import Supervisor
+
+DEFAULT_NODES: Final = 3
+# Wide enough for the names of nodes up to 99, and for `cluster`.
+_NAME_WIDTH: Final = 7
+
+
+def up(
+    data: Annotated[Path, typer.Option(help="Directory of the cluster; made if it is missing.")],
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Nodes of a new cluster; 3 by default.")
+    ] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="JSON file written when all nodes are up.")
+    ] = None,
+    base_port: Annotated[
+        int | None,
+        typer.Option(help="First port of a new cluster; each node takes three, in steps of ten."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address that a new cluster listens on.")] = "127.0.0.1",
+    racks: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Racks of a new cluster's nodes, in turn.")
+    ] = "",
+    override: Annotated[
+        list[str] | None, typer.Option("-c", help="key=value for every node of a new cluster.")
+    ] = None,
+    log_level: Annotated[
+        str, typer.Option(help="Of the nodes: debug, info, warning or error.")
+    ] = "warning",
+) -> None:
+    """Run a cluster of real processes on this machine. Ctrl-C stops it; a second one kills it.
+
+    The first three nodes are brokers and controllers, others only brokers. Topics have three
+    replicas by default, min.insync.replicas=2. A node that ends is started again. A directory that
+    holds a cluster is continued: same nodes, same ports."""
+    from ledgerstone.cluster.directory import ClusterDirectory
+
+    directory = ClusterDirectory(data)
+    settings = parse_pairs(override or [])
+    unknown = [key for key in settings if key not in BROKER_KEYS]
+    if unknown:
+        raise typer.BadParameter(f"{unknown[0]} is not a setting of a broker", param_hint="-c")
+    lock = directory.lock()
+    try:
+        layout = directory.load()
+        if layout is None:
+            layout = _new(
+                nodes or DEFAULT_NODES,
+                host,
+                base_port,
+                [each for each in racks.split(",") if each],
+                settings,
+            )
+            directory.save(layout)
+        elif nodes is not None and nodes != len(list(layout)):
+            _say("cluster", f"{data} holds {len(list(layout))} nodes; --nodes is for a new cluster")
+        code = asyncio.run(_run(directory, layout, ready_file, log_level))
+    finally:
+        os.close(lock)
+    raise typer.Exit(code)
+
+
+def _new(
+    nodes: int, host: str, base_port: int | None, racks: list[str], settings: dict[str, str]
+) -> ClusterLayout:
+    dice = SystemDice()
+    return new_layout(
+        node_count=nodes,
+        cluster_id=uuid_to_text(random_uuid(dice)),
+        directory_ids=[uuid_to_text(random_uuid(dice)) for _ in range(nodes)],
+        host=host,
+        base_port=base_port,
+        is_free=lambda port: is_free(host, port),
+        racks=racks,
+        settings=settings,
+    )
+
+
+def _say(name: str, text: str) -> None:
+    sys.stdout.write(f"{name:<{_NAME_WIDTH}} | {printable(text)}\n")
+    sys.stdout.flush()
+
+
+async def _run(
+    directory: "ClusterDirectory",
+    layout: ClusterLayout,
+    ready_file: Path | None,
+    log_level: str,
+) -> int:
+    # Imported here: `ledgerstone cluster --help` must not load them.
+    from ledgerstone.cluster.control_server import ControlServer
+    from ledgerstone.cluster.directory import write_private
+    from ledgerstone.cluster.supervisor import Supervisor
+
+    is_ready = False
+
+    def tell() -> None:
+        if ready_file is not None and is_ready and not supervisor.is_stopping:
+            facts = ready_facts(supervisor.describe()["nodes"])
+            write_private(ready_file, json.dumps(facts) + "\n")
+
+    supervisor = Supervisor(directory, layout, say=_say, log_level=log_level, on_change=tell)
+    control = ControlServer(supervisor)
+    stopping = _on_signals(supervisor)
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)
+    code = 0
+    try:
+        supervisor.begin()
+        await control.start()
+        starting = asyncio.create_task(supervisor.until_up())
+        interrupted = asyncio.create_task(stopping.wait())
+        await asyncio.wait((starting, interrupted), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            is_ready = True
+            tell()
+            _greet(supervisor)
+            await stopping.wait()
+        else:
+            starting.cancel()
+    except LedgerstoneError as error:
+        _say("cluster", str(error))
+        code = 1
+    finally:
+        _say("cluster", "stops: brokers hand over what they lead; Ctrl-C again kills them")
+        await supervisor.stop()
+        control.stop()
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+        _say("cluster", "stopped")
+    return code
+
+
+def _on_signals(supervisor: "Supervisor") -> asyncio.Event:
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        if stopping.is_set():
+            _say("cluster", "kills what still runs")
+            supervisor.kill_all()
+        stopping.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop)
+    return stopping
+
+
+def _greet(supervisor: "Supervisor") -> None:
+    nodes = supervisor.describe()["nodes"]
+    facts = ready_facts(nodes)
+    _say("cluster", f"ready bootstrap={facts['bootstrap']} http={facts['http']}")
+    for each in nodes:
+        _say(f"node-{each['id']}", f"page http://{each['http']}/?token={each['token']}")

@@ -1,0 +1,1 @@
+"""A cluster of processes on one machine, and changes to any cluster. Rules and map: README.md."""

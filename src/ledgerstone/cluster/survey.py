@@ -1,0 +1,215 @@
+"""One look at a whole cluster, through Kafka's protocol and the nodes' HTTP APIs. Shell.
+
+Every part may be missing: a node that is down does not report, and without a controller there is
+no list of moves. What was found is shown; what was not is None, and `trouble` says why.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from ledgerstone.client.blocking import Client
+from ledgerstone.client.cluster import TopicInfo
+from ledgerstone.client.cluster_admin import (
+    ClusterDescription,
+    Reassignment,
+    describe_cluster,
+    list_reassignments,
+)
+from ledgerstone.client.configs import Resource, ResourceType, describe_configs
+from ledgerstone.client.quorum_admin import describe_quorum
+from ledgerstone.cluster.node_http import get_json
+from ledgerstone.cluster.replica_reports import ReplicaReports, parse_report
+from ledgerstone.errors import LedgerstoneError
+from ledgerstone.types import TopicPartition
+
+_HTTP_KEY: Final = "ledgerstone.http.listener"
+_EVERY_ADDRESS: Final = ("", "0.0.0.0", "[::]")
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeStatus:
+    id: int
+    roles: str | None = None
+    state: str = "unknown"
+    pid: int | None = None
+    bootstrap: str | None = None
+    http: str | None = None
+    rack: str | None = None
+    leads: int | None = None
+    replicas: int | None = None
+    behind: int | None = None  # replicas that are not in sync
+    lag: int | None = None  # records its replicas lack, all together
+    restarts: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class MoveStatus:
+    topic: str
+    partition: int
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    # Records that the new replicas lack; None if they did not report.
+    lag: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class LaggingPartition:
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterStatus:
+    cluster_id: str | None = None
+    controller: int | None = None
+    nodes: dict[int, NodeStatus] = field(default_factory=dict)
+    partitions: int | None = None
+    offline: int | None = None
+    under_replicated: list[LaggingPartition] = field(default_factory=list)
+    moves: list[MoveStatus] = field(default_factory=list)
+    trouble: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "nodes": [asdict(each) for each in self.nodes.values()]}
+
+
+def survey(
+    client: Client, processes: Mapping[int, Mapping[str, Any]] | None = None
+) -> ClusterStatus:
+    """`processes` as a supervisor describes them; without one, brokers are asked where their HTTP
+    API is."""
+    status = ClusterStatus()
+    for node_id, each in (processes or {}).items():
+        status.nodes[node_id] = NodeStatus(
+            id=node_id,
+            roles=each["roles"],
+            state=each["state"],
+            pid=each["pid"],
+            bootstrap=each["bootstrap"],
+            http=each["http"],
+            rack=each["rack"],
+            restarts=each["restarts"],
+        )
+    try:
+        found = describe_cluster(client)
+        _add_brokers(status, found, is_supervised=processes is not None)
+        status.controller = _controller(client)
+        if processes is None:
+            _add_addresses(client, status)
+        reports = _reports(status)
+        moving = list_reassignments(client)
+        _add_partitions(status, client.all_topics(), moving)
+        _add_lags(status, reports, moving)
+    except LedgerstoneError as error:
+        status.trouble = str(error)
+    return status
+
+
+def _controller(client: Client) -> int | None:
+    """DescribeCluster names any broker: clients have no business with the controller itself."""
+    leader = describe_quorum(client).leader_id
+    return None if leader < 0 else leader
+
+
+def _add_brokers(status: ClusterStatus, found: ClusterDescription, *, is_supervised: bool) -> None:
+    status.cluster_id = found.cluster_id
+    for broker in found.brokers:
+        node = status.nodes.setdefault(broker.id, NodeStatus(id=broker.id))
+        node.rack = broker.rack
+        node.bootstrap = node.bootstrap or f"{broker.host}:{broker.port}"
+        if not is_supervised or node.state == "unknown":
+            node.state = "fenced" if broker.is_fenced else "up"
+        elif node.state == "up" and broker.is_fenced:
+            node.state = "fenced"
+    status.nodes = dict(sorted(status.nodes.items()))
+
+
+def _add_addresses(client: Client, status: ClusterStatus) -> None:
+    for node in status.nodes.values():
+        if node.state != "up":
+            continue
+        entries = describe_configs(client, Resource(ResourceType.BROKER, str(node.id)))
+        values = {each.name: each.value for each in entries}
+        node.roles = values.get("process.roles")
+        node.http = _reachable(values.get(_HTTP_KEY), node.bootstrap)
+
+
+def _reachable(listener: str | None, bootstrap: str | None) -> str | None:
+    """A port bound to every address is reached where clients reach the broker."""
+    if not listener:
+        return None
+    host, _, port = listener.rpartition(":")
+    if host in _EVERY_ADDRESS and bootstrap is not None:
+        host = bootstrap.rpartition(":")[0]
+    return f"{host}:{port}"
+
+
+def _reports(status: ClusterStatus) -> ReplicaReports:
+    addresses = [each.http for each in status.nodes.values() if each.http and each.state == "up"]
+    if not addresses:
+        return ReplicaReports()
+    with ThreadPoolExecutor(min(len(addresses), 16)) as pool:
+        found = list(pool.map(lambda at: get_json(at, "replicas"), addresses))
+    return ReplicaReports(each for content in found for each in parse_report(content or {}))
+
+
+def _add_partitions(
+    status: ClusterStatus,
+    topics: list[TopicInfo],
+    moving: Mapping[TopicPartition, Reassignment],
+) -> None:
+    status.partitions = status.offline = 0
+    for node in status.nodes.values():
+        node.leads = node.replicas = node.behind = 0
+    for topic in topics:
+        for info in topic.partitions.values():
+            status.partitions += 1
+            status.offline += info.leader_id < 0
+            _count(status, info.leader_id, info.replicas, info.isr)
+            move = moving.get(TopicPartition(topic.name, info.partition))
+            wanted = set(info.replicas) - set(() if move is None else move.adding)
+            if not wanted <= set(info.isr):
+                status.under_replicated.append(
+                    LaggingPartition(
+                        topic=topic.name,
+                        partition=info.partition,
+                        leader=None if info.leader_id < 0 else info.leader_id,
+                        replicas=info.replicas,
+                        isr=info.isr,
+                    )
+                )
+
+
+def _count(
+    status: ClusterStatus, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...]
+) -> None:
+    for each in replicas:
+        node = status.nodes.setdefault(each, NodeStatus(id=each))
+        node.replicas = (node.replicas or 0) + 1
+        node.behind = (node.behind or 0) + (each not in isr)
+        node.leads = (node.leads or 0) + (each == leader)
+
+
+def _add_lags(
+    status: ClusterStatus, reports: ReplicaReports, moving: Mapping[TopicPartition, Reassignment]
+) -> None:
+    for node_id, lag in reports.lag_by_node().items():
+        if node_id in status.nodes:
+            status.nodes[node_id].lag = lag
+    for partition, move in sorted(moving.items()):
+        lags = [reports.lag_of(partition, each) for each in move.adding]
+        known = [each for each in lags if each is not None]
+        status.moves.append(
+            MoveStatus(
+                topic=partition.topic,
+                partition=partition.partition,
+                adding=move.adding,
+                removing=move.removing,
+                lag=sum(known) if known else None,
+            )
+        )

@@ -1,0 +1,1 @@
+"""Pulls what other brokers lead. Grade D."""

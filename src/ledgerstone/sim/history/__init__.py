@@ -1,0 +1,1 @@
+"""What clients did and saw, and a checker that looks for anomalies in it."""
