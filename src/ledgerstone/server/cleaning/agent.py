@@ -46,6 +46,8 @@ class Cleaning(CleaningWork):
     retention: Retains
     # The settings as the metadata has them now.
     read_settings: Callable[[], CleanerSettings]
+    # Called when a pass has ended: the leader wants to know how far it came.
+    on_cleaned: Callable[[TopicPartition], None] | None = None
     swaps: Swaps = field(init=False)
     is_stopped: bool = False
 
@@ -75,10 +77,14 @@ class Cleaning(CleaningWork):
     def _follow(self, delta: Delta) -> Iterator[Effect]:
         for topic in delta.topics_deleted:
             for number in topic.partitions:
-                yield from self._drop(TopicPartition(topic.name, number))
-        if delta.topics_deleted and not self.files.write_now():
+                yield from self._drop(TopicPartition(topic.name, number), "the topic was deleted")
+        gone = [each for each in _changed(delta) if self._has_left(each)]
+        for tp in gone:
+            # Reassigned. Should it come back, its log is another one.
+            yield from self._drop(tp, "the partition was reassigned to other brokers")
+        if (delta.topics_deleted or gone) and not self.files.write_now():
             self.files.write_soon(self.clock.monotonic_ms())
-        if delta.topics_created or delta.partitions_added:
+        if delta.topics_created or delta.partitions_added or delta.partitions_changed:
             self._watch_all()
         for resource in delta.configs_changed:
             if resource.resource_type == ResourceType.GROUP:
@@ -94,18 +100,23 @@ class Cleaning(CleaningWork):
         if delta.configs_changed:
             yield from self._abort_uncompacted()
 
+    def _has_left(self, tp: TopicPartition) -> bool:
+        is_known = tp in self.pending or tp in self.files.first_dirty_offsets
+        return is_known and self.partitions.find(tp) is None and tp not in self.partitions.offline
+
     def _abort_uncompacted(self) -> Iterator[Effect]:
         for running in list(self.running.values()):
             partition = self.partitions.find(running.topic_partition)
             if partition is not None and not partition.log.config.compacts:
                 yield from self.abort(running.topic_partition)
 
-    def _drop(self, tp: TopicPartition) -> Iterator[Effect]:
+    def _drop(self, tp: TopicPartition, reason: str) -> Iterator[Effect]:
         yield from self.abort(tp)
         self.files.forget(tp)
         for known in (self.pending, self.troubles):
             known.pop(tp, None)
-        self.refuse(tp, "the topic was deleted")
+        self.given_up.pop(tp, None)
+        self.refuse(tp, reason)
 
     def abort(self, tp: TopicPartition) -> Iterator[Effect]:
         """Nothing the pass has not swapped yet will be used; a later pass is not kept away."""
@@ -292,6 +303,8 @@ class Cleaning(CleaningWork):
             first_dirty = self.files.first_dirty_offsets.get(partition.topic_partition, 0)
             end_offset = max(run.end_offset, first_dirty)
             self.files.cleaned_up_to(partition.topic_partition, end_offset)
+            if partition.removal is not None and self.on_cleaned is not None:
+                self.on_cleaned(partition.topic_partition)
 
     def _succeeded(self, partition: Partition, running: RunningPass, run: Run) -> None:
         tp, stats = partition.topic_partition, run.stats
@@ -318,3 +331,7 @@ class Cleaning(CleaningWork):
             run.duration_ms,
         )  # fmt: skip
         self.retention.apply(partition)
+
+
+def _changed(delta: Delta) -> Iterator[TopicPartition]:
+    return (TopicPartition(each.topic, each.partition) for each in delta.partitions_changed)

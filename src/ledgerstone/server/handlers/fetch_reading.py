@@ -27,6 +27,7 @@ from ledgerstone.protocol.messages.fetch import (
 from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.partition_removal import FollowerReport
 from ledgerstone.replication.replica_selector import replica_in_rack
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Request
@@ -129,6 +130,8 @@ def read_all(
             size = _read_one(reader, partition, wish, answer, left, first=total == 0)
             if tells and answer.diverging_epoch is None:
                 _follower_fetched(broker, reader, partition, wish, answer)
+            if wish.clean_to >= 0 and reader.is_follower and answer.diverging_epoch is None:
+                _coordinate_removal(reader, partition, wish, answer, tells=tells)
         except KafkaError as error:
             size = 0
             answer = empty_answer(wish.key.partition, error.code)
@@ -145,6 +148,28 @@ def read_all(
     if tells:
         broker.isr.send()
     return Found(answers, total, is_urgent)
+
+
+def _coordinate_removal(
+    reader: Reader,
+    partition: Partition,
+    wish: FetchWish,
+    answer: FetchPartitionResponse,
+    *,
+    tells: bool,
+) -> None:
+    """The follower has said which deletes it still needs, and hears which may go. After the read,
+    so that the answer knows of every tombstone that the records lack."""
+    removal = partition.removal
+    if removal is None:
+        return
+    if tells:
+        removal.reported(reader.replica_id, FollowerReport(wish.clean_to, wish.removed_to))
+    word = removal.word()
+    if word is not None:
+        answer.removable_to, answer.removed_to, answer.clean_to = word[:3]
+        if word.held_from_offset is not None:
+            answer.held_from_offset = word.held_from_offset
 
 
 def _prefer_replica(
