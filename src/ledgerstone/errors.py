@@ -263,6 +263,10 @@ class StaleBrokerEpoch(KafkaError):
     code = 77
 
 
+class OffsetNotAvailable(KafkaError):
+    code = 78
+
+
 class PreferredLeaderNotAvailable(KafkaError):
     code = 80
     retriable = True

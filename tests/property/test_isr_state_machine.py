@@ -241,4 +241,4 @@ class IsrUnderFaults(RuleBasedStateMachine):
 
 
 TestIsrUnderFaults = IsrUnderFaults.TestCase
-TestIsrUnderFaults.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestIsrUnderFaults.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

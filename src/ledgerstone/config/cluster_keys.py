@@ -120,7 +120,7 @@ _METADATA_LOG: Final = (
     text_key(
         "metadata.log.dir",
         None,
-        "Directory of the metadata log. By default, the log directory; no other is supported.",
+        "Directory of the metadata log. By default, the first of log.dirs.",
     ),
     int_key(
         "metadata.log.segment.bytes",

@@ -24,6 +24,7 @@ from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.state.anatomy_plan import AnatomyPlan
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import open_log_dir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
 from tests.kit.logs import T0, batch
 from tests.kit.roles import led_by
@@ -45,6 +46,9 @@ class OneLog:
     def get(self, topic_partition: TopicPartition) -> Partition:
         assert topic_partition == TP
         return self.partition
+
+    def take_removed(self) -> list[TopicPartition]:
+        return []
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         return self.partition if topic_partition == TP else None
@@ -72,7 +76,7 @@ class Alone:
         self.flushes = Flushes()
         self.cleaning = Cleaning(
             clock=self.clock,
-            log_dir=log_dir,
+            log_dirs=LogDirs.single(log_dir),
             partitions=OneLog(self.partition),
             holds=TombstoneHolds(NoGroups(), lambda: True),
             txn_owners=NoCoordinators(),

@@ -1,106 +1,39 @@
 """Fetches of followers: what they read, and what their leader learns from them."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.messages.fetch import FetchReplicaState, FetchRequest, FetchResponse
-from ledgerstone.protocol.messages.metadata_records import (
-    BrokerRegistrationChangeRecord,
-    RegisterBrokerEndPoint,
-    RegisterBrokerRecord,
-)
+from ledgerstone.protocol.messages.fetch import FetchResponse
 from ledgerstone.protocol.messages.produce import ProduceResponse
 from ledgerstone.replication.partition import Partition
-from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
 from tests.kit.roles import change_partition, leader_of
-from tests.unit.server.asks import (
-    TOPIC,
-    create_topic,
-    fetch,
-    produce,
-    produced,
-    values_in,
-    write,
+from tests.unit.server.asks import TOPIC, fetch, produce, produced, values_in, write
+from tests.unit.server.leading_kit import (
+    LED,
+    SECOND_EPOCH,
+    ask,
+    fence,
+    follow,
+    isr_of,
+    led_by_one,
+    register,
 )
-
-LEADER = TopicPartition(TOPIC, 0)
-SECOND_EPOCH = 77
-
-
-def register(
-    machine: InProcess, broker_id: int, *, epoch: int = SECOND_EPOCH, rack: str | None = None
-) -> None:
-    """Another broker of the cluster, ready to serve."""
-    endpoint = RegisterBrokerEndPoint("PLAINTEXT", f"broker-{broker_id}", 9092, 0)
-    record = RegisterBrokerRecord(
-        broker_id=broker_id,
-        incarnation_id=bytes([broker_id]) * 16,
-        broker_epoch=epoch,
-        end_points=[endpoint],
-        rack=rack,
-        fenced=False,
-    )
-    machine.broker.controller_link.write([record])
-    machine.perform(machine.broker.changed_from_outside())
-
-
-def fence(machine: InProcess, broker_id: int) -> None:
-    record = BrokerRegistrationChangeRecord(
-        broker_id=broker_id, broker_epoch=SECOND_EPOCH, fenced=1
-    )
-    machine.broker.controller_link.write([record])
-    machine.perform(machine.broker.changed_from_outside())
-    machine.serve_backlog()
 
 
 @pytest.fixture
 def partition(machine: InProcess, client: Client) -> Partition:
-    """Broker 1 leads; 2 is assigned, and not in sync."""
-    create_topic(client)
-    register(machine, 2)
-    change_partition(machine, LEADER, isr=[1], replicas=[1, 2])
-    return machine.broker.partitions.get(LEADER)
-
-
-def ask(
-    client: Client,
-    offset: int,
-    *,
-    replica: int = 2,
-    epoch: int = SECOND_EPOCH,
-    version: int = 17,
-    wait_ms: int = 0,
-    **more: Any,
-) -> FetchRequest:
-    request = fetch({0: offset}, max_wait_ms=wait_ms, min_bytes=1, **more)
-    request.topics[0].topic_id = client.machine.broker.image.topics[TOPIC].topic_id
-    if version >= 15:
-        request.replica_state = FetchReplicaState(replica, epoch)
-    else:
-        request.replica_id = replica
-    return request
-
-
-def follow(client: Client, offset: int, *, version: int = 17, **how: int) -> FetchResponse:
-    return client.ask(ask(client, offset, version=version, **how), FetchResponse, version)
-
-
-def isr_of(machine: InProcess) -> tuple[int, ...]:
-    state = machine.broker.image.partition(*LEADER)
-    assert state is not None
-    return state.isr
+    return led_by_one(machine, client)
 
 
 def test_follower_reads_to_the_end_of_the_log(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
     write(client, "first", "second")
-    change_partition(machine, LEADER, isr=[1, 2])
+    change_partition(machine, LED, isr=[1, 2])
     produced(client, batch(("key", "not committed")))
 
     answer = follow(machine.connect(), 1).responses[0].partitions[0]
@@ -144,7 +77,7 @@ def test_replica_is_named_in_the_request_or_in_its_tag(
 def test_parked_fetch_of_a_follower_is_answered_by_an_append_that_nobody_has_committed(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
-    change_partition(machine, LEADER, isr=[1, 2])
+    change_partition(machine, LED, isr=[1, 2])
     follower, consumer = machine.connect(), machine.connect()
     follower.send(ask(follower, 0, wait_ms=500), 17)
     consumer.send(fetch(max_wait_ms=500, min_bytes=1), 12)
@@ -204,7 +137,7 @@ def test_diverging_follower_is_told_where_and_nothing_else_happens(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
     write(client, "value")
-    change_partition(machine, LEADER, leader=1)
+    change_partition(machine, LED, leader=1)
     before = replace(leader_of(partition).in_sync.followers[2])
 
     answer = follow(machine.connect(), 2, last_fetched_epoch=0).responses[0].partitions[0]
@@ -230,7 +163,7 @@ def test_fenced_follower_reads_and_does_not_join(
 def test_refusal_names_the_leader_and_where_it_is(
     machine: InProcess, client: Client, partition: Partition
 ) -> None:
-    change_partition(machine, LEADER, leader=2, isr=[2])
+    change_partition(machine, LED, leader=2, isr=[2])
     consumer = machine.connect()
     topic_id = machine.broker.image.topics[TOPIC].topic_id
 
@@ -252,3 +185,115 @@ def test_refusal_names_the_leader_and_where_it_is(
     assert refused.current_leader is not None
     assert refused.current_leader.leader_id == 2
     assert [(each.node_id, each.port) for each in by_producer.node_endpoints] == [(2, 9092)]
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+def test_follower_in_a_session_is_told_what_changed(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    change_partition(machine, LED, isr=[1, 2])
+    follower = machine.connect()
+    opened = follow(follower, 0, leader_epoch=0, session_epoch=0)
+    machine.advance(1_000)
+
+    quiet = again(follower, opened.session_id, 1)
+    known = replace(leader_of(partition).in_sync.followers[2])
+    write(client, "value")
+    news = again(follower, opened.session_id, 2)
+
+    assert opened.session_id != 0
+    assert quiet.responses == []
+    assert known.last_fetch_ms == known.last_caught_up_ms == machine.clock.monotonic_ms()
+    assert values_in(news.responses[0].partitions[0]) == ["value"]
+
+
+def again(client: Client, session_id: int, epoch: int) -> FetchResponse:
+    request = ask(client, 0, session_id=session_id, session_epoch=epoch)
+    request.topics = []
+    return client.ask(request, FetchResponse, 17)
+
+
+@pytest.mark.parametrize("what", ["new epoch", "new life", "out of the ISR", "log start"])
+def test_nothing_that_a_follower_must_know_is_taken_for_quiet(
+    machine: InProcess, client: Client, partition: Partition, what: str
+) -> None:
+    write(client, "value")
+    change_partition(machine, LED, isr=[1, 2])
+    follower = machine.connect()
+    opened = follow(follower, 1, leader_epoch=0, session_epoch=0)
+    quiet = again(follower, opened.session_id, 1)
+    code = ErrorCode.NONE
+    match what:
+        case "new epoch":
+            change_partition(machine, LED, leader=1)
+            code = ErrorCode.FENCED_LEADER_EPOCH
+        case "new life":
+            register(machine, 2, epoch=SECOND_EPOCH + 1)
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        case "out of the ISR":
+            change_partition(machine, LED, isr=[1])
+        case _:
+            partition.log.raise_log_start_offset(1)
+
+    response = again(follower, opened.session_id, 2)
+
+    assert quiet.responses == []
+    if what == "out of the ISR":
+        assert isr_of(machine) == (1, 2), "it has joined again by this fetch"
+    else:
+        answer = response.responses[0].partitions[0]
+        assert answer.error_code == code
+        assert code or answer.log_start_offset == 1
+
+
+def test_waiting_follower_is_told_of_all_that_changed_when_its_time_is_up(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    """The high watermark moves while it waits, and there are no records to wake it."""
+    write(client, "value")
+    register(machine, 3)
+    change_partition(machine, LED, isr=[1, 2, 3], replicas=[1, 2, 3])
+    produced(client, batch(("key", "more")))
+    second, third = machine.connect(), machine.connect()
+    opened = follow(second, 2, leader_epoch=0, session_epoch=0)
+    request = ask(second, 2, session_id=opened.session_id, session_epoch=1, wait_ms=500)
+    request.topics = []
+    second.send(request, 17)
+
+    follow(third, 2, replica=3, epoch=SECOND_EPOCH)
+    waits = second.is_waiting
+    machine.advance(500)
+
+    assert opened.responses[0].partitions[0].high_watermark == 1
+    assert waits
+    answer = second.take(FetchResponse).responses[0].partitions[0]
+    assert answer.high_watermark == 2
+
+
+# -- throttles ------------------------------------------------------------------------------------
+
+
+def test_follower_that_catches_up_gets_no_more_than_its_share(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    throttle = machine.broker.isr.throttle
+    throttle.configure(100, {TOPIC: ["0:1"]})
+    large = batch(("key", "v" * 4_000))
+    for _ in range(3):
+        produced(client, large)
+    follower = machine.connect()
+
+    first = follow(follower, 0, partition_max_bytes=1)
+    second = follow(follower, 1, partition_max_bytes=1)
+    machine.advance(60_000)
+    third = follow(follower, 1, partition_max_bytes=1)
+    change_partition(machine, LED, isr=[1, 2])
+    in_sync = follow(follower, 2, partition_max_bytes=1)
+
+    sizes = [
+        len(values_in(each.responses[0].partitions[0])) for each in (first, second, third, in_sync)
+    ]
+    assert sizes == [1, 0, 1, 1]
+    assert leader_of(partition).in_sync.followers[2].end_offset == 2

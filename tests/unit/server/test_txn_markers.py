@@ -73,7 +73,7 @@ def fetched_committed(client: Client, offset: int = 0) -> FetchPartitionResponse
 def latest(client: Client, isolation: int) -> int:
     asked = ListOffsetsRequestPartition(partition_index=0, timestamp=-1)
     request = ListOffsetsRequest(
-        isolation_level=isolation, topics=[ListOffsetsRequestTopic(TOPIC, [asked])]
+        replica_id=-1, isolation_level=isolation, topics=[ListOffsetsRequestTopic(TOPIC, [asked])]
     )
     return client.ask(request, ListOffsetsResponse).topics[0].partitions[0].offset
 

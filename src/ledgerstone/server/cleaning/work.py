@@ -81,6 +81,10 @@ class CleaningWork:
         tp, log = partition.topic_partition, partition.log
         if tp in self.pending:
             return
+        if self.files.first_dirty_offsets.get(tp, 0) > log.log_end_offset:
+            # Of an older log under this name, or of an end that was lost. What comes there now has
+            # not been cleaned, and must not pass for it once the log has grown so far.
+            self.files.set_first_dirty_offset(tp, log.log_start_offset)
         pending = Pending(watched_from_offset=log.log_end_offset)
         last = self.files.last_cleaned(log)
         if last is not None:

@@ -4,7 +4,9 @@ Behaviour: -1 latest (the last stable offset for read_committed), -2 earliest, -
 the largest timestamp, -4 earliest local (the same here), -5 latest tiered and -6 earliest still to
 be tiered (none here); else the first offset whose timestamp is at least the one asked for, or -1. A
 negative timestamp that means nothing in the request's version gets UNSUPPORTED_VERSION; a partition
-named more than once gets INVALID_REQUEST.
+named more than once gets INVALID_REQUEST. A new leader whose high watermark has not reached the
+start of its epoch does not know yet what is committed: OFFSET_NOT_AVAILABLE. Replicas are told of
+what is not committed, too.
 Versions: 1-11.
 """
 
@@ -12,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.errors import KafkaError, OffsetNotAvailable, StorageError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequest,
@@ -21,6 +23,7 @@ from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
 )
+from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
@@ -40,6 +43,9 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 _READ_COMMITTED: Final = 1
+_CONSUMER: Final = -1
+_DEBUGGER: Final = -2  # May ask followers.
+_FIRST_VERSION_WITH_NOT_AVAILABLE: Final = 5
 # The first version in which each of them may be asked.
 _ASKED_FROM: Final = {
     LATEST: 1,
@@ -95,11 +101,17 @@ def _answer(
     if asked.timestamp < 0 and request.api_version < _ASKED_FROM.get(asked.timestamp, INT32_MAX):
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION
         return answer
-    committed = message.isolation_level == _READ_COMMITTED
     try:
         partition = broker.partitions.get(TopicPartition(topic, asked.partition_index))
-        partition.check_leader(asked.current_leader_epoch)
-        answer.timestamp, answer.offset = _find(partition, asked.timestamp, committed=committed)
+        if message.replica_id == _DEBUGGER:
+            partition.check_epoch(asked.current_leader_epoch)
+        else:
+            partition.check_leader(asked.current_leader_epoch)
+        answer.timestamp, answer.offset = _find(partition, asked.timestamp, message)
+    except OffsetNotAvailable as error:
+        is_known = request.api_version >= _FIRST_VERSION_WITH_NOT_AVAILABLE
+        answer.error_code = error.code if is_known else ErrorCode.LEADER_NOT_AVAILABLE
+        return answer
     except KafkaError as error:
         answer.error_code = error.code
         return answer
@@ -114,11 +126,11 @@ def _answer(
     return answer
 
 
-def _find(partition: Partition, timestamp: int, *, committed: bool) -> tuple[int, int]:
+def _find(partition: Partition, timestamp: int, message: ListOffsetsRequest) -> tuple[int, int]:
     log = partition.log
-    end = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:
-        return NO_TIMESTAMP, end
+        _check_settled(partition, message)
+        return NO_TIMESTAMP, _end_for(partition, message)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return NO_TIMESTAMP, log.log_start_offset
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -127,6 +139,27 @@ def _find(partition: Partition, timestamp: int, *, committed: bool) -> tuple[int
         found = offset_of_max_timestamp(log)
     else:
         found = offset_for_timestamp(log, timestamp)
-    if found is None or found.offset >= end:
+    if found is None:
+        return NO_TIMESTAMP, NO_OFFSET
+    if found.offset >= _end_for(partition, message):
+        _check_settled(partition, message)
         return NO_TIMESTAMP, NO_OFFSET
     return found.timestamp, found.offset
+
+
+def _end_for(partition: Partition, message: ListOffsetsRequest) -> int:
+    log = partition.log
+    if message.replica_id != _CONSUMER:
+        return log.log_end_offset
+    if message.isolation_level == _READ_COMMITTED:
+        return log.last_stable_offset
+    return log.high_watermark
+
+
+def _check_settled(partition: Partition, message: ListOffsetsRequest) -> None:
+    role = partition.role
+    if message.replica_id == _CONSUMER and isinstance(role, Leader) and not role.is_settled:
+        raise OffsetNotAvailable(
+            f"the high watermark {partition.log.high_watermark} of {partition.topic_partition} is "
+            f"below the start {role.epoch_start_offset} of its leader epoch"
+        )
