@@ -220,6 +220,12 @@ class Partition:
         if self.removal is not None:
             self.removal.wiped()
 
+    def rebuild_at(self, offset: int) -> None:
+        """Starts over, because the leader may lack deletes that this log needs."""
+        self.restart_at(offset)
+        if self.removal is not None:
+            self.removal.rebuilds += 1
+
     def _check_follower(self, leader_epoch: int | None = None) -> None:
         role = self.role
         if type(role) is Leader or leader_epoch not in (None, role.leader_epoch):

@@ -312,7 +312,7 @@ class ReplicaFetcher:
                 f"{tp} ends at {end_offset} and is in sync, though its leader has removed "
                 f"tombstones up to {data.removed_to}"
             )
-        followed.replica.restart_at(data.log_start_offset)
+        followed.replica.rebuild_at(data.log_start_offset)
         text = f"it ended at {end_offset}, and the leader has removed deletes up to "
         outcome.notes.append(FetchNote(FetchNoteKind.REBUILT, tp, f"{text}{data.removed_to}"))
         followed.go_on_at_end()

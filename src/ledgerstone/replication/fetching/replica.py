@@ -72,3 +72,7 @@ class Replica(Protocol):
     def restart_at(self, offset: int) -> None:
         """Drops everything; the log begins again at `offset`, empty."""
         ...
+
+    def rebuild_at(self, offset: int) -> None:
+        """The same, because the leader may lack deletes that this log needs."""
+        ...
