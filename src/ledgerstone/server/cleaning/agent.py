@@ -75,11 +75,18 @@ class Cleaning(CleaningWork):
     def _follow(self, delta: Delta) -> Iterator[Effect]:
         for topic in delta.topics_deleted:
             for number in topic.partitions:
-                yield from self._drop(TopicPartition(topic.name, number))
-        if delta.topics_deleted and not self.files.write_now():
+                yield from self._drop(TopicPartition(topic.name, number), "the topic was deleted")
+        left = [tp for tp in _changed(delta) if self._has_left(tp)]
+        for tp in left:
+            yield from self._drop(tp, "its replica has left this broker")
+        if (delta.topics_deleted or left) and not self.files.write_now():
             self.files.write_soon(self.clock.monotonic_ms())
         if delta.topics_created or delta.partitions_added:
             self._watch_all()
+        for tp in _changed(delta):
+            partition = self.partitions.find(tp)
+            if partition is not None:
+                self.hosted(partition)
         for resource in delta.configs_changed:
             if resource.resource_type == ResourceType.GROUP:
                 continue
@@ -100,12 +107,18 @@ class Cleaning(CleaningWork):
             if partition is not None and not partition.log.config.compacts:
                 yield from self.abort(running.topic_partition)
 
-    def _drop(self, tp: TopicPartition) -> Iterator[Effect]:
+    def _has_left(self, tp: TopicPartition) -> bool:
+        """Reassigned: a replica that comes back later starts with an empty log, so nothing that
+        was known of the old one may be believed of it."""
+        is_hosted = self.partitions.find(tp) is not None or tp in self.partitions.offline
+        return tp in self.pending and not is_hosted
+
+    def _drop(self, tp: TopicPartition, reason: str) -> Iterator[Effect]:
         yield from self.abort(tp)
         self.files.forget(tp)
         for known in (self.pending, self.troubles):
             known.pop(tp, None)
-        self.refuse(tp, "the topic was deleted")
+        self.refuse(tp, reason)
 
     def abort(self, tp: TopicPartition) -> Iterator[Effect]:
         """Nothing the pass has not swapped yet will be used; a later pass is not kept away."""
@@ -318,3 +331,7 @@ class Cleaning(CleaningWork):
             run.duration_ms,
         )  # fmt: skip
         self.retention.apply(partition)
+
+
+def _changed(delta: Delta) -> list[TopicPartition]:
+    return [TopicPartition(each.topic, each.partition) for each in delta.partitions_changed]

@@ -6,9 +6,9 @@ from typing import Final
 from ledgerstone.sim.clients.script import Player, Script
 from ledgerstone.sim.history.operations import ClientHistory, OpOutcome, Sent
 from ledgerstone.sim.network import Network
-from ledgerstone.sim.replicas.clients.operator import Operator
+from ledgerstone.sim.replicas.clients.operator import ClusterOperator
 from ledgerstone.sim.replicas.clients.reach import Reach
-from ledgerstone.sim.replicas.clients.reader import Reader
+from ledgerstone.sim.replicas.clients.reader import GroupReader
 from ledgerstone.sim.replicas.clients.serials import Serials
 from ledgerstone.sim.replicas.clients.transactor import Transactor
 from ledgerstone.sim.replicas.clients.writer import Patience, Writer
@@ -54,7 +54,7 @@ class ClusterWorkload:
         settings = {
             name: {**each, **self._settings_of(name)} for name, each in TOPIC_SETTINGS.items()
         }
-        operator = Operator(
+        operator = ClusterOperator(
             reach=self._reach("operator"),
             topics=settings,
             partitions=config.partitions,
@@ -144,7 +144,7 @@ class ClusterWorkload:
 
     def _read(self, name: str, number: int) -> None:
         topics = (FLOW, LEDGER) if number % 2 == 0 else (LEDGER, KEYED)
-        reader = Reader(
+        reader = GroupReader(
             reach=self._reach(name),
             group=f"group-{number}",
             places=[place for topic in topics for place in self._places(topic)],

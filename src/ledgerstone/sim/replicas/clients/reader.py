@@ -65,7 +65,7 @@ _LEADER_MOVED: Final = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Reader:
+class GroupReader:
     """`is_over` is asked between polls: a reader goes on until the others are done."""
 
     reach: Reach

@@ -50,7 +50,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class BatchRecord:
     """One record of a batch."""
 
     serial: int
@@ -81,7 +81,7 @@ class Writer:
             records = []
             for _ in range(dice.between(1, 4)):
                 value = None if dice.chance(self.tombstone_percent) else b"%d" % dice.below(1 << 30)
-                records.append(Written(self.serials.take(), dice.pick(self.keys), value, order))
+                records.append(BatchRecord(self.serials.take(), dice.pick(self.keys), value, order))
                 order += 1
             base = sequences.get(place, 0)
             is_settled = yield from self._deliver(place, records, identity, base)
@@ -102,7 +102,7 @@ class Writer:
     def _deliver(
         self,
         place: TopicPartition,
-        records: list[Written],
+        records: list[BatchRecord],
         identity: tuple[int, int],
         base_sequence: int,
     ) -> Script[bool]:
@@ -149,7 +149,7 @@ class Writer:
     def _note(
         self,
         place: TopicPartition,
-        records: list[Written],
+        records: list[BatchRecord],
         began_ms: int,
         outcome: OpOutcome,
         offset: int | None,
@@ -173,7 +173,7 @@ class Writer:
 
 
 def _batch(
-    records: list[Written], identity: tuple[int, int], base_sequence: int, now_ms: int
+    records: list[BatchRecord], identity: tuple[int, int], base_sequence: int, now_ms: int
 ) -> bytes:
     made = [
         (now_ms, each.key, each.value, ((SERIAL_HEADER, b"%d" % each.serial),)) for each in records
