@@ -16,6 +16,7 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.sim.clients.script import Asking, Resting, Script
+from ledgerstone.sim.clock import DEFAULT_START_MS
 from ledgerstone.sim.history.operations import OpOutcome, Sent
 from ledgerstone.sim.model import SERIAL_HEADER
 from ledgerstone.sim.replicas.clients.reach import TIMEOUT_MS, Reach
@@ -109,7 +110,7 @@ class Writer:
         """False where the batch was given up."""
         reach, world = self.reach, self.reach.world
         began_ms = world.now_ms
-        data = _batch(records, identity, base_sequence, began_ms)
+        data = _batch(records, identity, base_sequence, DEFAULT_START_MS + began_ms)
         may_be_there, is_first = False, True
         while True:
             wire = yield from reach.leader_of(place)
