@@ -8,22 +8,27 @@ from typing import Final
 from bench.nemesis.arena import Arena
 from bench.nemesis.clients import all_places, id_of, log_places, our_client
 from bench.nemesis.recorder import Recorder, now_ms
+from ledgerstone.client.blocking import Client
 from ledgerstone.client.consumer import records_of
-from ledgerstone.client.fetcher import Fetcher
+from ledgerstone.client.fetcher import READ_COMMITTED, Fetcher
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
 from ledgerstone.records.batch import read_header, verify_crc
 from ledgerstone.records.record import iter_records
 from ledgerstone.sim.history.operations import LogRead, Seen
 from ledgerstone.types import TopicPartition
+from tests.kit.broker import wait_until
 from tests.kit.nodes import Node, batches
 
 LIMIT_MS: Final = 60_000
+# The time-out of a transaction is 20 s, and Kafka looks for such ones every 10 s.
+TRANSACTIONS_LIMIT_S: Final = 75.0
 
 
 def read_through_clients(arena: Arena, recorder: Recorder) -> dict[TopicPartition, int]:
     """Committed records of every partition; the end of each."""
     ends = {}
     with our_client(arena.bootstrap, "last-look", LIMIT_MS) as client:
+        _await_transactions(client, recorder)
         for place in all_places():
             start_ms = now_ms()
             first = list_offsets(client, {place: EARLIEST})[place].offset
@@ -45,6 +50,21 @@ def read_through_clients(arena: Arena, recorder: Recorder) -> dict[TopicPartitio
                 )
             )
     return ends
+
+
+def _await_transactions(client: Client, recorder: Recorder) -> None:
+    """Until none is open: those whose producers have ended are aborted by their time-out."""
+    latest = dict.fromkeys(all_places(), LATEST)
+
+    def open_in() -> list[TopicPartition]:
+        ends = list_offsets(client, latest)
+        stable = list_offsets(client, latest, isolation_level=READ_COMMITTED)
+        return [each for each in latest if stable[each].offset < ends[each].offset]
+
+    try:
+        wait_until(lambda: not open_in(), "no transaction is open", TRANSACTIONS_LIMIT_S)
+    except AssertionError:
+        recorder.complain(f"transactions hang in {', '.join(map(str, open_in()))}")
 
 
 def read_replicas(arena: Arena, recorder: Recorder, ends: dict[TopicPartition, int]) -> None:

@@ -94,6 +94,10 @@ class Filesystem(Protocol):
 
     def set_mtime_ms(self, path: str, mtime_ms: int) -> None: ...
 
+    def room_of(self, path: str) -> tuple[int, int]:
+        """Bytes of the disk that holds the path, and how many of them can still be used."""
+        ...
+
     def fsync_dir(self, path: str) -> None: ...
 
     def lock(self, path: str) -> FileLock:

@@ -194,6 +194,10 @@ class OsFilesystem:
         mtime_ns = mtime_ms * _NANOSECONDS_PER_MS
         os.utime(path, ns=(mtime_ns, mtime_ns))
 
+    def room_of(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     def fsync_dir(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -242,10 +242,4 @@ REFUSED: Final = {
         "only PLAINTEXT is served",
         None,
     ),
-    "a directory for metadata alone": Refused(
-        {**COMBINED, "metadata.log.dir": "/elsewhere"},
-        "metadata.log.dir",
-        "must be the log directory",
-        None,
-    ),
 }

@@ -288,7 +288,7 @@ class InProcess:
         for client in list(self.clients.values()):
             client.leave()
         self.clients.clear()
-        self.broker.log_dir.close()
+        self.broker.log_dirs.close()
 
     def take_its_own_hands(self) -> None:
         """For a copy: its effects are performed by itself, not by the original."""

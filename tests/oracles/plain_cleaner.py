@@ -165,7 +165,8 @@ def _cleaned(batch: _Batch, plan: CleaningPlan, key_map: _Map, txns: _Txns) -> b
     horizon = header.delete_horizon_ms
     discard = can_discard
     if header.is_control:
-        discard = can_discard and horizon is not None and horizon <= plan.now_ms
+        is_past = horizon is not None and horizon <= plan.now_ms
+        discard = can_discard and is_past and header.last_offset < plan.removable_to
     keep = [header.is_control or _stays(record, header, plan, key_map) for record in batch.records]
     action = BatchAction.RETAIN_EMPTY if _must_stay(header, plan) else BatchAction.NONE
     if discard:
@@ -196,6 +197,8 @@ def _stays(record: Record, header: BatchHeader, plan: CleaningPlan, key_map: _Ma
         return True
     horizon = header.delete_horizon_ms
     if horizon is None or plan.now_ms < horizon:
+        return True
+    if record.offset >= plan.removable_to:
         return True
     if plan.held_from_offset is None or record.offset < plan.held_from_offset:
         return False

@@ -61,6 +61,7 @@ _steps = st.lists(
             st.sampled_from([None, None, 0, 7]),  # held from
             st.sampled_from([100, 300, 1 << 20]),  # window
             st.sampled_from([INT64_MAX, INT64_MAX, 0, 4000]),  # held at most
+            st.sampled_from([INT64_MAX, INT64_MAX, 0, 5, 12]),  # other replicas are clean to
         ),
         st.tuples(
             st.just("clean"), st.just(1000), st.just(0), st.none(), st.just(1 << 20), st.just(0)
@@ -143,6 +144,7 @@ class Story:
         held_from: int | None,
         window: int,
         hold_max_ms: int = INT64_MAX,
+        removable_to: int = INT64_MAX,
     ) -> None:
         stable = self.log.last_stable_offset
         bases = self.log.segments.bases()
@@ -158,6 +160,7 @@ class Story:
             load_factor=1.0,
             held_from_offset=held_from,
             hold_max_ms=hold_max_ms,
+            removable_to=removable_to,
             window_bytes=window,
         )
         before = _horizons(self.log)
@@ -178,6 +181,11 @@ class Story:
         self.first_dirty_offset = report.end_offset
         self._check_tombstones(plan, report.end_offset)
         self._check_traces(report, before)
+        removed_to = max((group.removed_to for group in report.groups), default=0)
+        assert removed_to <= removable_to
+        assert (removed_to > 0) == bool(
+            report.stats.dropped_tombstones + report.stats.dropped_markers
+        )
         self.check()
 
     def check(self) -> None:
@@ -205,7 +213,7 @@ class Story:
                 and each.earliest_horizon_ms == horizon_ms
                 for each in report.tombstones.pending
             ), (offset, horizon_ms, report.tombstones)
-        for each in report.tombstones.pending:
+        for each in report.tombstones.pending if not report.stats.markers_held else ():
             assert each.first_offset in after
             assert each.last_offset in after
         assert (removed is None) == (report.stats.dropped_tombstones == 0)
@@ -223,7 +231,7 @@ class Story:
             expired = horizon_ms is not None and now_ms >= horizon_ms
             held = held_from is not None and offset >= held_from
             held = held and horizon_ms is not None and now_ms < horizon_ms + plan.hold_max_ms
-            if not expired or held:
+            if not expired or held or offset >= plan.removable_to:
                 gone_before = horizon_ms is None and offset in self.horizons
                 assert offset in found or gone_before, (offset, horizon_ms, now_ms)
             elif offset < end_offset:

@@ -56,6 +56,7 @@ class GroupCopier:
         "_out",
         "_plan",
         "_reader",
+        "_removed_to",
         "_stats",
         "_txns",
         "traces",
@@ -87,11 +88,13 @@ class GroupCopier:
         self._charge = charge
         self._codecs = Codecs()
         self._out = np.empty(0, np.uint8)
+        self._removed_to = 0
         held_from = plan.held_from_offset
         self._held_from_offset = INT64_MAX if held_from is None else held_from
 
     def copy(self, group: Sequence[SourceSegment]) -> CleanedGroup:
         plan = self._plan
+        self._removed_to = 0
         cleaned = CleanedSegment(
             self._fs, plan.directory, group[0].base_offset, self._config, now_ms=plan.now_ms
         )
@@ -109,6 +112,7 @@ class GroupCopier:
             source_bases=tuple(source.base_offset for source in group),
             base_offset=cleaned.base_offset,
             size_bytes=cleaned.size,
+            removed_to=self._removed_to,
         )
 
     def _copy_segment(self, source: SourceSegment, cleaned: CleanedSegment) -> None:
@@ -135,6 +139,10 @@ class GroupCopier:
         decisions = self._judge.decide(window.view, window.batches)
         self._stats.dropped_aborted += decisions.dropped_aborted
         self._stats.dropped_markers += decisions.dropped_markers
+        self._removed_to = max(self._removed_to, decisions.removed_to)
+        if decisions.held_markers:
+            self._stats.markers_held += len(decisions.held_markers)
+            self.traces.add(decisions.held_markers, None)
         marker_ms = decisions.earliest_horizon_ms
         self._note_horizon(marker_ms)
         self._stats.earliest_marker_horizon_ms = _earlier(
@@ -174,6 +182,7 @@ class GroupCopier:
                 held_from_offset=self._held_from_offset,
                 new_horizon_ms=self._plan.new_horizon_ms,
                 held_after_ms=self._plan.held_after_ms,
+                removable_to=self._plan.removable_to,
                 out=self._room_for(window, payloads),
                 codecs=self._codecs,
             )
@@ -207,6 +216,8 @@ class GroupCopier:
         self._note_horizon(left.earliest_horizon_ms)
         if left.removed is None and not left.ranges:
             return
+        if left.removed is not None:
+            self._removed_to = max(self._removed_to, left.removed[1] + 1)
         self.traces.add(
             map(TombstoneRange._make, left.ranges),
             None if left.removed is None else OffsetSpan._make(left.removed),

@@ -6,14 +6,14 @@ nor a producer's last batch, so rules for all batches of a window are single ope
 and only the exceptions are handled one by one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerstone.cleaner.aborted_txns import AbortedTxns, Entry
-from ledgerstone.cleaner.plan import CleaningPlan
+from ledgerstone.cleaner.plan import CleaningPlan, TombstoneRange
 from ledgerstone.records.batch import CONTROL_FLAG, DELETE_HORIZON_FLAG, TRANSACTIONAL_FLAG
 from ledgerstone.records.control import ControlType, read_control_record
 from ledgerstone.records.kernels import BatchAction, Batches, Checked
@@ -30,6 +30,9 @@ class BatchDecisions:
     dropped_aborted: int = 0
     dropped_markers: int = 0
     earliest_horizon_ms: int | None = None  # of markers waiting for it
+    # Markers past their horizon that other replicas need; they wait as tombstones do.
+    held_markers: list[TombstoneRange] = field(default_factory=list)
+    removed_to: int = 0  # every marker that goes lies below
 
     @property
     def discarded(self) -> NDArray[np.bool_]:
@@ -101,12 +104,21 @@ class BatchJudge(Generic[Entry]):
         if batches.attributes[index] & DELETE_HORIZON_FLAG:
             horizon_ms = int(batches.base_timestamp[index])
             if horizon_ms <= self._plan.now_ms:
-                decisions.discard(index)
-                decisions.dropped_markers += 1
+                self._decide_expired(int(batches.last_offset[index]), horizon_ms, index, decisions)
                 return
         else:
             decisions.actions[index] |= BatchAction.STAMP
         decisions.wait_for(horizon_ms)
+
+    def _decide_expired(
+        self, offset: int, horizon_ms: int, index: int, decisions: BatchDecisions
+    ) -> None:
+        if offset >= self._plan.removable_to:
+            decisions.held_markers.append(TombstoneRange(offset, offset, horizon_ms))
+            return
+        decisions.discard(index)
+        decisions.dropped_markers += 1
+        decisions.removed_to = max(decisions.removed_to, offset + 1)
 
     def _must_stay(self, batches: Batches, *, has_txn: bool) -> NDArray[np.bool_]:
         """Batches whose header stays even if all their records go."""

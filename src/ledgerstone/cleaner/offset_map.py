@@ -149,13 +149,19 @@ class OffsetMap:
         held_from_offset: int,
         new_horizon_ms: int,
         held_after_ms: int = -INT64_MAX,
+        removable_to: int = INT64_MAX,
         out: NDArray[np.uint8],
         codecs: Codecs,
     ) -> CleanedPayloads:
         """Writes the rest of the batches to `out`, by the rules of README.md. `by_bits` if
         `discard_superseded` could decide."""
         rules = JudgementRules(
-            self.latest_offset, now_ms, held_from_offset, new_horizon_ms, held_after_ms
+            self.latest_offset,
+            now_ms,
+            held_from_offset,
+            new_horizon_ms,
+            held_after_ms,
+            removable_to,
         )
         return clean_payloads(
             payloads,

@@ -56,6 +56,8 @@ class CleaningPlan:
     held_from_offset: int | None = None
     # But no longer than this past their horizon.
     hold_max_ms: int = INT64_MAX
+    # Tombstones and emptied markers from here on stay: another replica may hold an older value.
+    removable_to: int = INT64_MAX
     dedupe_buffer_bytes: int = 128 << 20
     load_factor: float = 0.9
     window_bytes: int = 2 << 20
@@ -90,6 +92,7 @@ class PassStats:
     dropped_markers: int = 0
     tombstones_stamped: int = 0
     tombstones_held: int = 0
+    markers_held: int = 0
     tombstones_kept: int = 0
     batches_emptied: int = 0
     map_entries: int = 0
@@ -134,6 +137,8 @@ class CleanedGroup:
     source_bases: tuple[int, ...]
     base_offset: int
     size_bytes: int
+    # Every tombstone and marker that was removed lay below; 0: none was.
+    removed_to: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,6 +153,7 @@ def make_plan(
         },
         held_from_offset=holds.held_from_offset,
         hold_max_ms=holds.max_ms,
+        removable_to=holds.removable_to,
         dedupe_buffer_bytes=settings.dedupe_buffer_bytes,
         load_factor=settings.load_factor,
         window_bytes=settings.window_bytes,

@@ -75,15 +75,19 @@ class TraceCollector:
 
     @property
     def traces(self) -> TombstoneTraces:
-        return TombstoneTraces(pending=bounded(self._pending), removed=self._removed)
+        # Markers come before the tombstones of their window.
+        return TombstoneTraces(pending=bounded(sorted(self._pending)), removed=self._removed)
 
 
 def released_ms(tombstones: TombstoneRange, holds: Holds) -> int:
     """When a pass could remove the first of them."""
-    held_from = holds.held_from_offset
-    if held_from is None or tombstones.first_offset < held_from:
-        return tombstones.earliest_horizon_ms
-    return holds.ends_at_ms(tombstones.earliest_horizon_ms)
+    held_from, horizon_ms = holds.held_from_offset, tombstones.earliest_horizon_ms
+    if held_from is not None and tombstones.first_offset >= held_from:
+        horizon_ms = holds.ends_at_ms(horizon_ms)
+    if tombstones.first_offset >= holds.removable_to:
+        # Other replicas say when; no time is known for most of them.
+        return max(horizon_ms, holds.replicas_end_ms)
+    return horizon_ms
 
 
 def expired(ranges: Iterable[TombstoneRange], holds: Holds, *, now_ms: int) -> list[TombstoneRange]:
@@ -91,8 +95,9 @@ def expired(ranges: Iterable[TombstoneRange], holds: Holds, *, now_ms: int) -> l
     found = []
     held_from = holds.held_from_offset
     for each in ranges:
-        if now_ms < each.earliest_horizon_ms:
+        if now_ms < each.earliest_horizon_ms or each.first_offset >= holds.removable_to:
             continue
+        each = each._replace(last_offset=min(each.last_offset, holds.removable_to - 1))
         if held_from is None or now_ms >= holds.ends_at_ms(each.earliest_horizon_ms):
             found.append(each)
         elif each.first_offset < held_from:

@@ -110,6 +110,8 @@ def _tell(plan: "FormatPlan") -> None:
         f"formatted {plan.path}  cluster {plan.cluster_id}  node {plan.node_id}"
         f"  directory {uuid_to_text(plan.directory_id)}"
     )
+    for path, directory_id in plan.others:
+        write_line(f"formatted {path}  directory {uuid_to_text(directory_id)}")
     for name, level in plan.features.items():
         text = f" ({name_of(level)})" if name == "metadata.version" else ""
         write_line(f"feature {name} {level}{text}")

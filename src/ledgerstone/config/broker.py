@@ -117,6 +117,7 @@ class BrokerConfig:
     log_flush_start_offset_checkpoint_interval_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     log_initial_task_delay_ms: int
+    log_dir_failure_timeout_ms: int
 
     raw: Mapping[str, str]
 
@@ -276,8 +277,12 @@ def _log_dirs(given: Mapping[str, Value]) -> tuple[str, ...]:
     text = given.get("log.dirs") or given.get("log.dir", BROKER_KEYS["log.dir"].default)
     assert isinstance(text, str)
     log_dirs = tuple(part.strip() for part in text.split(",") if part.strip())
-    if len(log_dirs) != 1:
-        raise ConfigError("log.dirs", text, "must name one directory")
+    if not log_dirs:
+        reason = "At least one log directory must be defined via log.dirs or log.dir."
+        raise ConfigError("log.dirs", text, reason)
+    trimmed = [path.rstrip("/") or "/" for path in log_dirs]
+    if len(dict.fromkeys(trimmed)) != len(trimmed):
+        raise ConfigError("log.dirs", text, f"Duplicate log directory found: {', '.join(log_dirs)}")
     return log_dirs
 
 

@@ -58,7 +58,7 @@ _IDENTITY: Final = (
     ),
     # Differs from Kafka: in the working directory, not under /tmp, which is emptied at boot.
     _text("log.dir", "ledgerstone-logs", "The log directory, unless log.dirs is set."),
-    _text("log.dirs", None, "The log directory. Kafka takes a list; only one is supported."),
+    _text("log.dirs", None, "The log directories, comma-separated; log.dir if it is not set."),
     _text(
         "ledgerstone.http.listener",
         None,
@@ -319,6 +319,13 @@ _LOG: Final = (
         30_000,
         "Delay after start before the periodic tasks begin.",
         at_least=0,
+    ),
+    _long(
+        "log.dir.failure.timeout.ms",
+        30_000,
+        "How long the controller may not be told of a failed log directory. After it, the broker "
+        "ends.",
+        at_least=1,
     ),
     _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
     _dynamic("log.cleaner.threads", ConfigType.INT, 1, 0, "Most cleaning passes at a time."),

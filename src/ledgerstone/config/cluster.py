@@ -79,6 +79,7 @@ class ClusterConfig:
     metadata_max_idle_interval_ms: int
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
+    ledgerstone_broker_disconnect_grace_ms: int
     initial_broker_registration_timeout_ms: int
     controlled_shutdown_enable: bool
     server_max_startup_time_ms: int
@@ -325,9 +326,8 @@ def _inter_broker(
     return name
 
 
-def _metadata_log_dir(given: Mapping[str, Value], log_dir: str) -> str:
+def _metadata_log_dir(given: Mapping[str, Value], first: str) -> str:
+    """As in Kafka: the first log directory, unless metadata.log.dir names another one."""
     wanted = given.get("metadata.log.dir")
-    if wanted and wanted != log_dir:
-        reason = f"must be the log directory, {log_dir}: a second one is not supported"
-        raise ConfigError("metadata.log.dir", wanted, reason)
-    return log_dir
+    assert isinstance(wanted, str | None)
+    return wanted or first

@@ -120,7 +120,7 @@ _METADATA_LOG: Final = (
     text_key(
         "metadata.log.dir",
         None,
-        "Directory of the metadata log. By default, the log directory; no other is supported.",
+        "Directory of the metadata log. By default, the first of log.dirs.",
     ),
     int_key(
         "metadata.log.segment.bytes",
@@ -178,6 +178,13 @@ _BROKER_LIFE: Final = (
         9000,
         "How long a broker may be silent before the active controller fences it. Set it on "
         "controllers.",
+    ),
+    int_key(
+        "ledgerstone.broker.disconnect.grace.ms",
+        3000,
+        "How long the active controller waits for a broker whose connection broke, before it "
+        "fences it. A process that was killed is not waited for until its session ends. Longer "
+        "than broker.heartbeat.interval.ms; at most broker.session.timeout.ms.",
     ),
     int_key(
         "initial.broker.registration.timeout.ms",

@@ -183,6 +183,7 @@ _HISTORY_NAMES: Final = frozenset({
     "bytes_read", "bytes_written", "map_bytes_read", "records_read", "records_kept",
     "dropped_superseded", "dropped_tombstones", "dropped_aborted", "dropped_keyless",
     "dropped_markers", "tombstones_stamped", "tombstones_held", "tombstones_kept",
+    "markers_held",
     "batches_emptied", "map_entries", "map_slots", "earliest_horizon_ms",
     "earliest_marker_horizon_ms",
     "pending", "removed_below_offset", "removed_at_ms", "missed", "group_id", "committed_offset",

@@ -10,11 +10,15 @@ delta is worked off in slices: the first at once, the others one by one through 
 for a partition that is still to come is told NOT_LEADER_OR_FOLLOWER, as by a broker of Kafka that
 the news has not reached. What is deleted is gone for everybody at once; only its directory stays
 for a while. Crash here: the next start makes what is missing, and sets aside what nobody knows.
+
+A broker with several log directories puts a new replica where the metadata says, or else where the
+fewest are, and `take_assignments` tells the controller. A replica of a directory that is offline is
+offline too, and is not made again elsewhere: its records are only there.
 """
 
 import logging
 from collections.abc import Container, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.config.topic import resolve_topic
 from ledgerstone.errors import (
@@ -26,6 +30,9 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.delta import Delta, PartitionDelta
 from ledgerstone.metadata.image import (
+    LOST,
+    MIGRATING,
+    UNASSIGNED,
     BrokerImage,
     ConfigResource,
     MetadataImage,
@@ -37,6 +44,7 @@ from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.replication.partition import Partition
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
@@ -47,20 +55,29 @@ SLICE_PARTITIONS: Final = 16
 _SLICE_MS: Final = 20
 
 
+class DirectoryAssignment(NamedTuple):
+    """Where a replica really is."""
+
+    topic_id: bytes
+    directory_id: bytes
+
+
 class HostedPartitions:
     """`broker_values` are the broker's own settings as text: the defaults of its topics."""
 
     def __init__(
         self,
-        log_dir: LogDir,
+        log_dirs: LogDirs | LogDir,
         node_id: int,
         broker_values: Mapping[str, str],
         *,
         max_lag_ms: int = 30_000,
     ) -> None:
-        self._log_dir = log_dir
+        self._log_dirs = LogDirs.single(log_dirs) if isinstance(log_dirs, LogDir) else log_dirs
         self._node_id = node_id
         self._max_lag_ms = max_lag_ms
+        # Where an operator wants a replica that is not here yet, as a path.
+        self.preferred: dict[TopicPartition, str] = {}
         self.broker_values = broker_values
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
@@ -72,6 +89,8 @@ class HostedPartitions:
         self._events: list[LeadershipChanged] = []
         # Partitions whose leader or leader epoch, as a follower sees them, may have changed.
         self._followings: dict[TopicPartition, None] = {}
+        self._assignments: dict[TopicPartition, DirectoryAssignment] = {}
+        self._removed: list[TopicPartition] = []
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -105,6 +124,22 @@ class HostedPartitions:
         followings, self._followings = self._followings, {}
         return list(followings)
 
+    def take_assignments(self) -> dict[TopicPartition, DirectoryAssignment]:
+        """Replicas that lie in another directory than the metadata says, noticed since the last
+        call."""
+        assignments, self._assignments = self._assignments, {}
+        return assignments
+
+    def take_removed(self) -> list[TopicPartition]:
+        """Replicas that were assigned to other brokers since the last call. One that comes back
+        starts from nothing, so whatever is remembered of it has to go."""
+        removed, self._removed = self._removed, []
+        return removed
+
+    @property
+    def has_assignments(self) -> bool:
+        return bool(self._assignments)
+
     @property
     def backlog(self) -> int:
         """How many partitions are still to be made or removed."""
@@ -132,26 +167,42 @@ class HostedPartitions:
         """As `load`, one partition a step, so that heartbeats leave in between. The image stays
         the same meanwhile: what changes is applied as a delta afterwards."""
         self._image = image
-        for _ in self._log_dir.load(
-            lambda tp: self._log_config(image, tp.topic), lambda tp: self._topic_id(image, tp)
-        ):
-            yield
+        log_dirs = self._log_dirs
+        log_dirs.drop_duplicates(lambda tp: self._directory_of(image, tp))
+        log_dirs.drop_stale(lambda tp: self._is_stale(image, tp))
+        for log_dir in list(log_dirs.online):
+            yield from self._open_logs(image, log_dir)
         self._check_unknown(topic_ids)
-        for topic_partition in self._log_dir.unknown:
-            _LOG.warning("partition set aside partition=%s reason=not a replica", topic_partition)
-            self._log_dir.set_aside_stray(topic_partition)
+        for log_dir in log_dirs.online:
+            for topic_partition in log_dir.unknown:
+                _LOG.warning(
+                    "partition set aside partition=%s reason=not a replica", topic_partition
+                )
+                log_dir.set_aside_stray(topic_partition)
         for topic in image.topics.values():
             for number in topic.partitions:
                 if self._host(image, TopicPartition(topic.name, number)) is not None:
                     yield
 
+    def _open_logs(self, image: MetadataImage, log_dir: LogDir) -> Iterator[None]:
+        try:
+            for _ in log_dir.load(
+                lambda tp: self._log_config(image, tp.topic), lambda tp: self._topic_id(image, tp)
+            ):
+                yield
+        except OSError as error:
+            self._log_dirs.io_error(log_dir, error)
+            if not self._log_dirs.has_failures:
+                raise
+
     def _check_unknown(self, topic_ids: Container[bytes] | None) -> None:
         if topic_ids is None:
             return
-        for topic_partition in self._log_dir.unknown:
-            topic_id = self._log_dir.topic_id_of(topic_partition)
+        unknown = [(each, tp) for each in self._log_dirs.online for tp in each.unknown]
+        for log_dir, topic_partition in unknown:
+            topic_id = log_dir.topic_id_of(topic_partition)
             if topic_id is not None and topic_id not in topic_ids:
-                directory = f"{self._log_dir.path}/{topic_partition}"
+                directory = f"{log_dir.path}/{topic_partition}"
                 raise StorageError(
                     f"{directory} belongs to topic id {uuid_to_text(topic_id)}, of which the "
                     "metadata log has never heard: a part of __cluster_metadata-0 is missing, or "
@@ -167,7 +218,7 @@ class HostedPartitions:
         self.offline.pop(topic_partition, None)
         config = self._log_config(self._image, topic_partition.topic)
         try:
-            self._log_dir.reopen(topic_partition, config)
+            self._log_dirs.noting(topic_partition).reopen(topic_partition, config)
         except _DISK_REFUSED as error:
             self.offline[topic_partition] = str(error)
             raise
@@ -193,7 +244,7 @@ class HostedPartitions:
 
     def work_off(self) -> list[Partition]:
         """One slice of what is still to be done; returns the partitions it has made."""
-        clock = self._log_dir.clock
+        clock = self._log_dirs.clock
         end_ms = clock.monotonic_ms() + _SLICE_MS
         # A name may have come back: its old directory goes first.
         doomed = list(self._to_drop)[:SLICE_PARTITIONS]
@@ -220,18 +271,26 @@ class HostedPartitions:
             assert topic_partition not in self._partitions, topic_partition
         for topic_partition in self._to_drop:
             assert topic_partition not in self._partitions, topic_partition
-            assert topic_partition in self._log_dir.logs, topic_partition
+            assert self._log_dirs.of(topic_partition) is not None, topic_partition
 
     def _change(self, change: PartitionDelta) -> None:
         topic_partition = TopicPartition(change.topic, change.partition)
         hosted = self._partitions.get(topic_partition)
         if self._node_id not in change.after.replicas:
             # Reassigned: its data is on the other replicas.
-            self._retire(topic_partition)
+            self._remove(topic_partition)
+        elif hosted is not None and self._came_back(change):
+            # Removed and assigned again, and only the outcome was told: it starts from nothing.
+            self._remove(topic_partition)
+            self._want(topic_partition, change.after)
         elif hosted is None:
             self._want(topic_partition, change.after)
         else:
             self._assume(hosted, change.after)
+
+    def _remove(self, topic_partition: TopicPartition) -> None:
+        self._removed.append(topic_partition)
+        self._retire(topic_partition)
 
     def _want(self, topic_partition: TopicPartition, state: PartitionImage) -> None:
         if self._node_id in state.replicas:
@@ -248,8 +307,8 @@ class HostedPartitions:
         state = topic.partitions[topic_partition.partition]
         if self._node_id not in state.replicas or topic_partition in self._partitions:
             return None
-        log = self._log_dir.logs.get(topic_partition)
-        refused = self._log_dir.refused.get(topic_partition)
+        log = self._log_dirs.log(topic_partition)
+        refused = self._log_dirs.refused(topic_partition)
         if log is None and refused is not None:
             _LOG.error("partition offline partition=%s reason=%s", topic_partition, refused)
             self.offline[topic_partition] = refused
@@ -257,8 +316,10 @@ class HostedPartitions:
         if log is None:
             config = self._log_config(image, topic.name)
             try:
-                log = self._log_dir.create(topic_partition, config, topic_id=topic.topic_id)
-            except _DISK_REFUSED as error:
+                log_dir = self._place(topic_partition, state)
+                log = log_dir.create(topic_partition, config, topic_id=topic.topic_id)
+            except (*_DISK_REFUSED, LogStorageError) as error:
+                self._log_dirs.creation_failed(error)
                 _LOG.error("partition offline partition=%s reason=%s", topic_partition, error)
                 self.offline[topic_partition] = str(error)
                 return None
@@ -268,18 +329,37 @@ class HostedPartitions:
             node_id=self._node_id,
             registered=self._registered,
             max_lag_ms=self._max_lag_ms,
-            truncates=self._log_dir,
+            truncates=self._log_dirs,
         )
         partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
+        self.preferred.pop(topic_partition, None)
         self._assume(partition, state)
         return partition
+
+    def _place(self, topic_partition: TopicPartition, state: PartitionImage) -> LogDir:
+        """The directory for a replica that is not here yet. LogStorageError where it may be in one
+        that is offline: a second, empty log would pass for the whole."""
+        log_dirs = self._log_dirs
+        assigned = state.directory_of(self._node_id)
+        if assigned not in (UNASSIGNED, MIGRATING, LOST):
+            log_dir = log_dirs.with_id(assigned)
+            if log_dir is not None:
+                return log_dir
+        if log_dirs.offline and assigned not in (UNASSIGNED, MIGRATING):
+            raise LogStorageError(
+                f"{topic_partition} may be in a log directory that is offline: "
+                f"{', '.join(each.path for each in log_dirs.offline)}"
+            )
+        preferred = log_dirs.at(self.preferred.get(topic_partition, ""))
+        return preferred or log_dirs.least_used()
 
     def _registered(self, broker_id: int) -> BrokerImage | None:
         return None if self._image is None else self._image.brokers.get(broker_id)
 
     def _assume(self, partition: Partition, state: PartitionImage) -> None:
         before = _followed_by(partition)
+        self._check_directory(partition, state)
         kind = partition.assume(state)
         if _followed_by(partition) != before:
             self._followings[partition.topic_partition] = None
@@ -287,6 +367,29 @@ class HostedPartitions:
             self._events.append(
                 LeadershipChanged(partition.topic_partition, kind, state.leader_epoch)
             )
+
+    def _check_directory(self, partition: Partition, state: PartitionImage) -> None:
+        """A single node with one directory has nobody to tell."""
+        topic_partition = partition.topic_partition
+        log_dir = self._log_dirs.of(topic_partition) if self._log_dirs.may_fail else None
+        directory_id = None if log_dir is None else log_dir.meta.directory_id
+        if directory_id is None or state.directory_of(self._node_id) == directory_id:
+            self._assignments.pop(topic_partition, None)
+        else:
+            assignment = DirectoryAssignment(partition.topic_id, directory_id)
+            self._assignments[topic_partition] = assignment
+
+    def directory_failed(self, log_dir: LogDir, reason: str) -> list[TopicPartition]:
+        """Takes every partition of a directory offline; returns them. Nothing more is written to
+        their files."""
+        failed = [each for each in log_dir.logs if each in self._partitions]
+        for topic_partition in failed:
+            self._let_go(topic_partition)
+            self.offline[topic_partition] = f"its log directory {log_dir.path} is offline: {reason}"
+        for topic_partition in log_dir.logs:
+            self._to_drop.pop(topic_partition, None)
+        log_dir.abandon()
+        return failed
 
     def _let_go(self, topic_partition: TopicPartition) -> Partition | None:
         partition = self._partitions.pop(topic_partition, None)
@@ -307,9 +410,12 @@ class HostedPartitions:
     def _drop(self, doomed: list[TopicPartition]) -> None:
         for topic_partition in doomed:
             del self._to_drop[topic_partition]
-        for topic_partition, error in self._log_dir.delete_all(doomed):
-            # The next start finds a directory that the metadata does not know.
-            _LOG.error("partition not deleted partition=%s reason=%s", topic_partition, error)
+        for log_dir in list(self._log_dirs.online):
+            mine = [each for each in doomed if each in log_dir.logs]
+            for topic_partition, error in log_dir.delete_all(mine) if mine else ():
+                # The next start finds a directory that the metadata does not know.
+                _LOG.error("partition not deleted partition=%s reason=%s", topic_partition, error)
+                self._log_dirs.io_error(log_dir, error)
 
     def _reconfigure(self, image: MetadataImage, resource: ConfigResource) -> None:
         if resource.resource_type == ResourceType.GROUP:
@@ -338,6 +444,39 @@ class HostedPartitions:
         if state is None or self._node_id not in state.replicas:
             return None
         return image.topics[topic_partition.topic].topic_id
+
+    # -- replicas that were away ----------------------------------------------------------------
+
+    def _directory_of(self, image: MetadataImage, topic_partition: TopicPartition) -> bytes | None:
+        state = image.partition(*topic_partition)
+        if state is None or self._node_id not in state.replicas:
+            return None
+        return state.directory_of(self._node_id)
+
+    def _is_stale(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
+        """Whether a log found at start may be older than this broker's assignment. A replica that
+        is being added and is not in sync was perhaps removed and added again while the broker was
+        down. Its old records may have been deleted since, and their tombstones, too. A copy that
+        was only interrupted is made again from the start: safe, and rare."""
+        state = image.partition(*topic_partition)
+        return (
+            state is not None
+            and self._node_id in state.adding_replicas
+            and self._node_id not in (*state.isr, *state.eligible_leader_replicas)
+        )
+
+    def _came_back(self, change: PartitionDelta) -> bool:
+        """Whether this replica was removed and added again between two images. One change at a
+        time shows both; a snapshot of the metadata shows only what came of it."""
+        before, after = change.before, change.after
+        if (
+            before is None
+            or self._node_id not in after.adding_replicas
+            or self._node_id in after.isr
+        ):
+            return False
+        was_added = self._node_id in before.adding_replicas
+        return not was_added or after.partition_epoch > before.partition_epoch + 1
 
 
 def _followed_by(partition: Partition) -> tuple[int, int] | None:

@@ -31,11 +31,12 @@ from ledgerstone.server.cluster_start import ClusterStart
 from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.composition import controlling_of, link_of
+from ledgerstone.server.directories.opening import open_log_dirs
 from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
-from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS, probe
+from ledgerstone.server.housekeeping.disk_watch import LINE_INTERVAL_MS
 from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
@@ -45,7 +46,7 @@ from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
-from ledgerstone.storage.log_dir import LogDir, open_log_dir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
 _LOG: Final = logging.getLogger(__name__)
@@ -72,39 +73,23 @@ def open_broker(
     config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener]
 ) -> Broker:
     """Everything but sockets: a broker that could serve. `advertised` has the real ports."""
-    path = config.log_dirs[0]
     try:
-        if world.fs.exists(path):
-            # Before anything is changed, above all the clean marker removed.
-            probe(world.fs, path)
         check_formatted(world.fs, config)
-        log_dir = open_log_dir(
-            world.fs,
-            world.clock,
-            world.dice,
-            path,
-            node_id=config.node_id,
-            boot_id=world.boot_id,
-            is_only_replica=not config.cluster.is_configured,
-        )
     except OSError as error:
+        path = config.cluster.metadata_log_dir
         raise ConfigError("log.dirs", path, f"cannot be used: {error}") from error
-    _LOG.info(
-        "log directory opened path=%s cluster_id=%s clean=%s",
-        path,
-        log_dir.meta.cluster_id,
-        log_dir.remembered.clean,
-    )
+    log_dirs = open_log_dirs(config, world.fs, world.clock, world.dice, boot_id=world.boot_id)
     try:
-        return _compose(config, world, advertised, log_dir)
+        return _compose(config, world, advertised, log_dirs)
     except BaseException:
-        log_dir.lock.release()
+        log_dirs.release()
         raise
 
 
 def _compose(
-    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dir: LogDir
+    config: BrokerConfig, world: Surroundings, advertised: Sequence[Listener], log_dirs: LogDirs
 ) -> Broker:
+    log_dir = log_dirs.metadata
     quorum = open_quorum(config, world.clock, world.dice, log_dir, advertised)
     link, controller = link_of(
         config,
@@ -116,10 +101,10 @@ def _compose(
     )
     quorum.start(link)
     partitions = HostedPartitions(
-        log_dir, config.node_id, config.raw, max_lag_ms=config.replica_lag_time_max_ms
+        log_dirs, config.node_id, config.raw, max_lag_ms=config.replica_lag_time_max_ms
     )
     if not config.cluster.is_configured:
-        _register(config, world, advertised, log_dir, link, controller)
+        _register(config, world, advertised, log_dirs, link, controller)
         partitions.load(link.image, quorum.topic_ids)
     slots = config.max_incremental_fetch_session_cache_slots
     # The link's image is the one that the broker has published.
@@ -130,7 +115,7 @@ def _compose(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        log_dir=log_dir,
+        log_dirs=log_dirs,
         partitions=partitions,
         holds=TombstoneHolds(shards, shards.are_loaded),
         txn_owners=txn_shards,
@@ -145,7 +130,7 @@ def _compose(
         dispatch=dispatch,
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
-        log_dir=log_dir,
+        log_dirs=log_dirs,
         quorum=quorum,
         controller_link=link,
         producer_ids=ProducerIds(link.ask, lambda: link.image, config.node_id),
@@ -182,7 +167,7 @@ def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -
             config,
             clock=world.clock,
             dice=world.dice,
-            log_dir=broker.log_dir,
+            log_dirs=broker.log_dirs,
             advertised=advertised,
             partitions=broker.partitions,
             leader=lambda: quorum.leader,
@@ -197,7 +182,7 @@ def _register(
     config: BrokerConfig,
     world: Surroundings,
     advertised: Sequence[Listener],
-    log_dir: LogDir,
+    log_dirs: LogDirs,
     link: ControllerLink,
     controller: Controller,
 ) -> None:
@@ -206,8 +191,8 @@ def _register(
         incarnation_id=random_uuid(world.dice),
         endpoints=[Endpoint(each.name, each.host, each.port, _PLAINTEXT) for each in advertised],
         rack=config.broker_rack,
-        log_dirs=[log_dir.meta.directory_id] if log_dir.meta.directory_id else [],
-        stopped_cleanly=log_dir.remembered.clean,
+        log_dirs=log_dirs.online_ids,
+        stopped_cleanly=log_dirs.stopped_cleanly,
     )
     epoch = link.quorum.end_offset
     link.write(controller.register_broker(registration, broker_epoch=epoch))
@@ -236,7 +221,7 @@ class RunningBroker:
         if self.http is not None:
             await self.http.stop()
         broker.partitions.drop_rest()
-        broker.log_dir.close(broker_epoch=self._broker_epoch)
+        broker.log_dirs.close(broker_epoch=self._broker_epoch)
         _LOG.info("broker stopped node_id=%d", broker.config.node_id)
 
     @property
@@ -248,7 +233,7 @@ class RunningBroker:
         if membership is None:
             return broker.image.brokers[broker.config.node_id].broker_epoch
         if membership.life is None or membership.life.life.broker_epoch < 0:
-            return broker.log_dir.remembered.broker_epoch
+            return broker.log_dirs.previous_broker_epoch
         return membership.life.life.broker_epoch
 
 

@@ -11,6 +11,7 @@ connections share, so that an idle connection owns none.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
@@ -28,6 +29,7 @@ from ledgerstone.server.anatomy.book import AnatomyBook
 from ledgerstone.server.broker_life.joining import ClusterMembership
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
+from ledgerstone.server.directories.agent import Directories
 from ledgerstone.server.effects import Close, Dial, Effect, Resume, Send
 from ledgerstone.server.enveloping import EnvelopedRequest
 from ledgerstone.server.erasing.agent import Erasing
@@ -55,6 +57,7 @@ from ledgerstone.server.transactions.routing import route_transactions
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import INT64_MAX, TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -84,7 +87,7 @@ class Broker:
     dispatch: Dispatch
     handled: frozenset[int]
     controller_handled: frozenset[int]
-    log_dir: LogDir
+    log_dirs: LogDirs
     quorum: QuorumAgent
     controller_link: ControllerLink
     producer_ids: ProducerIds
@@ -108,6 +111,7 @@ class Broker:
     verification: TxnVerification = field(init=False)
     agents: Agents = field(init=False)
     following: Following = field(init=False)
+    directories: Directories = field(init=False)
     isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: ClusterMembership | None = None
@@ -133,7 +137,7 @@ class Broker:
             config=self.config,
             clock=self.clock,
             dice=self.dice,
-            log_dir=self.log_dir,
+            log_dirs=self.log_dirs,
             image=lambda: self.controller_link.image,
             partitions=self.partitions,
             controller=self.controller_link,
@@ -169,19 +173,35 @@ class Broker:
             markers=self.markers,
             agents=self.agents,
         )
-        self.isr = IsrAgent(
-            node_id=self.config.node_id,
-            clock=self.clock,
-            partitions=self.partitions,
-            controller=self.controller_link,
-            counters=self.counters,
-            max_lag_ms=self.config.replica_lag_time_max_ms,
-            moved=self.following.high_watermark_moved,
-        )
+        self._add_replica_agents()
         self.agents.add_quorum(self.quorum)
         self.agents.add_dialling(self.quorum.calls.purpose, self.quorum.calls)
         self.quorum.turn = self.quorum.calls.turn = self
         self.controller_link.subscriber = self.following
+
+    def _add_replica_agents(self) -> None:
+        """What looks after directories, and after replicas that are in sync."""
+        self.directories = Directories(
+            clock=self.clock,
+            node_id=self.config.node_id,
+            log_dirs=self.log_dirs,
+            partitions=self.partitions,
+            cleaning=self.cleaning,
+            turn=self,
+            image=lambda: self.controller_link.image,
+            ask=self.controller_link.ask,
+            leadership=self.following.leadership,
+        )
+        self.agents.add(self.directories)
+        self.isr = IsrAgent(
+            config=self.config,
+            clock=self.clock,
+            partitions=self.partitions,
+            image=lambda: self.controller_link.image,
+            ask=partial(self.controller_link.ask, by_broker=True),
+            counters=self.counters,
+            moved=self.following.high_watermark_moved,
+        )
 
     def join(self, membership: ClusterMembership) -> None:
         """Before the runtime starts. It follows the metadata from its first publish on."""
@@ -212,6 +232,7 @@ class Broker:
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None
+            self.directories.life = membership.life
             self.agents.add(self.isr)
             self.isr.start()
         if membership.replicating is not None:
@@ -301,6 +322,8 @@ class Broker:
         self.purgatory.forget(number)
         self._answered.pop(number, None)
         self.peers.leave(number)
+        self.controller_link.disconnected(number)
+        self.may_be_due_sooner = True
         return self._take_effects()
 
     def tick(self) -> list[Effect]:
@@ -323,6 +346,15 @@ class Broker:
     def received_from_dialled(self, dial: Dial, number: int, data: memoryview) -> list[Effect]:
         """Bytes of a connection we opened, in memory that is used again after the call."""
         self._effects.extend(self.agents.dialling[dial.purpose].received(number, data))
+        return self._take_effects()
+
+    def room_for_dialled(self, dial: Dial, number: int) -> memoryview | None:
+        """Where to receive the rest of a large answer. Let go of the view, then say in
+        `filled_dialled` how many bytes came."""
+        return self.agents.dialling[dial.purpose].room(number)
+
+    def filled_dialled(self, dial: Dial, number: int, count: int) -> list[Effect]:
+        self._effects.extend(self.agents.dialling[dial.purpose].filled(number, count))
         return self._take_effects()
 
     def lost_dialled(self, dial: Dial, number: int, reason: str) -> list[Effect]:
@@ -532,6 +564,11 @@ class Broker:
         """What is committed of the metadata."""
         return self.controller_link.image
 
+    @property
+    def log_dir(self) -> LogDir:
+        """The directory of the metadata log; with one directory, the one of everything."""
+        return self.log_dirs.metadata
+
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.image.topic_names.get(topic_id)
 
@@ -579,3 +616,7 @@ class Broker:
 
     def log_failed(self, topic_partition: TopicPartition | None, error: Exception) -> None:
         self.disk.log_failed(topic_partition, error, self.clock.monotonic_ms())
+        if topic_partition is not None:
+            self.log_dirs.partition_error(topic_partition, error)
+        if self.log_dirs.has_failures:
+            self.may_be_due_sooner = True

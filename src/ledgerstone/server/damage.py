@@ -14,12 +14,14 @@ HINT = "`ledgerstone damage` tells more, `ledgerstone damage acknowledge` accept
 
 def complaints(broker: Broker) -> list[str]:
     """What /readyz says until somebody has acknowledged it, and while the disk refuses writes."""
-    notes = broker.log_dir.notes
-    lines = [f"damage {note.partition or '-'}: {note}" for note in notes.open_notes()]
+    lines = [f"damage {note.partition or '-'}: {note}" for note in broker.log_dirs.open_notes()]
     if lines:
         lines.append(HINT)
-    if notes.failure is not None:
-        lines.append(f"{notes.path}: damage is not written down: {notes.failure}")
+    lines += [
+        f"{notes.path}: damage is not written down: {notes.failure}"
+        for notes in broker.log_dirs.all_notes()
+        if notes.failure is not None
+    ]
     metadata = broker.quorum.log.log
     if metadata.failure is not None:
         lines.append(f"{metadata.topic_partition}: {metadata.failure}")
@@ -38,11 +40,12 @@ def partition_named(name: str) -> TopicPartition | None:
 def acknowledge(broker: Broker, name: str) -> int:
     """Somebody knows what was lost: a partition that was offline or read-only opens with what can
     be read of it. `name` is a partition's, or empty for files beside the partitions."""
-    notes = broker.log_dir.notes
-    told = notes.open_notes(name)
+    told = broker.log_dirs.open_notes(name)
     topic_partition = partition_named(name) if name else None
     if topic_partition is None or not any(note.outcome in (OFFLINE, READ_ONLY) for note in told):
-        return notes.acknowledge(name, now_ms=broker.clock.now_ms())
+        now_ms = broker.clock.now_ms()
+        noting = [each for each in broker.log_dirs.all_notes() if each.open_notes(name)]
+        return sum(each.acknowledge(name, now_ms=now_ms) for each in noting)
     partition = broker.partitions.reopen(topic_partition)
     broker.cleaning.hosted(partition)
     broker.following.leadership()

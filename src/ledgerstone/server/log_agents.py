@@ -22,7 +22,8 @@ from ledgerstone.server.housekeeping.retention import Retention
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.tombstones.stray import Searches, StrayChecks
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
+from ledgerstone.types import TopicPartition
 
 
 class LogAgents(NamedTuple):
@@ -38,7 +39,7 @@ def build_log_agents(
     config: BrokerConfig,
     clock: Clock,
     dice: Dice,
-    log_dir: LogDir,
+    log_dirs: LogDirs,
     partitions: HostedPartitions,
     holds: TombstoneHolds,
     txn_owners: TxnOwners,
@@ -55,13 +56,13 @@ def build_log_agents(
     retention = Retention(clock, disk)
     cleaning = Cleaning(
         clock=clock,
-        log_dir=log_dir,
+        log_dirs=log_dirs,
         partitions=partitions,
         holds=holds,
         txn_owners=txn_owners,
         settings=settings_in(image),
         read_settings=lambda: settings_in(newest_image()),
-        files=CleaningFiles.open(log_dir.fs, log_dir.path),
+        files=_cleaning_files(log_dirs),
         disk=disk,
         flushes=flushes,
         retention=retention,
@@ -78,7 +79,7 @@ def build_log_agents(
     housekeeping = Housekeeping(
         config=config,
         clock=clock,
-        log_dir=log_dir,
+        log_dirs=log_dirs,
         partitions=partitions,
         disk=disk,
         flushes=flushes,
@@ -89,3 +90,14 @@ def build_log_agents(
     )
     anatomy = AnatomyBook(clock=clock, cleaning=cleaning)
     return LogAgents(disk, cleaning, near_tombstones, housekeeping, anatomy)
+
+
+def _cleaning_files(log_dirs: LogDirs) -> CleaningFiles:
+    files = CleaningFiles.open(log_dirs.fs, *(each.path for each in log_dirs.online))
+
+    def directory_of(tp: TopicPartition) -> str | None:
+        log_dir = log_dirs.of(tp)
+        return None if log_dir is None else log_dir.path
+
+    files.directory_of = directory_of
+    return files

@@ -30,7 +30,7 @@ from ledgerstone.server.transactions.settling import Settling
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.transactions.topic import TransactionTopic
 from ledgerstone.server.verification import TxnVerification
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 
 
 class AgentTurn(Answers, Appends, HostsTopics, MarkerTurn, Protocol):
@@ -50,7 +50,7 @@ def build_state_agents(
     config: BrokerConfig,
     clock: Clock,
     dice: Dice,
-    log_dir: LogDir,
+    log_dirs: LogDirs,
     image: Callable[[], MetadataImage],
     partitions: HostedPartitions,
     controller: ControllerLink,
@@ -103,7 +103,7 @@ def build_state_agents(
         config=config,
         clock=clock,
         dice=dice,
-        log_dir=log_dir,
+        log_dirs=log_dirs,
         image=image,
         partitions=partitions,
         cleaning=cleaning,
@@ -111,7 +111,7 @@ def build_state_agents(
         appends=turn,
         transactions=TransactionEnds(transactions, txn_shards),
         scans=scans,
-        journal=ErasureJournal(clock=clock, log_dir=log_dir, topic=topic, appends=turn),
+        journal=ErasureJournal(clock=clock, log_dir=log_dirs.metadata, topic=topic, appends=turn),
         unlinking=unlinking,
     )
     return StateAgents(groups, markers, transactions, verification, erasing)

@@ -34,7 +34,7 @@ from ledgerstone.sim.platter import (
     walk_cached,
     walk_durable,
 )
-from ledgerstone.types import Buffer, WritableBuffer
+from ledgerstone.types import INT64_MAX, Buffer, WritableBuffer
 
 NAME_BYTES_MAX = 255
 
@@ -335,6 +335,11 @@ class SimFilesystem:
         self._begin("set_mtime", path, f" {mtime_ms}")
         node.mtime_ms = mtime_ms
 
+    def room_of(self, path: str) -> tuple[int, int]:
+        self._existing(path)
+        total = INT64_MAX if self.capacity_bytes is None else self.capacity_bytes
+        return total, max(0, total - self._used())
+
     def fsync_dir(self, path: str) -> None:
         directory = self._directory(path)
         self._begin("fsync_dir", path)
@@ -460,8 +465,10 @@ class SimFilesystem:
     def _room_after(self, inode: Inode, position: int) -> int:
         """How many bytes fit at `position`; overwriting in place is always possible."""
         assert self.capacity_bytes is not None
-        used = sum(len(file.cached) for _, file in walk_cached("/", self._root))
-        return max(0, len(inode.cached) + max(0, self.capacity_bytes - used) - position)
+        return max(0, len(inode.cached) + max(0, self.capacity_bytes - self._used()) - position)
+
+    def _used(self) -> int:
+        return sum(len(file.cached) for _, file in walk_cached("/", self._root))
 
     def _locate(self, path: str) -> tuple[Directory, str, Node | None]:
         """The directory this name belongs in, the name, and what it means now."""

@@ -188,7 +188,7 @@ class Node:
                 self.network.close(connection.link, self)
                 self._drop(connection)
             broker.partitions.drop_rest()
-            broker.log_dir.close(broker_epoch=broker_epoch)
+            broker.log_dirs.close(broker_epoch=broker_epoch)
         except SimulatedCrash:
             self.world.mark("a crash while the broker stops")
             raise

@@ -115,6 +115,8 @@ class PartitionLog:
     on_damage: Callable[["PartitionLog", Sequence[Damage]], None] | None = field(
         default=None, repr=False
     )
+    # Called when the disk refused a write or an fsync; the log directory may go offline over it.
+    on_disk_error: Callable[[BaseException], None] | None = field(default=None, repr=False)
     last_flush_ms: int = 0
     # A flush plan older than a truncation would vouch for bytes written after it.
     truncations: int = 0
@@ -269,6 +271,8 @@ class PartitionLog:
             self.producers.map_end_offset = next_offset
         except OSError as error:
             self._give_up(error)
+        except LogStorageError as error:
+            self._refused(error)
         self.log_end_offset = next_offset
         if next_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
@@ -296,6 +300,8 @@ class PartitionLog:
             self.producers.map_end_offset = next_offset
         except OSError as error:
             self._give_up(error)
+        except LogStorageError as error:
+            self._refused(error)
         self.log_end_offset = next_offset
         if next_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
@@ -310,8 +316,14 @@ class PartitionLog:
 
         A failed write that was undone is a LogStorageError and does not come here: the log is
         unchanged, and a full disk may have room again."""
-        self.fail(f"append failed: {error}")
+        self.fail(f"append failed: {error}", error)
         raise LogStorageError(f"{self.topic_partition}: append failed: {error}") from error
+
+    def _refused(self, error: LogStorageError) -> NoReturn:
+        """The batch was not written, and the log is as it was."""
+        if self.failure is None and self.on_disk_error is not None:
+            self.on_disk_error(error)
+        raise error
 
     def note_leader_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """A leader epoch begins. Crash here: an entry past the log's end is cut at load."""
@@ -361,7 +373,7 @@ class PartitionLog:
             return self._roll_to(base_offset)
         except OSError as error:
             # The old segment is sealed and the new one incomplete: neither may be appended to.
-            self.fail(f"roll failed: {error}")
+            self.fail(f"roll failed: {error}", error)
             raise LogStorageError(f"{self.topic_partition}: roll failed: {error}") from error
 
     def _roll_to(self, base_offset: int) -> Segment:
@@ -425,13 +437,16 @@ class PartitionLog:
             self.flush_done(plan)
         except OSError as error:
             # After a failed fsync the kernel may mark the lost pages clean: a retry proves nothing.
-            self.fail(f"fsync failed: {error}")
+            self.fail(f"fsync failed: {error}", error)
             raise LogStorageError(f"{self.topic_partition}: fsync failed: {error}") from error
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, cause: BaseException | None = None) -> None:
+        """`cause` is the disk's error; None for damage, which concerns this log alone."""
         if self.failure is None:
             self.failure = reason
             _LOG.error("log takes no writes partition=%s reason=%s", self.topic_partition, reason)
+        if cause is not None and self.on_disk_error is not None:
+            self.on_disk_error(cause)
 
     def damaged(self, damages: Sequence[Damage]) -> None:
         """The files differ from what was written: no appends until an operator acknowledges it."""
@@ -450,7 +465,7 @@ class PartitionLog:
             try:
                 self._make_all_durable()
             except OSError as error:
-                self.fail(f"close failed: {error}")
+                self.fail(f"close failed: {error}", error)
                 raise LogStorageError(f"{self.topic_partition}: close failed: {error}") from error
         for segment in self.segments:
             segment.forget()

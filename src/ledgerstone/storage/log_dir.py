@@ -118,6 +118,13 @@ class LogDir(LogDirPartitions):
         self.fs.fsync_dir(self.path)
         self.checkpoint()
 
+    def forget_closed(self, topic_partition: TopicPartition) -> None:
+        """The directory of a partition that is not open was renamed: drops all that is known of it,
+        so that a new one of its name inherits nothing."""
+        self.remembered.forget(topic_partition)
+        self.notes.forget(partition_dir_name(topic_partition))
+        self.checkpoint()
+
     def plan_unlink(self) -> UnlinkPlan | None:
         """Files and directories whose delay has passed; None if there are none.
 
@@ -180,12 +187,20 @@ class LogDir(LogDirPartitions):
         try:
             self.checkpoint()
         except OSError as error:
-            log.fail(f"truncation was not recorded: {error}")
+            log.fail(f"truncation was not recorded: {error}", error)
             raise LogStorageError(
                 f"{log.topic_partition}: truncation was not recorded: {error}"
             ) from error
 
     # -- stop ---------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """The disk has failed: lets go of every file, and writes nothing more."""
+        for log in self.logs.values():
+            for segment in log.segments:
+                segment.forget()
+        self.logs.clear()
+        self.lock.release()
 
     def close(self, *, broker_epoch: int = -1) -> None:
         """A clean stop. Crash here: no marker, and the next start recovers."""

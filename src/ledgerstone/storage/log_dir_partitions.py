@@ -52,6 +52,12 @@ class LogDirPartitions(CheckpointedLogs):
     recoveries: dict[TopicPartition, Recovery] = field(default_factory=dict)
     # Directories renamed for deletion, and when they may be removed.
     doomed: dict[str, int] = field(default_factory=dict)
+    # Copies that are being made here of partitions in other directories, by their names.
+    futures: dict[TopicPartition, str] = field(default_factory=dict)
+    # Called when the disk refuses a write of one of the logs.
+    on_failure: Callable[["LogDirPartitions", BaseException], None] | None = field(
+        default=None, repr=False
+    )
     codecs: Codecs = field(default_factory=Codecs, repr=False)
     # No log here was copied from another broker, so only compaction leaves holes.
     is_only_replica: bool = False
@@ -69,7 +75,13 @@ class LogDirPartitions(CheckpointedLogs):
             topic_partition = found.topic_partition
             if found.state is DirState.DELETE:
                 self.doomed[join(self.path, name)] = self.clock.now_ms()
-            elif found.state is DirState.LIVE and topic_partition not in self.logs:
+            elif found.state is DirState.FUTURE:
+                self.futures[topic_partition] = name
+            elif (
+                found.state is DirState.LIVE
+                and topic_partition not in self.logs
+                and topic_partition not in self.refused
+            ):
                 topic_id = None if topic_id_for is None else topic_id_for(topic_partition)
                 if topic_id_for is not None and topic_id is None:
                     self.unknown.append(topic_partition)
@@ -208,6 +220,7 @@ class LogDirPartitions(CheckpointedLogs):
         if recovery.losses:
             self.notes.add(name, recovery.losses, CUT, now_ms=self.clock.now_ms())
         log.on_damage = self._found_damage
+        log.on_disk_error = self._disk_refused
         remembered.stop_is_past(name)
         self.logs[topic_partition] = log
         self.recoveries[topic_partition] = recovery
@@ -219,6 +232,10 @@ class LogDirPartitions(CheckpointedLogs):
         if log.log_end_offset < remembered.high_watermarks.get(topic_partition, 0):
             self.checkpoint_high_watermarks()
         return log
+
+    def _disk_refused(self, error: BaseException) -> None:
+        if self.on_failure is not None:
+            self.on_failure(self, error)
 
     def _found_damage(self, log: PartitionLog, damages: Sequence[Damage]) -> None:
         name = partition_dir_name(log.topic_partition)

@@ -32,7 +32,7 @@ def _failing(log: PartitionLog, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        log.fail(f"{what} failed: {error}")
+        log.fail(f"{what} failed: {error}", error)
         raise LogStorageError(f"{log.topic_partition}: {what} failed: {error}") from error
 
 

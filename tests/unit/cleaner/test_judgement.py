@@ -8,7 +8,7 @@ import pytest
 from ledgerstone.cleaner.aborted_txns import AbortedTxns
 from ledgerstone.cleaner.judgement import BatchJudge
 from ledgerstone.cleaner.offset_map import OffsetMap
-from ledgerstone.cleaner.plan import CleaningPlan, LastBatch
+from ledgerstone.cleaner.plan import CleaningPlan, LastBatch, TombstoneRange
 from ledgerstone.errors import CorruptRecord
 from ledgerstone.records.batch import read_header
 from ledgerstone.records.builder import build_batch, empty_batch
@@ -215,6 +215,18 @@ def test_horizons_of_waiting_markers_are_told() -> None:
     assert decisions.dropped_markers == 1
 
 
+def test_expired_marker_that_other_replicas_need_stays() -> None:
+    window = _marker(0, horizon_ms=3) + _marker(1, horizon_ms=5)
+    judge = BatchJudge(_plan(removable_to=1), AbortedTxns[AbortedTxnEntry]([]))
+
+    decisions = judge.decide(window, scan(window))
+
+    assert decisions.actions.tolist() == [DISCARD, NONE]
+    assert (decisions.dropped_markers, decisions.removed_to) == (1, 1)
+    assert decisions.held_markers == [TombstoneRange(1, 1, 5)]
+    assert decisions.earliest_horizon_ms is None
+
+
 def test_marker_with_a_senseless_key_is_corrupt() -> None:
     window = bytes(
         build_batch([(1, b"x", b"y", ())], producer_id=P, producer_epoch=0, control=True)
@@ -238,6 +250,7 @@ def _judged(
     latest_offset: int = 1000,
     held_from_offset: int = 2**62,
     held_after_ms: int = -(2**62),
+    removable_to: int = 2**62,
     **fields: Any,
 ) -> _Judged:
     """Records at 100, 101, …, judged by a map that holds `mapped`."""
@@ -252,6 +265,7 @@ def _judged(
         now_ms=NOW,
         held_from_offset=held_from_offset,
         held_after_ms=held_after_ms,
+        removable_to=removable_to,
         new_horizon_ms=NOW + 500,
         out=np.empty(1000, np.uint8),
         codecs=Codecs(),
@@ -322,6 +336,21 @@ def test_held_tombstone_goes_once_it_was_held_long_enough(held_after_ms: int, st
 
     assert judged.keep == [stays]
     assert judged.counts.tombstones_held == stays
+
+
+def test_expired_tombstone_that_other_replicas_need_stays() -> None:
+    judged = _judged((b"a", None), (b"b", None), delete_horizon_ms=NOW - 5, removable_to=101)
+
+    assert judged.keep == [0, 1]
+    assert (judged.counts.expired, judged.counts.tombstones_held) == (1, 1)
+    assert judged.counts.removed == (100, 100)
+    assert judged.counts.ranges == [(101, 101, NOW - 5)]
+
+
+def test_time_does_not_release_what_other_replicas_need() -> None:
+    judged = _judged((b"a", None), delete_horizon_ms=1, held_after_ms=NOW, removable_to=100)
+
+    assert judged.keep == [1]
 
 
 def test_kept_and_removed_tombstones_say_where_they_lie() -> None:

@@ -191,7 +191,8 @@ def test_a_broken_properties_file_is_refused() -> None:
         ("log.cleanup.policy=shred", "one of compact, delete"),
         ("log.roll.hours=x", "a whole number"),
         ("offsets.topic.replication.factor=40000", "fit a short"),
-        ("log.dirs=a,b", "one directory"),
+        ("log.dirs=a,b,a/", "Duplicate log directory found: a, b, a/"),
+        ("log.dirs=,", "At least one log directory"),
         ("group.min.session.timeout.ms=1800001", "group.max.session.timeout.ms=1800000"),
     ],
 )
@@ -223,6 +224,7 @@ def test_broker_id_is_an_older_name_of_node_id() -> None:
 def test_log_dirs_comes_before_log_dir() -> None:
     assert _load("log.dir=a").log_dirs == ("a",)
     assert _load("log.dir=a", "log.dirs=b").log_dirs == ("b",)
+    assert _load("log.dirs=/d/a, /d/b ,c").log_dirs == ("/d/a", "/d/b", "c")
 
 
 # -- listeners -----------------------------------------------------------------------------------

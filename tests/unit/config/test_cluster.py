@@ -100,6 +100,14 @@ def test_names_of_listeners_do_not_depend_on_case() -> None:
     assert len(cluster.advertised_controller_listeners) == 1
 
 
+def test_metadata_log_lies_in_the_first_directory_or_in_one_of_its_own() -> None:
+    several = {**COMBINED, "log.dirs": "/a,/b"}
+
+    assert _cluster(several).metadata_log_dir == "/a"
+    assert _cluster({**several, "metadata.log.dir": "/b"}).metadata_log_dir == "/b"
+    assert _cluster({**several, "metadata.log.dir": "/c"}).metadata_log_dir == "/c"
+
+
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_settings_are_accepted(name: str) -> None:
     assert _cluster(SOUND[name]).is_configured

@@ -26,6 +26,7 @@ from ledgerstone.sim.filesystem import SimFilesystem
 from ledgerstone.state.anatomy_plan import AnatomyPlan
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import open_log_dir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
 from tests.kit.logs import T0, batch
 from tests.kit.roles import led_by
@@ -48,6 +49,9 @@ class OneLog:
     def get(self, topic_partition: TopicPartition) -> Partition:
         assert topic_partition == TP
         return self.partition
+
+    def take_removed(self) -> list[TopicPartition]:
+        return [] if self.is_here else [TP]
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
         return self.partition if topic_partition == TP and self.is_here else None
@@ -76,7 +80,7 @@ class Alone:
         self.hosted = OneLog(self.partition)
         self.cleaning = Cleaning(
             clock=self.clock,
-            log_dir=log_dir,
+            log_dirs=LogDirs.single(log_dir),
             partitions=self.hosted,
             holds=TombstoneHolds(NoGroups(), lambda: True),
             txn_owners=NoCoordinators(),
@@ -173,7 +177,6 @@ def test_nothing_is_believed_of_a_replica_that_left_and_came_back(alone: Alone) 
 
     assert alone.cleaning.files.first_dirty_offsets == {}
     assert TP not in alone.cleaning.pending
-    assert CleaningFiles.open(alone.fs, "/data").first_dirty_offsets == {}
     alone.hosted.is_here = True
     alone.cleaning.metadata_changed(moved(away, led_by(1, 2, (1,))))
     assert TP in alone.cleaning.pending

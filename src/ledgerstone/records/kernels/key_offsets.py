@@ -37,6 +37,7 @@ class JudgementRules(NamedTuple):
     held_from_offset: int  # tombstones from here on do not expire
     new_horizon_ms: int  # what a batch with a tombstone and no horizon yet is going to get
     held_after_ms: int = -INT64_MAX  # but they do whose horizon is not later than this
+    removable_to: int = INT64_MAX  # from here on none expires: other replicas need them
 
 
 def new_table(slots: int) -> UInt64s:

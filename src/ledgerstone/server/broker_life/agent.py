@@ -13,7 +13,7 @@ from ledgerstone.protocol.messages.broker_heartbeat import (
 )
 from ledgerstone.protocol.messages.broker_registration import BrokerRegistrationResponse
 from ledgerstone.server.broker_life.machine import BrokerLife, BrokerState
-from ledgerstone.server.effects import Effect
+from ledgerstone.server.effects import Effect, Halt
 from ledgerstone.server.results import Result
 
 _LOG: Final = logging.getLogger(__name__)
@@ -57,6 +57,8 @@ class LifeAgent:
                 # This node is the controller, and its disk takes nothing.
                 self.life.failed(self._clock.monotonic_ms(), str(error))
         self._notice()
+        if self.life.could_not_tell:
+            return [Halt("the controller could not be told of a failed log directory in time")]
         return []
 
     def completed(self, effect: Effect, result: Result) -> list[Effect]:
@@ -67,6 +69,9 @@ class LifeAgent:
 
     def ready_to_unfence(self) -> None:
         self.life.ready_to_unfence(self._clock.monotonic_ms())
+
+    def directory_failed(self, directory_id: bytes) -> None:
+        self.life.directory_failed(self._clock.monotonic_ms(), directory_id)
 
     def leave(self) -> None:
         self.life.leave(self._clock.monotonic_ms())

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
-from ledgerstone.config.cluster import ClusterConfig
 from ledgerstone.config.listeners import Listener
 from ledgerstone.metadata.features import SUPPORTED_FEATURES
 from ledgerstone.metadata.image import MetadataImage
@@ -34,7 +33,7 @@ from ledgerstone.server.broker_life.machine import BrokerLife, LifeSettings
 from ledgerstone.server.calls import Calls
 from ledgerstone.server.forwarding import FORWARDING, HEARTBEATS, Forwarding
 from ledgerstone.server.replicating.agent import PURPOSE, Replicating
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
 _PLAINTEXT: Final = 0
@@ -85,7 +84,7 @@ def membership_of(
     *,
     clock: Clock,
     dice: Dice,
-    log_dir: LogDir,
+    log_dirs: LogDirs,
     advertised: Sequence[Listener],
     partitions: HostedPartitions,
     leader: Callable[[], Peer | None],
@@ -102,8 +101,8 @@ def membership_of(
         coordinators = _coordinator_calls(config.node_id, clock)
         calls += coordinators
         own = [each for each in advertised if each.name not in names]
-        registration = _broker_registration(config, dice, log_dir, own)
-        machine = BrokerLife(registration, _life_settings(cluster), clock.monotonic_ms())
+        registration = _broker_registration(config, dice, log_dirs, own)
+        machine = BrokerLife(registration, _life_settings(config), clock.monotonic_ms())
         life = LifeAgent(machine, clock=clock, ask=ask, applied_offset=applied_offset)
         fetching = _replication_calls(config, clock)
         calls = (*calls, *fetching)
@@ -187,12 +186,11 @@ def _coordinator_calls(node_id: int, clock: Clock) -> CoordinatorCalls:
 
 
 def _broker_registration(
-    config: BrokerConfig, dice: Dice, log_dir: LogDir, advertised: Sequence[Listener]
+    config: BrokerConfig, dice: Dice, log_dirs: LogDirs, advertised: Sequence[Listener]
 ) -> BrokerRegistrationRequest:
-    directory_id = log_dir.meta.directory_id
     return BrokerRegistrationRequest(
         broker_id=config.node_id,
-        cluster_id=log_dir.meta.cluster_id or "",
+        cluster_id=log_dirs.metadata.meta.cluster_id or "",
         incarnation_id=random_uuid(dice),
         listeners=[
             BrokerRegistrationListener(each.name, each.host, each.port, _PLAINTEXT)
@@ -203,8 +201,8 @@ def _broker_registration(
             for name, (first, last) in SUPPORTED_FEATURES.items()
         ],
         rack=config.broker_rack,
-        log_dirs=[] if directory_id is None else [directory_id],
-        previous_broker_epoch=log_dir.remembered.broker_epoch,
+        log_dirs=log_dirs.online_ids,
+        previous_broker_epoch=log_dirs.previous_broker_epoch,
     )
 
 
@@ -225,9 +223,11 @@ def _controller_registration(
     )
 
 
-def _life_settings(cluster: ClusterConfig) -> LifeSettings:
+def _life_settings(config: BrokerConfig) -> LifeSettings:
+    cluster = config.cluster
     return LifeSettings(
         heartbeat_interval_ms=cluster.broker_heartbeat_interval_ms,
         session_timeout_ms=cluster.broker_session_timeout_ms,
         registration_timeout_ms=cluster.initial_broker_registration_timeout_ms,
+        directory_failure_ms=config.log_dir_failure_timeout_ms,
     )

@@ -43,6 +43,8 @@ class LifeSettings:
     session_timeout_ms: int = 9_000
     registration_timeout_ms: int = 60_000
     controlled_shutdown_ms: int = 300_000
+    # How long a failed log directory may stay unknown to the controller.
+    directory_failure_ms: int = 30_000
 
 
 class BrokerLife:
@@ -62,6 +64,9 @@ class BrokerLife:
         self.last_failure: str | None = None
         # Set when the broker could not register in time: the process has to exit.
         self.has_given_up = False
+        # Set when the controller could not be told of a failed log directory: the process has to
+        # exit, or others would go on to believe in its replicas.
+        self.could_not_tell = False
         # Whether the controller let the broker go, rather than the broker giving up on it.
         self.was_released = False
         self._registration = registration
@@ -74,6 +79,11 @@ class BrokerLife:
         self._register_by_ms: int | None = now_ms + settings.registration_timeout_ms
         self._last_contact_ms = now_ms
         self._shut_down_by_ms: int | None = None
+        # Log directories that failed: in every heartbeat, for as long as the process lives.
+        self._offline_dirs: list[bytes] = []
+        # Those that no answered heartbeat has named yet, and by when one must have.
+        self._untold_dirs: dict[bytes, int] = {}
+        self._in_flight_dirs: tuple[bytes, ...] = ()
 
     # -- time -----------------------------------------------------------------------------------
 
@@ -86,6 +96,7 @@ class BrokerLife:
             due.append(self._register_by_ms)
         if (leave_ms := self._leave_ms) is not None:
             due.append(leave_ms)
+        due += self._untold_dirs.values()
         return min(due, default=None)
 
     @property
@@ -107,18 +118,24 @@ class BrokerLife:
         self._is_in_flight = True
         self._is_hurried = False
         if not self._is_registered:
+            self._in_flight_dirs = ()
             return self._registration
+        self._in_flight_dirs = tuple(self._offline_dirs)
         return BrokerHeartbeatRequest(
             broker_id=self._registration.broker_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=metadata_offset,
             want_fence=not self._wants_unfencing,
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            offline_log_dirs=list(self._offline_dirs),
         )
 
     def _look_at_limits(self, now_ms: int) -> None:
         if self._register_by_ms is not None and now_ms >= self._register_by_ms:
             self.has_given_up = True
+        if any(now_ms >= by_ms for by_ms in self._untold_dirs.values()):
+            self.could_not_tell = True
+            self._untold_dirs.clear()
         if (leave_ms := self._leave_ms) is not None and now_ms >= leave_ms:
             self._shut_down()
 
@@ -167,6 +184,8 @@ class BrokerLife:
         self._wait(now_ms, self._settings.heartbeat_interval_ms)
 
     def _heard(self, now_ms: int, answer: BrokerHeartbeatResponse) -> None:
+        for directory_id in self._in_flight_dirs:
+            self._untold_dirs.pop(directory_id, None)
         self.is_fenced = answer.is_fenced
         interval_ms = self._settings.heartbeat_interval_ms
         match self.state:
@@ -190,6 +209,13 @@ class BrokerLife:
         """The logs are recovered and the first metadata is applied."""
         if not self._wants_unfencing:
             self._wants_unfencing = True
+            self._hurry(now_ms)
+
+    def directory_failed(self, now_ms: int, directory_id: bytes) -> None:
+        """A log directory is offline: the controller must know, or clients find no leader."""
+        if directory_id not in self._offline_dirs:
+            self._offline_dirs.append(directory_id)
+            self._untold_dirs[directory_id] = now_ms + self._settings.directory_failure_ms
             self._hurry(now_ms)
 
     def leave(self, now_ms: int) -> None:

@@ -9,7 +9,7 @@ due goes before what is dirty.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,7 +28,7 @@ from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.effects import Clean, Effect, Flush, GiveUp, Proceed, SyncSwap
 from ledgerstone.server.results import Done, Failed, GroupCleaned, Result, StillAtWork
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ SHORTEST_BACKOFF_MS: Final = 100
 class Cleaning(CleaningWork):
     """An agent (`server.agent`). Made by bootstrap; `load` once the partitions are hosted."""
 
-    log_dir: LogDir
+    log_dirs: LogDirs
     disk: DiskTrouble
     flushes: SharedFlushes
     retention: Retains
@@ -62,7 +62,7 @@ class Cleaning(CleaningWork):
             if self.partitions.find(tp) is None and tp not in self.partitions.offline:
                 self.files.forget(tp)
         self.files.write_now()
-        self.log_dir.before_truncation = self.truncating
+        self.log_dirs.listen_to_truncations(self.truncating)
         self._watch_all()
 
     def _watch_all(self) -> None:
@@ -75,16 +75,17 @@ class Cleaning(CleaningWork):
     def _follow(self, delta: Delta) -> Iterator[Effect]:
         for topic in delta.topics_deleted:
             for number in topic.partitions:
-                yield from self._drop(TopicPartition(topic.name, number), "the topic was deleted")
-        left = [tp for tp in _changed(delta) if self._has_left(tp)]
-        for tp in left:
-            yield from self._drop(tp, "its replica has left this broker")
-        if (delta.topics_deleted or left) and not self.files.write_now():
+                yield from self._drop(TopicPartition(topic.name, number))
+        removed = self.partitions.take_removed()
+        for tp in removed:
+            yield from self._drop(tp, "the replica was removed from this broker")
+        if (delta.topics_deleted or removed) and not self.files.write_now():
             self.files.write_soon(self.clock.monotonic_ms())
         if delta.topics_created or delta.partitions_added:
             self._watch_all()
-        for tp in _changed(delta):
-            partition = self.partitions.find(tp)
+        for change in delta.partitions_changed:
+            # Perhaps a replica that was added to this broker.
+            partition = self.partitions.find(TopicPartition(change.topic, change.partition))
             if partition is not None:
                 self.hosted(partition)
         for resource in delta.configs_changed:
@@ -107,18 +108,20 @@ class Cleaning(CleaningWork):
             if partition is not None and not partition.log.config.compacts:
                 yield from self.abort(running.topic_partition)
 
-    def _has_left(self, tp: TopicPartition) -> bool:
-        """Reassigned: a replica that comes back later starts with an empty log, so nothing that
-        was known of the old one may be believed of it."""
-        is_hosted = self.partitions.find(tp) is not None or tp in self.partitions.offline
-        return tp in self.pending and not is_hosted
-
-    def _drop(self, tp: TopicPartition, reason: str) -> Iterator[Effect]:
+    def _drop(self, tp: TopicPartition, why: str = "the topic was deleted") -> Iterator[Effect]:
         yield from self.abort(tp)
         self.files.forget(tp)
         for known in (self.pending, self.troubles):
             known.pop(tp, None)
-        self.refuse(tp, reason)
+        self.refuse(tp, why)
+
+    def directory_failed(self, path: str, partitions: Iterable[TopicPartition]) -> list[Effect]:
+        """Nothing more is cleaned or written down there."""
+        effects: list[Effect] = []
+        self.files.directory_failed(path)
+        for tp in partitions:
+            effects += self._drop(tp, f"its log directory {path} is offline")
+        return effects
 
     def abort(self, tp: TopicPartition) -> Iterator[Effect]:
         """Nothing the pass has not swapped yet will be used; a later pass is not kept away."""
@@ -241,7 +244,7 @@ class Cleaning(CleaningWork):
         partition = self.partition_of(running)
         self.look_now()
         try:
-            remove_cleaned(self.log_dir.fs, running.plan.directory)
+            remove_cleaned(self.log_dirs.fs, running.plan.directory)
         except OSError as error:
             _LOG.warning("cleaned files stay partition=%s reason=%s", tp, error)
         result: Outcome = "cleaned"
@@ -331,7 +334,3 @@ class Cleaning(CleaningWork):
             run.duration_ms,
         )  # fmt: skip
         self.retention.apply(partition)
-
-
-def _changed(delta: Delta) -> list[TopicPartition]:
-    return [TopicPartition(each.topic, each.partition) for each in delta.partitions_changed]

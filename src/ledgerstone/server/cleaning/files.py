@@ -1,10 +1,11 @@
 """What cleaning writes beside the segments: the cleaner checkpoint and each partition's history.
 
-Grade D. The checkpoint is Kafka's `cleaner-offset-checkpoint`, one for the log directory; it keeps
+Grade D. The checkpoint is Kafka's `cleaner-offset-checkpoint`, one in each log directory; it keeps
 what it says of partitions that are not open. The history is ours and may be lost without harm.
 """
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,27 +44,33 @@ class CleaningFiles:
     checkpoint says that what lies below needs no pass of its own, so that the horizons below it
     must be known first."""
 
-    checkpoint: OffsetCheckpoint
+    # By the path of the log directory.
+    checkpoints: dict[str, OffsetCheckpoint]
     first_dirty_offsets: dict[TopicPartition, int]
+    # The log directory of a partition, as a path; None if it is not open in any.
+    directory_of: Callable[[TopicPartition], str | None] = lambda _: None
     # Why the last write failed; it is tried again.
     failure: str | None = None
     write_due_ms: int = INT64_MAX  # monotonic
     _next_write_ms: int = 0
-    _on_disk: dict[TopicPartition, int] = field(default_factory=dict)
+    _on_disk: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     _stale_histories: dict[TopicPartition, PartitionLog] = field(default_factory=dict)
     _runs: dict[TopicPartition, list[Run]] = field(default_factory=dict)
     _ledgers: dict[TopicPartition, TombstoneLedger] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, fs: Filesystem, log_dir: str) -> "CleaningFiles":
+    def open(cls, fs: Filesystem, *log_dirs: str) -> "CleaningFiles":
         """A broken checkpoint is read as if there were none: everything is dirty then."""
-        checkpoint = OffsetCheckpoint(fs, join(log_dir, CLEANER_OFFSET_CHECKPOINT))
-        try:
-            offsets = checkpoint.read()
-        except CorruptFile as error:
-            _LOG.warning("cleaner checkpoint is not used reason=%s", error)
-            offsets = {}
-        return cls(checkpoint=checkpoint, first_dirty_offsets=offsets, _on_disk=dict(offsets))
+        checkpoints = {
+            path: OffsetCheckpoint(fs, join(path, CLEANER_OFFSET_CHECKPOINT)) for path in log_dirs
+        }
+        on_disk = {path: _read_checkpoint(each) for path, each in checkpoints.items()}
+        first_dirty: dict[TopicPartition, int] = {}
+        for offsets in on_disk.values():
+            for tp, offset in offsets.items():
+                # In two directories after a crash: the lower one is true of both.
+                first_dirty[tp] = min(offset, first_dirty.get(tp, offset))
+        return cls(checkpoints=checkpoints, first_dirty_offsets=first_dirty, _on_disk=on_disk)
 
     def set_first_dirty_offset(self, tp: TopicPartition, offset: int) -> None:
         """Durable when this returns."""
@@ -111,6 +118,7 @@ class CleaningFiles:
         """A partition whose history is refused keeps its old entry; the others are not kept
         waiting."""
         offsets = dict(self.first_dirty_offsets)
+        on_disk = {tp: each for known in self._on_disk.values() for tp, each in known.items()}
         failure: OSError | None = None
         for tp, log in list(self._stale_histories.items()):
             path = join(log.directory, CLEANING_HISTORY)
@@ -119,15 +127,43 @@ class CleaningFiles:
                 del self._stale_histories[tp]
             except OSError as error:
                 failure = error
-                if tp in self._on_disk and tp in offsets:
-                    offsets[tp] = min(offsets[tp], self._on_disk[tp])
+                if tp in on_disk and tp in offsets:
+                    offsets[tp] = min(offsets[tp], on_disk[tp])
                 else:
                     offsets.pop(tp, None)
-        if offsets != self._on_disk:
-            self.checkpoint.write(offsets)
-            self._on_disk = offsets
+        for path, mine in self._divided(offsets).items():
+            if mine != self._on_disk[path]:
+                try:
+                    self.checkpoints[path].write(mine)
+                    self._on_disk[path] = mine
+                except OSError as error:
+                    failure = error
         if failure is not None:
             raise failure
+
+    def _divided(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[str, dict[TopicPartition, int]]:
+        """By log directory. A partition that is not open stays where its entry was."""
+        divided: dict[str, dict[TopicPartition, int]] = {path: {} for path in self.checkpoints}
+        if len(divided) == 1:
+            return {path: dict(offsets) for path in divided}
+        for tp, offset in offsets.items():
+            path = self.directory_of(tp)
+            if path in divided:
+                divided[path][tp] = offset
+                continue
+            for known, entries in self._on_disk.items():
+                if tp in entries:
+                    divided[known][tp] = offset
+        return divided
+
+    def directory_failed(self, path: str) -> None:
+        """Nothing is written there any more, and nothing is known of its partitions."""
+        self.checkpoints.pop(path, None)
+        for tp in self._on_disk.pop(path, {}):
+            if not any(tp in entries for entries in self._on_disk.values()):
+                self.first_dirty_offsets.pop(tp, None)
 
     # -- history ------------------------------------------------------------------------------
 
@@ -170,6 +206,14 @@ class CleaningFiles:
             kept = [cleaned, *kept]
         self._runs[log.topic_partition] = kept
         self._stale_histories[log.topic_partition] = log
+
+
+def _read_checkpoint(checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
+    try:
+        return checkpoint.read()
+    except CorruptFile as error:
+        _LOG.warning("cleaner checkpoint is not used reason=%s", error)
+        return {}
 
 
 def _read_history(log: PartitionLog) -> tuple[list[Run], TombstoneLedger]:

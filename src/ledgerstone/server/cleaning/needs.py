@@ -21,6 +21,10 @@ class HostedLogs(Protocol):
 
     def find(self, topic_partition: TopicPartition) -> Partition | None: ...
 
+    def take_removed(self) -> list[TopicPartition]:
+        """Replicas that were assigned to other brokers since the last call."""
+        ...
+
 
 class TxnOwners(Protocol):
     """The transaction coordinators hosted here."""

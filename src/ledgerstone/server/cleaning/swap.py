@@ -82,7 +82,7 @@ class Swaps:
             if failure is None:
                 unlink_later(partition.log, effect.replaced)
             else:
-                partition.log.fail(f"swap failed: {failure}")
+                partition.log.fail(f"swap failed: {failure}", failure)
                 self._log_failed(effect.topic_partition, failure)
         if effect.number in self.work.running:
             go_on = failure is None and self.work.states.is_cleaned(effect.topic_partition)

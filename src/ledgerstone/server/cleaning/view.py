@@ -182,7 +182,7 @@ def _kafka_gauges(cleaning: Cleaning, logs: list[LogToClean]) -> Iterator[Metric
     broken = [log for log in logs if log.topic_partition in cleaning.troubles]
     last = cleaning.totals.last
     stats = last.stats if last else None
-    directory: Labels = (("logDirectory", cleaning.log_dir.path),)
+    directory: Labels = (("logDirectory", cleaning.log_dirs.metadata.path),)
     waited_ms = (
         max(cleaning.clock.now_ms() - cleaning.last_look_ms, 0) if cleaning.last_look_ms else 0
     )

@@ -139,7 +139,7 @@ class Erasing(ErasingWork):
         path = self.keys_path
         secrets, refusal = None, f"{path} is missing; bring it back from a copy"
         try:
-            secrets = load(self.log_dir.fs, path)
+            secrets = load(self.log_dirs.fs, path)
         except DISK_REFUSED as error:
             refusal = str(error)
         chain_key = None if secrets is None else journal_key_of(secrets.salt)

@@ -31,7 +31,7 @@ from ledgerstone.storage.filenames import (
     parse_partition_dir,
 )
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.storage.segment import Segment
 from ledgerstone.types import INT64_MAX, TopicPartition
 
@@ -100,7 +100,7 @@ class Look:
     """One look at the partitions of a self. `asked` are the tickets of passes for erasures."""
 
     clock: Clock
-    log_dir: LogDir
+    log_dirs: LogDirs
     partitions: HostedPartitions
     cleaning: CleaningWork
     offsets: GroupOffsets
@@ -311,10 +311,10 @@ class Look:
     def deleted_topic(self, topic: str) -> dict[int, PartitionFacts]:
         """Of a topic that is gone: each partition whose files are not."""
         found: dict[int, int | None] = {}
-        for tp in self.log_dir.logs:
+        for tp in (log.topic_partition for log in self.log_dirs.logs()):
             if tp.topic == topic and self.partitions.find(tp) is None:
                 found[tp.partition] = None
-        for path, due_ms in self.log_dir.doomed.items():
+        for path, due_ms in self.log_dirs.doomed.items():
             if (number := _partition_of_doomed(name_of(path), topic)) is not None:
                 found[number] = due_ms
         return {

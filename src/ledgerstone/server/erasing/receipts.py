@@ -69,7 +69,7 @@ def supplement(work: ErasingWork, erasure: Erasure, evidence: Sequence[Evidence]
     successor = with_supplement(
         work.on_this_clock(erasure),
         words,
-        cluster_id=work.log_dir.meta.cluster_id or "",
+        cluster_id=work.log_dirs.metadata.meta.cluster_id or "",
         signing_seed=work.secrets.signing_seed,
         now_ms=work.clock.now_ms(),
     )
@@ -99,7 +99,7 @@ def _signed(work: ErasingWork, erasure: Erasure, outputs: Sequence[KnownOutput] 
     assert work.secrets is not None, "erasures without secrets"
     receipt = issue(
         erasure,
-        cluster_id=work.log_dir.meta.cluster_id or "",
+        cluster_id=work.log_dirs.metadata.meta.cluster_id or "",
         signing_seed=work.secrets.signing_seed,
         now_ms=work.clock.now_ms(),
         outputs=outputs,

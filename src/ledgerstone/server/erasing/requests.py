@@ -138,7 +138,7 @@ class ErasureRequests:
         if work.secrets is None:
             # First the journal: on a cluster another broker may lead it, and have the secrets.
             journal.topic.ensure_partition().check_leader()
-            fs, path, now_ms = work.log_dir.fs, work.keys_path, work.clock.now_ms()
+            fs, path, now_ms = work.log_dirs.fs, work.keys_path, work.clock.now_ms()
             work.secrets = load_or_create(fs, path, dice=work.dice, now_ms=now_ms)
         if journal.chain is None:
             # Nothing was there to load: this is the first erasure.

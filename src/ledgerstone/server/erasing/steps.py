@@ -89,8 +89,9 @@ def search(work: ErasingWork, topic: str, ids: Sequence[str]) -> None:
     assert secrets is not None, "erasures without secrets"
     files = files_of(work.image(), work.partitions, topic)
     ends = tuple(
-        PartitionEnd(tp.partition, work.log_dir.logs[tp].log_end_offset)
-        for tp in (each.topic_partition for each in files)
+        PartitionEnd(log.topic_partition.partition, log.log_end_offset)
+        for each in files
+        if (log := work.log_dirs.log(each.topic_partition)) is not None
     )
     plan = SearchPlan(
         partitions=files,
@@ -313,7 +314,7 @@ def scan(work: ErasingWork, ids: Sequence[str]) -> None:
     assert secrets is not None, "erasures without secrets"
     prints = [work.journal.get(each).key_print for each in ids]
     plan = ResiduePlan(
-        log_dirs=work.config.log_dirs,
+        log_dirs=tuple(each.path for each in work.log_dirs.everything),
         keys=KeyPrints.under(secrets.print_key, prints),
         bytes_per_second=work.cleaning.settings.bytes_per_second,
     )

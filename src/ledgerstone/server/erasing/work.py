@@ -30,7 +30,7 @@ from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.erasing.needs import Appends, EndsTransactions, GroupOffsets
 from ledgerstone.server.erasing.scans import Scans, SearchTickets
 from ledgerstone.server.movable_clock import MovableClock
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class ErasingWork:
     config: BrokerConfig
     clock: Clock
     dice: Dice
-    log_dir: LogDir
+    log_dirs: LogDirs
     image: Callable[[], MetadataImage]  # the newest
     partitions: HostedPartitions
     cleaning: CleaningWork
@@ -99,7 +99,7 @@ class ErasingWork:
         """At the logs, as they are now."""
         return Look(
             clock=self.clock,
-            log_dir=self.log_dir,
+            log_dirs=self.log_dirs,
             partitions=self.partitions,
             cleaning=self.cleaning,
             offsets=self.offsets,
@@ -122,7 +122,7 @@ class ErasingWork:
     @property
     def keys_path(self) -> str:
         named = self.config.raw.get("ledgerstone.erasure.keys.file")
-        return named or join(self.log_dir.path, SECRETS_FILE)
+        return named or join(self.log_dirs.metadata.path, SECRETS_FILE)
 
     def keep(self, erasures: Sequence[Erasure]) -> None:
         """Writes successors down; from then on they are true."""

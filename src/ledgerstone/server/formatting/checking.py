@@ -24,7 +24,7 @@ def check_formatted(fs: Filesystem, config: BrokerConfig) -> None:
     """ConfigError for a node of a quorum whose directory is not formatted: it could have lost its
     disk, and would vote again in an election it has voted in. Also for a single node whose
     directory belongs to a quorum of others."""
-    path = config.log_dirs[0]
+    path = config.cluster.metadata_log_dir
     if not config.cluster.is_configured:
         _check_first_voters(fs, config)
     elif not fs.exists(join(path, META_PROPERTIES)):
@@ -45,14 +45,14 @@ def check_voters(config: BrokerConfig, voter_ids: Sequence[int]) -> None:
     if others and not config.cluster.is_configured:
         noun = "node" if len(others) == 1 else "nodes"
         reason = (
-            f"must be set: {config.log_dirs[0]} belongs to a quorum with {noun} "
+            f"must be set: {config.cluster.metadata_log_dir} belongs to a quorum with {noun} "
             f"{', '.join(map(str, others))}"
         )
         raise ConfigError("process.roles", "", reason)
 
 
 def _check_first_voters(fs: Filesystem, config: BrokerConfig) -> None:
-    path = join(join(config.log_dirs[0], METADATA_DIR), FIRST_SNAPSHOT)
+    path = join(join(config.cluster.metadata_log_dir, METADATA_DIR), FIRST_SNAPSHOT)
     data = read_if_exists(fs, path)
     for found in () if data is None else control_records(data):
         if isinstance(found.record, VotersRecord):

@@ -43,6 +43,7 @@ class FormatOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatPlan:
+    # The directory of the metadata log.
     path: str
     cluster_id: str
     # Whether the cluster id was made here, so that no directory can have it yet.
@@ -52,6 +53,8 @@ class FormatPlan:
     features: Mapping[str, int]
     # None: the voters are in controller.quorum.voters, or only in the metadata of others.
     voters: VoterSet | None
+    # The other log directories, each with the id that it gets.
+    others: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def is_voter(self) -> bool:
@@ -69,7 +72,7 @@ def plan_format(config: BrokerConfig, options: FormatOptions, dice: Dice) -> For
     _check_ways(config, options)
     voters, directory_id = _voters(config, options, dice)
     return FormatPlan(
-        path=config.log_dirs[0],
+        path=cluster.metadata_log_dir,
         cluster_id=_cluster_id(options, dice),
         is_new_cluster=options.cluster_id is None,
         node_id=config.node_id,
@@ -80,6 +83,11 @@ def plan_format(config: BrokerConfig, options: FormatOptions, dice: Dice) -> For
             kraft_version=STATIC_VERSION if cluster.voters else DYNAMIC_VERSION,
         ),
         voters=voters,
+        others=tuple(
+            (path, random_uuid(dice))
+            for path in config.log_dirs
+            if path.rstrip("/") != cluster.metadata_log_dir.rstrip("/")
+        ),
     )
 
 

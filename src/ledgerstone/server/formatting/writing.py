@@ -5,6 +5,9 @@ else is there. So an interrupted format is simply run again. Nothing that a form
 itself is ever overwritten.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from ledgerstone.clock import Clock
@@ -40,36 +43,58 @@ _OWN_SNAPSHOTS: Final = (FIRST_SNAPSHOT, FIRST_SNAPSHOT + TMP)
 def write_format(
     fs: Filesystem, clock: Clock, plan: FormatPlan, *, ignore_formatted: bool = False
 ) -> bool:
-    """False if the directory is formatted already and that may be. StorageError if it belongs to
-    another node or cluster, or holds anything else; nothing was changed then."""
-    known = read_meta_properties(fs, join(plan.path, META_PROPERTIES))
-    if known is not None:
-        _check_own(plan, known)
-        if ignore_formatted:
-            return False
+    """False if everything is formatted already and that may be. StorageError if a directory belongs
+    to another node or cluster, or holds anything else; nothing was changed then.
+
+    The directory of the metadata log comes first. Crash here: the start formats the others."""
+    known = _known(fs, plan, plan.path)
+    if known is not None and not ignore_formatted:
         raise StorageError(
             f"{plan.path} is formatted already, as node {known.node_id} of cluster "
             f"{known.cluster_id}. --ignore-formatted leaves it as it is. Nothing was changed"
         )
-    _check_empty(fs, plan.path)
-    make_durable_dir(fs, plan.path)
-    lock = fs.lock(join(plan.path, LOCK_FILE))
+    if known is not None and known.cluster_id is not None:
+        plan = replace(plan, cluster_id=known.cluster_id)
+    others = [each for each in plan.others if _known(fs, plan, each[0]) is None]
+    paths = [path for path, _ in others] + ([plan.path] if known is None else [])
+    for path in paths:
+        _check_empty(fs, path)
+    wall_ms = clock.now_ms()
+    if known is None:
+        with _locked(fs, plan.path):
+            _write(fs, plan, wall_ms)
+    for path, directory_id in others:
+        with _locked(fs, path):
+            _write_other(fs, plan, path, directory_id, wall_ms)
+    return bool(paths)
+
+
+def _known(fs: Filesystem, plan: FormatPlan, path: str) -> MetaProperties | None:
+    known = read_meta_properties(fs, join(path, META_PROPERTIES))
+    if known is not None:
+        _check_own(plan, path, known)
+    return known
+
+
+@contextmanager
+def _locked(fs: Filesystem, path: str) -> Iterator[None]:
+    make_durable_dir(fs, path)
+    lock = fs.lock(join(path, LOCK_FILE))
     try:
-        _write(fs, plan, clock.now_ms())
+        yield
     finally:
         lock.release()
-    return True
 
 
-def _check_own(plan: FormatPlan, known: MetaProperties) -> None:
+def _check_own(plan: FormatPlan, path: str, known: MetaProperties) -> None:
     if not plan.is_new_cluster and known.cluster_id not in (None, plan.cluster_id):
         raise StorageError(
-            f"{plan.path} belongs to cluster {known.cluster_id}, not {plan.cluster_id}. "
+            f"{path} belongs to cluster {known.cluster_id}, not {plan.cluster_id}. "
             "Nothing was changed"
         )
     if known.node_id != plan.node_id:
         raise StorageError(
-            f"{plan.path} belongs to node {known.node_id}, not {plan.node_id}. Nothing was changed"
+            f"{path} belongs to node {known.node_id}, not {plan.node_id}. Nothing was changed"
         )
 
 
@@ -110,6 +135,18 @@ def _write(fs: Filesystem, plan: FormatPlan, wall_ms: int) -> None:
         cluster_id=plan.cluster_id, node_id=plan.node_id, directory_id=plan.directory_id
     )
     write_meta_properties(fs, join(plan.path, META_PROPERTIES), meta)
+
+
+def _write_other(
+    fs: Filesystem, plan: FormatPlan, path: str, directory_id: bytes, wall_ms: int
+) -> None:
+    """A log directory without the metadata log. It has the first records too, as in Kafka."""
+    bootstrap = bootstrap_file(feature_records(plan.features), wall_ms=wall_ms)
+    write_atomically(fs, join(path, BOOTSTRAP_CHECKPOINT), bootstrap)
+    meta = MetaProperties(
+        cluster_id=plan.cluster_id, node_id=plan.node_id, directory_id=directory_id
+    )
+    write_meta_properties(fs, join(path, META_PROPERTIES), meta)
 
 
 def _clear(fs: Filesystem, metadata: str) -> None:

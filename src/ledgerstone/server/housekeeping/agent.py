@@ -27,7 +27,7 @@ from ledgerstone.server.housekeeping.retention import Retention
 from ledgerstone.server.results import Done, Failed, Result
 from ledgerstone.storage.deleted_files import Unlinked, UnlinkPlan
 from ledgerstone.storage.log import PartitionLog
-from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import INT64_MAX
 
 _LOG: Final = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Housekeeping:
 
     config: BrokerConfig
     clock: Clock
-    log_dir: LogDir
+    log_dirs: LogDirs
     partitions: HostedLogs
     disk: DiskWatch
     flushes: Flushes
@@ -68,24 +68,24 @@ class Housekeeping:
     _is_unlinking: bool = False
 
     def __post_init__(self) -> None:
-        config, log_dir, now_ms = self.config, self.log_dir, self.clock.monotonic_ms()
+        config, log_dirs, now_ms = self.config, self.log_dirs, self.clock.monotonic_ms()
         first_ms = now_ms + config.log_initial_task_delay_ms
         later = (
             ("retention", config.log_retention_check_interval_ms, self._retain),
             (
                 "recovery-points",
                 config.log_flush_offset_checkpoint_interval_ms,
-                log_dir.checkpoint_recovery_points,
+                log_dirs.checkpoint_recovery_points,
             ),
             (
                 "log-starts",
                 config.log_flush_start_offset_checkpoint_interval_ms,
-                log_dir.checkpoint_log_start_offsets,
+                log_dirs.checkpoint_log_start_offsets,
             ),
             (
                 "high-watermarks",
                 config.replica_high_watermark_checkpoint_interval_ms,
-                log_dir.checkpoint_high_watermarks,
+                log_dirs.checkpoint_high_watermarks,
             ),
             (
                 "producer-ids",
@@ -131,7 +131,7 @@ class Housekeeping:
             case Flush(), Done() | Failed():
                 self._flushed(effect, result)
             case Unlink(plan), Unlinked(gone, failure):
-                self.log_dir.unlink_done(gone)
+                self.log_dirs.unlink_done(gone)
                 self._unlinked(plan, failure)
             case _:
                 raise AssertionError(f"housekeeping asked for no {type(effect).__name__}")
@@ -184,12 +184,12 @@ class Housekeeping:
             if isinstance(result, Done):
                 partition.log.flush_done(effect.plan)
             else:
-                partition.log.fail(f"fsync failed: {result.error}")
+                partition.log.fail(f"fsync failed: {result.error}", result.error)
                 self.disk.log_failed(tp, result.error, self.clock.monotonic_ms())
         self.flushes.ended(tp)
 
     def _unlink_due(self) -> Iterator[Effect]:
-        plan = None if self._is_unlinking else self.log_dir.plan_unlink()
+        plan = None if self._is_unlinking else self.log_dirs.plan_unlink()
         if plan is not None:
             self._is_unlinking = True
             yield Unlink(plan)
@@ -203,7 +203,8 @@ class Housekeeping:
             self.unlink_soon()
 
     def _look_at_disk(self) -> None:
-        self.disk.look(self.log_dir.fs, self.log_dir.path)
+        paths = [each.path for each in self.log_dirs.everything]
+        self.disk.look(self.log_dirs.fs, *paths)
 
     def _forget_settled(self) -> None:
         for partition in self.partitions:

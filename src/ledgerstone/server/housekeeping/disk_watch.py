@@ -68,15 +68,16 @@ class DiskWatch:
             for what, refusal in self.refusals.items()
         ]
 
-    def look(self, fs: Filesystem, directory: str) -> None:
+    def look(self, fs: Filesystem, *directories: str) -> None:
         """Writes a small file to see whether there is room again: clients may have given up."""
         if not self.refusals:
             return
         try:
-            probe(fs, directory)
+            for directory in directories:
+                probe(fs, directory)
         except OSError:
             return
-        _LOG.warning("disk takes writes again path=%s", directory)
+        _LOG.warning("disk takes writes again path=%s", ",".join(directories))
         self.refusals.clear()
         self._next_line_ms = 0
 

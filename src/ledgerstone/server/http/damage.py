@@ -27,14 +27,14 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
 
 
 def _list(broker: Broker) -> object:
-    return {"damage": [note_json(note) for note in broker.log_dir.notes.open_notes()]}
+    return {"damage": [note_json(note) for note in broker.log_dirs.open_notes()]}
 
 
 def _acknowledge(broker: Broker, request: HttpRequest) -> object:
     name = body_of(request).get("partition")
     if type(name) is not str:
         raise Refused(400, 'partition must be the name of one, as "orders-0"')
-    if not broker.log_dir.notes.open_notes(name):
+    if not broker.log_dirs.open_notes(name):
         raise Refused(404, f"no damage of {name or 'files beside the partitions'} is noted")
     try:
         return {"acknowledged": acknowledge(broker, name)}

@@ -117,7 +117,7 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         state,
         "3: running. 1, 2: starting. 6, 7: stopping.",
     )
-    notes = len(broker.log_dir.notes.open_notes())
+    notes = len(broker.log_dirs.open_notes())
     yield "ledgerstone_damage_notes", notes, "Places found damaged that nobody has acknowledged."
     yield "ledgerstone_partitions_backlog", broker.partitions.backlog, "Still to make or remove."
     hosted = list(broker.partitions)

@@ -329,7 +329,7 @@ class QuorumAgent:
     def _synced(self, effect: SyncMetadata, failure: OSError | None) -> None:
         if failure is not None:
             # The kernel may have marked the lost pages clean: a second try proves nothing.
-            self.log.log.fail(f"fsync failed: {failure}")
+            self.log.log.fail(f"fsync failed: {failure}", failure)
             self._halt(failure)
             return
         self.log.flush_done(effect.plan)

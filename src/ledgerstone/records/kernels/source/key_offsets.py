@@ -32,6 +32,7 @@ NOW_MS = 1
 HELD_FROM_OFFSET = 2
 NEW_HORIZON = 3
 HELD_AFTER_MS = 4
+REMOVABLE_TO = 5
 
 # Fields of a judgement's counts.
 KEPT = 0
@@ -189,7 +190,8 @@ def judge_record(
 def judge_tombstone(offset: int, newest: int, horizon: int, rules: Pointer, counts: Pointer) -> int:
     """KEPT or EXPIRED. `newest` is 0 where the table says nothing about the record's key."""
     if newest != 0 and rules[NOW_MS] >= horizon:
-        if offset < rules[HELD_FROM_OFFSET] or horizon <= rules[HELD_AFTER_MS]:
+        seen = offset < rules[HELD_FROM_OFFSET] or horizon <= rules[HELD_AFTER_MS]
+        if seen and offset < rules[REMOVABLE_TO]:
             counts[REMOVED_FIRST] = min(counts[REMOVED_FIRST], offset)
             counts[REMOVED_LAST] = max(counts[REMOVED_LAST], offset)
             return EXPIRED

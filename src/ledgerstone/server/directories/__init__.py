@@ -1,0 +1,1 @@
+"""Log directories of a broker: opened at start, taken offline, told to the controller."""

@@ -1,0 +1,151 @@
+"""Acts on log directories: takes failed ones offline, tells the controller where replicas are.
+
+Grade D. A directory that failed: its partitions answer KAFKA_STORAGE_ERROR, the next heartbeat
+names it, and the controller elects other leaders. Without any directory left, or without the one of
+the metadata log, the process ends: whatever it would say next could be wrong.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from ledgerstone.clock import Clock
+from ledgerstone.errors import KafkaError, StorageError
+from ledgerstone.metadata.delta import Delta
+from ledgerstone.metadata.image import MetadataImage
+from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
+from ledgerstone.replication.hosted_partitions import DirectoryAssignment, HostedPartitions
+from ledgerstone.server.directories.assignments import Assignments
+from ledgerstone.server.effects import Effect, Halt
+from ledgerstone.server.results import Result
+from ledgerstone.storage.log_dir import LogDir
+from ledgerstone.storage.log_dirs import LogDirs
+from ledgerstone.types import TopicPartition
+
+_LOG: Final = logging.getLogger(__name__)
+_REFUSED: Final = (KafkaError, StorageError, OSError)
+
+AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
+
+
+class DirectoryTurn(Protocol):
+    """The broker, as far as failed directories concern it."""
+
+    def grew(self, topic_partition: TopicPartition) -> None: ...
+
+
+class TellsController(Protocol):
+    """The broker's life, where there is a cluster."""
+
+    def directory_failed(self, directory_id: bytes) -> None:
+        """Every heartbeat from now on names it."""
+        ...
+
+
+class CleansDirectories(Protocol):
+    def directory_failed(self, path: str, partitions: Iterable[TopicPartition]) -> list[Effect]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Directories:
+    """An agent (`server.agent`)."""
+
+    clock: Clock
+    node_id: int
+    log_dirs: LogDirs
+    partitions: HostedPartitions
+    cleaning: CleansDirectories
+    turn: DirectoryTurn
+    image: Callable[[], MetadataImage]
+    ask: AskController
+    # Tells everyone that acts on leaderships of those that were lost.
+    leadership: Callable[[], None]
+    # Of a node of a cluster; set when it joins.
+    life: TellsController | None = None
+    assignments: Assignments = field(default_factory=Assignments)
+
+    # -- as an agent --------------------------------------------------------------------------
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        if self.log_dirs.has_failures or self.partitions.has_assignments:
+            return self.clock.monotonic_ms()
+        return self.assignments.next_deadline_ms()
+
+    def tick(self) -> list[Effect]:
+        effects: list[Effect] = []
+        for log_dir, reason in self.log_dirs.take_failures():
+            effects += self._fail(log_dir, reason)
+        if self.partitions.has_assignments:
+            self.assignments.add(self.partitions.take_assignments())
+        if len(self.assignments):
+            self._assign()
+        return effects
+
+    def completed(self, effect: Effect, result: Result) -> list[Effect]:
+        raise AssertionError(f"no effect is asked for here: {effect} {result}")
+
+    def metadata_changed(self, delta: Delta) -> list[Effect]:
+        return []
+
+    # -- offline ------------------------------------------------------------------------------
+
+    def _fail(self, log_dir: LogDir, reason: str) -> list[Effect]:
+        if log_dir is self.log_dirs.metadata:
+            return [Halt(f"the directory of the metadata log {log_dir.path} failed: {reason}")]
+        if not self.log_dirs.online:
+            paths = ", ".join(each.path for each in self.log_dirs.offline)
+            return [Halt(f"all log dirs in {paths} have failed: {reason}")]
+        failed = self.partitions.directory_failed(log_dir, reason)
+        _LOG.error(
+            "log directory is offline path=%s partitions=%d reason=%s",
+            log_dir.path,
+            len(failed),
+            reason,
+        )
+        effects = self.cleaning.directory_failed(log_dir.path, failed)
+        for topic_partition in failed:
+            self.turn.grew(topic_partition)
+        self.leadership()
+        if self.life is not None and log_dir.meta.directory_id is not None:
+            self.life.directory_failed(log_dir.meta.directory_id)
+        return effects
+
+    # -- assignments --------------------------------------------------------------------------
+
+    def _assign(self) -> None:
+        broker = self.image().brokers.get(self.node_id)
+        if broker is None:
+            return
+        request = self.assignments.take_request(
+            self.clock.monotonic_ms(),
+            broker_id=self.node_id,
+            broker_epoch=broker.broker_epoch,
+            is_true=self._is_true,
+        )
+        if request is None:
+            return
+        try:
+            self.ask(request, self._assigned)
+        except _REFUSED as error:
+            # This node is the controller, and its disk takes nothing.
+            _LOG.warning("replicas not assigned to directories reason=%s", error)
+            self.assignments.failed(self.clock.monotonic_ms())
+
+    def _is_true(self, topic_partition: TopicPartition, assignment: DirectoryAssignment) -> bool:
+        log_dir = self.log_dirs.of(topic_partition)
+        partition = self.partitions.find(topic_partition)
+        return (
+            log_dir is not None
+            and partition is not None
+            and partition.topic_id == assignment.topic_id
+            and log_dir.meta.directory_id == assignment.directory_id
+        )
+
+    def _assigned(self, answer: ApiMessage) -> None:
+        assert isinstance(answer, AssignReplicasToDirsResponse), answer
+        if answer.error_code:
+            _LOG.warning("replicas not assigned to directories error_code=%d", answer.error_code)
+        self.assignments.answered(self.clock.monotonic_ms(), answer)
