@@ -1,6 +1,6 @@
 """Which clients are on a cluster, and when they are at their end. Part of sim."""
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Final
 
 from ledgerstone.sim.clients.script import Player, Script
@@ -35,7 +35,7 @@ class ClusterWorkload:
         config: Config,
         nodes: list[ClusterNode],
         history: ClientHistory,
-        excused: Container[TopicPartition],
+        excused: Collection[TopicPartition],
     ) -> None:
         self._excused = excused
         self._world = world
@@ -104,7 +104,7 @@ class ClusterWorkload:
         return settings
 
     def _reach(self, name: str) -> Reach:
-        return Reach(self._world, self._network, name, self._nodes, self._history)
+        return Reach(self._world, self._network, name, self._nodes, self._history, self._excused)
 
     def _places(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, each) for each in range(self._config.partitions)]
@@ -150,6 +150,5 @@ class ClusterWorkload:
             places=[place for topic in topics for place in self._places(topic)],
             is_committed=number % 2 == 0,
             is_over=self._is_over,
-            excused=self._excused,
         )
         self._play(self._reading, reader.reach, reader.script())

@@ -50,6 +50,10 @@ _MORE_LATER: Final = LATER | {
 }
 
 
+# Only where a partition has lost records.
+_FORGOTTEN: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,)
+
+
 class _Abandoned(Exception):
     """The transaction does not go on: refused, or the client's patience is over."""
 
@@ -312,7 +316,7 @@ class Transactor:
                 code = code_of(answer)
                 if code == ErrorCode.NONE:
                     return
-                if code in OVER:
+                if code in OVER or (code in _FORGOTTEN and self.reach.excused):
                     world.mark(f"a transaction met {ErrorCode(code).name}")
                     raise _Abandoned
                 if code not in _MORE_LATER:

@@ -127,11 +127,14 @@ class Writer:
                     world.mark("a retried batch was acknowledged")
                 self._note(place, records, began_ms, OpOutcome.OK, offset)
                 return True
-            self._check(code, place, is_first=is_first)
+            is_forgotten = code in _FORGOTTEN and place in reach.excused
+            if not is_forgotten:
+                self._check(code, place, is_first=is_first)
             may_be_there = may_be_there or code not in _REFUSED
             is_first = False
             reach.forget_leader(place)
-            if self.patience.ms is not None and world.now_ms - began_ms > self.patience.ms:
+            is_late = self.patience.ms is not None and world.now_ms - began_ms > self.patience.ms
+            if is_forgotten or is_late:
                 outcome = OpOutcome.UNKNOWN if may_be_there else OpOutcome.FAILED
                 world.mark(f"a batch was given up, {outcome}")
                 self._note(place, records, began_ms, outcome, None)
