@@ -17,6 +17,7 @@ SIM_RUN = --seeds $(or $(SEEDS),200) --first $(or $(FIRST),0) --jobs $(JOBS) $(i
 SIM_PROFILE = $(if $(PROFILE),--profile $(PROFILE))
 SIM_CLUSTER = $(if $(MUTANTS),tests.sim.mutants --write --jobs $(JOBS) $(SIM_PROFILE),ledgerstone.sim $(SIM_PROFILE) $(SIM_RUN))
 SIM_QUORUM = $(if $(MUTANTS),tests.sim.quorum.mutants --write,ledgerstone.sim.quorum --marks $(SIM_RUN))
+SIM_REPLICAS = $(if $(MUTANTS),tests.sim.replicas.mutants --write,ledgerstone.sim.replicas --marks $(SIM_RUN))
 SIM_CONTROLLER = $(if $(MUTANTS),tests.sim.controller.mutants --write,ledgerstone.sim.controller --marks $(SIM_RUN))
 
 help: ## list the targets
@@ -63,9 +64,9 @@ crash: setup ## run the slow sweeps: a crash at every disk operation; kernels on
 # SCRIPT=file replays one scenario, FIRST=n starts at another seed. MUTANTS=1 shows that the simulator
 # can fail, and renews the table in its README.
 # PROFILE=transactions has other clients.
-sim: setup ## simulate under faults: SEEDS=200 PROFILE=transactions, quorum or controller, or SCRIPT=file, or MUTANTS=1
+sim: setup ## simulate under faults: SEEDS=200 PROFILE=transactions, quorum, controller or replicas, or SCRIPT=file, or MUTANTS=1
 	@$(PY) -c '$(WARM)'
-	@$(PY) -m $(if $(filter quorum,$(PROFILE)),$(SIM_QUORUM),$(if $(filter controller,$(PROFILE)),$(SIM_CONTROLLER),$(SIM_CLUSTER)))
+	@$(PY) -m $(if $(filter quorum,$(PROFILE)),$(SIM_QUORUM),$(if $(filter controller,$(PROFILE)),$(SIM_CONTROLLER),$(if $(filter replicas,$(PROFILE)),$(SIM_REPLICAS),$(SIM_CLUSTER))))
 
 kafka-reads: setup ## run Apache Kafka's tools, broker and Streams on what we write
 	@command -v java >/dev/null && command -v mvn >/dev/null || \

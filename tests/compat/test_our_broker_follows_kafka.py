@@ -141,7 +141,9 @@ def test_transactions_are_copied_with_their_markers(cluster: Cluster) -> None:
         producer.flush(30)
         ends(30)
 
-    assert len(_wait_equal(cluster, "transactional")) == 4
+    # Kafka writes a marker after it has answered.
+    wait_until(lambda: len(_logs(cluster, "transactional")[0]) == 4, "both are marked", 30)
+    _wait_equal(cluster, "transactional")
 
 
 def test_log_cut_at_its_start_is_cut_here(cluster: Cluster) -> None:

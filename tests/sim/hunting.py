@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
-from ledgerstone.sim.quorum.cluster import Outcome
+from ledgerstone.sim.played import Outcome
 
 PAGE = Path(__file__).parents[2] / "docs/simulation.md"
 Patch = pytest.MonkeyPatch

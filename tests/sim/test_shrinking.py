@@ -3,7 +3,8 @@
 import pytest
 
 from ledgerstone.sim.cluster import run
-from ledgerstone.sim.scenario import Fault, Scenario, draw, parse
+from ledgerstone.sim.scenario import Scenario, draw, parse
+from ledgerstone.sim.script_text import Fault
 from ledgerstone.sim.shrink import shrink
 from tests.sim.mutants import answered_before_the_append
 

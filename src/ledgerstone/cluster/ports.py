@@ -30,6 +30,15 @@ class HeldPorts:
             sock.bind((host, port))
         self._sockets.append(sock)
 
+    def take(self, host: str) -> int:
+        """Any free port, held from now on."""
+        sock = _socket(host)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, 0))
+        self._sockets.append(sock)
+        port: int = sock.getsockname()[1]
+        return port
+
     def release(self) -> None:
         for sock in self._sockets:
             sock.close()

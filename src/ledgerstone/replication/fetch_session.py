@@ -48,6 +48,8 @@ class FetchWish:
     log_start_offset: int = -1  # The reader's own, if it is a follower.
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
+    # The partition, once it was read for this wish; whoever reads says what that is.
+    found: object = None
 
 
 class Told(NamedTuple):
@@ -80,6 +82,13 @@ class FetchContext:
     wishes: list[FetchWish]
     session: FetchSession | None = None
     incremental: bool = False
+
+    def is_news(self, told: Told) -> bool:
+        """Whether a reply would name the partition for this."""
+        if self.session is None or not self.incremental:
+            return True
+        wish = self.session.wishes.get(told.key)
+        return wish is not None and _is_news(wish, told)
 
     @property
     def session_id(self) -> int:

@@ -69,6 +69,10 @@ class FollowerState:
         self.last_fetch_ms = now_ms
         self.broker_epoch = broker_epoch
 
+    def asked_again(self, now_ms: int) -> None:
+        """The same fetch as before, of a log that has not grown since it was caught up."""
+        self.last_fetch_ms = self.last_caught_up_ms = now_ms
+
     def led_in_new_epoch(self, *, leader_end_offset: int, is_in_sync: bool, now_ms: int) -> None:
         """The same leader goes on. A member of the ISR gets its full time to catch up again."""
         self.leader_end_offset = leader_end_offset

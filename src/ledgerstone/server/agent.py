@@ -40,6 +40,14 @@ class DiallingAgent(Agent, Protocol):
         """Bytes came, in memory that is used again after the call."""
         ...
 
+    def room(self, connection: ConnectionId) -> memoryview | None:
+        """Where to receive the rest of a large answer. Release the view, then call `filled`."""
+        ...
+
+    def filled(self, connection: ConnectionId, count: int) -> list[Effect]:
+        """As `received`, for bytes put into `room`."""
+        ...
+
     def lost(self, connection: ConnectionId, reason: str) -> list[Effect]:
         """The other side hung up, or the connection broke. Not called after a `Hangup`."""
         ...

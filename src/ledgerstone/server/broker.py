@@ -11,6 +11,7 @@ connections share, so that an idle connection owns none.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ledgerstone.clock import Clock, Dice
@@ -193,12 +194,12 @@ class Broker:
         )
         self.agents.add(self.directories)
         self.isr = IsrAgent(
-            node_id=self.config.node_id,
+            config=self.config,
             clock=self.clock,
             partitions=self.partitions,
-            controller=self.controller_link,
+            image=lambda: self.controller_link.image,
+            ask=partial(self.controller_link.ask, by_broker=True),
             counters=self.counters,
-            max_lag_ms=self.config.replica_lag_time_max_ms,
             moved=self.following.high_watermark_moved,
         )
 
@@ -343,6 +344,15 @@ class Broker:
     def received_from_dialled(self, dial: Dial, number: int, data: memoryview) -> list[Effect]:
         """Bytes of a connection we opened, in memory that is used again after the call."""
         self._effects.extend(self.agents.dialling[dial.purpose].received(number, data))
+        return self._take_effects()
+
+    def room_for_dialled(self, dial: Dial, number: int) -> memoryview | None:
+        """Where to receive the rest of a large answer. Let go of the view, then say in
+        `filled_dialled` how many bytes came."""
+        return self.agents.dialling[dial.purpose].room(number)
+
+    def filled_dialled(self, dial: Dial, number: int, count: int) -> list[Effect]:
+        self._effects.extend(self.agents.dialling[dial.purpose].filled(number, count))
         return self._take_effects()
 
     def lost_dialled(self, dial: Dial, number: int, reason: str) -> list[Effect]:

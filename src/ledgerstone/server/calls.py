@@ -18,7 +18,11 @@ from ledgerstone import __version__
 from ledgerstone.clock import Clock
 from ledgerstone.errors import UnsupportedVersion
 from ledgerstone.metadata.delta import Delta
-from ledgerstone.protocol.client_connection import ClientConnection, ClientState
+from ledgerstone.protocol.client_connection import (
+    ClientConnection,
+    ClientState,
+    Response,
+)
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.raft.replica import Peer
@@ -168,13 +172,25 @@ class Calls:
     def metadata_changed(self, delta: Delta) -> list[Effect]:
         return []
 
+    def room(self, connection: ConnectionId) -> memoryview | None:
+        line = self._by_connection.get(connection)
+        return None if line is None or line.wire is None else line.wire.room()
+
+    def filled(self, connection: ConnectionId, count: int) -> list[Effect]:
+        return self._hear(connection, lambda wire: wire.received(count))
+
     def received(self, connection: ConnectionId, data: memoryview) -> list[Effect]:
+        return self._hear(connection, lambda wire: wire.receive_data(data))
+
+    def _hear(
+        self, connection: ConnectionId, read: Callable[[ClientConnection], list[Response]]
+    ) -> list[Effect]:
         line = self._by_connection.get(connection)
         if line is None:
             return self._end_turn()
         assert line.wire is not None
         try:
-            responses = line.wire.receive_data(data)
+            responses = read(line.wire)
         except ProtocolViolation as error:
             self._hang_up(line)
             self._give_up(line, f"{line.peer.host}:{line.peer.port} broke the protocol: {error}")

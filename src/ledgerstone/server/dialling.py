@@ -28,6 +28,10 @@ class Caller(Protocol):
 
     def received_from_dialled(self, dial: Dial, number: int, data: memoryview) -> None: ...
 
+    def room_for_dialled(self, dial: Dial, number: int) -> memoryview | None: ...
+
+    def filled_dialled(self, dial: Dial, number: int, count: int) -> None: ...
+
     def lost_dialled(self, dial: Dial, number: int, reason: str) -> None: ...
 
 
@@ -157,8 +161,10 @@ class Dialling:
             self._close(line)
 
     def _readable(self, line: _Line) -> None:
+        # The rest of a large answer goes where it will be read.
+        place = self._caller.room_for_dialled(line.dial, line.number)
         try:
-            count = line.transport.recv_into(self._room)
+            count = line.transport.recv_into(self._room if place is None else place)
         except WOULD_BLOCK:
             self._watch(line)
             return
@@ -168,7 +174,11 @@ class Dialling:
         if count == 0:
             self._lose(line, _HUNG_UP)
             return
-        self._caller.received_from_dialled(line.dial, line.number, self._room[:count])
+        if place is None:
+            self._caller.received_from_dialled(line.dial, line.number, self._room[:count])
+        else:
+            place.release()
+            self._caller.filled_dialled(line.dial, line.number, count)
         if line.transport.is_busy or line.unsent:
             self._watch(line)
             self._read_pending(line)

@@ -15,6 +15,8 @@ from ledgerstone.types import TopicPartition
 
 # Called with whether time is up; None means: keep waiting (never when time is up).
 Attempt = Callable[[bool], ApiMessage | None]
+# Called with the partition that grew; whether an attempt is worth its cost.
+Woken = Callable[[TopicPartition], bool]
 Ended = list[tuple[Request, ApiMessage | Exception]]
 
 
@@ -23,6 +25,7 @@ class Waiting:
     request: Request
     attempt: Attempt
     keys: tuple[TopicPartition, ...]
+    woken: Woken | None = None
 
 
 @dataclass(slots=True)
@@ -42,7 +45,7 @@ class Purgatory:
     def park(self, request: Request, parked: Parked) -> None:
         number = self._next_number
         self._next_number += 1
-        waiting = Waiting(request, parked.attempt, tuple(parked.keys))
+        waiting = Waiting(request, parked.attempt, tuple(parked.keys), parked.woken)
         self._all[number] = waiting
         for key in waiting.keys:
             self.awaited.setdefault(key, {})[number] = waiting
@@ -53,7 +56,8 @@ class Purgatory:
         waiting = self.awaited.get(key)
         if not waiting:
             return []
-        return self._attempt_all(list(waiting), time_is_up=False)
+        due = [number for number, each in waiting.items() if each.woken is None or each.woken(key)]
+        return self._attempt_all(due, time_is_up=False) if due else []
 
     def expire(self, now_ms: int) -> Ended:
         due: list[int] = []

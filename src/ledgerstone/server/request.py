@@ -31,11 +31,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
-    """Not now: `attempt` is tried when one of `keys` grows, and a last time at the deadline."""
+    """Not now: `attempt` is tried when one of `keys` grows, and a last time at the deadline.
+
+    `woken` is asked first with the partition that grew; without it, every growth counts."""
 
     attempt: Callable[[bool], ApiMessage | None]
     deadline_ms: int
     keys: Iterable[TopicPartition] = field(default=())
+    woken: Callable[[TopicPartition], bool] | None = None
 
 
 class Later(enum.Enum):

@@ -216,6 +216,14 @@ class Runtime:
         if not self._guarded(dial, ask):
             self._dialling.lose(number, "its bytes could not be taken")
 
+    def room_for_dialled(self, dial: Dial, number: int) -> memoryview | None:
+        return self._broker.room_for_dialled(dial, number)
+
+    def filled_dialled(self, dial: Dial, number: int, count: int) -> None:
+        ask = partial(self._broker.filled_dialled, dial, number, count)
+        if not self._guarded(dial, ask):
+            self._dialling.lose(number, "its bytes could not be taken")
+
     def lost_dialled(self, dial: Dial, number: int, reason: str) -> None:
         self._guarded(dial, partial(self._broker.lost_dialled, dial, number, reason))
 

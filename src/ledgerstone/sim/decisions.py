@@ -105,8 +105,8 @@ def decided_in(log: PartitionLog, below: int | None = None) -> PartitionFates:
     return decide(batches_of(log), log.log_end_offset if below is None else below)
 
 
-def batches_of(log: PartitionLog) -> Iterator[bytes]:
-    offset = log.log_start_offset
+def batches_of(log: PartitionLog, start: int = 0) -> Iterator[bytes]:
+    offset = max(log.log_start_offset, start)
     while offset < log.log_end_offset:
         piece = read(log, offset, max_bytes=_READ_BYTES).slice
         if piece is None:

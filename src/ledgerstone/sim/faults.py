@@ -7,7 +7,8 @@ from typing import Protocol, cast
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.node import Node
 from ledgerstone.sim.platter import PowerLoss
-from ledgerstone.sim.scenario import BOUNDARIES, PLACES, Fault
+from ledgerstone.sim.scenario import BOUNDARIES, PLACES
+from ledgerstone.sim.script_text import Fault
 from ledgerstone.sim.world import World
 
 

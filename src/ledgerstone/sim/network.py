@@ -16,6 +16,8 @@ from ledgerstone.sim.world import World
 
 # What TCP waits before it sends a lost packet again.
 RETRANSMIT_MS = 200
+# Where clients find a broker.
+CLIENT_PORT = 9092
 
 
 class Host(Protocol):
@@ -23,9 +25,8 @@ class Host(Protocol):
 
     name: str
 
-    @property
-    def is_reachable(self) -> bool:
-        """False while the process is gone: its system refuses connections."""
+    def accepts(self, port: int) -> bool:
+        """False while no process listens there: its system refuses connections."""
         ...
 
     def link_opened(self, link: "Link") -> None: ...
@@ -42,6 +43,7 @@ class Link:
     number: int
     dialer: Host
     listener: Host
+    port: int
     dialer_is_open: bool = True
     listener_is_open: bool = False
     # When the last bytes of each direction arrive: the next ones never arrive before.
@@ -99,14 +101,21 @@ class Network:
 
     # -- what hosts do ------------------------------------------------------------------------
 
-    def dial(self, dialer: Host, listener: Host) -> Link:
-        link = self._new_link(dialer, listener)
-        self._deliver(link, dialer, f"dial {link.number}", lambda: self._reach(link))
+    def dial(
+        self,
+        dialer: Host,
+        listener: Host,
+        port: int = CLIENT_PORT,
+        accepted: Callable[[Link], None] | None = None,
+    ) -> Link:
+        """`accepted` is called once the dialer hears of it; a refusal is a link that closes."""
+        link = self._new_link(dialer, listener, port)
+        self._deliver(link, dialer, f"dial {link.number}", lambda: self._reach(link, accepted))
         if self._dice_of(dialer).chance(self.weather.twin_percent):
-            twin = self._new_link(dialer, listener)
+            twin = self._new_link(dialer, listener, port)
             twin.dialer_is_open = False
             self.world.mark("a connection was attempted twice")
-            self._deliver(twin, dialer, f"dial {twin.number}", lambda: self._reach(twin))
+            self._deliver(twin, dialer, f"dial {twin.number}", lambda: self._reach(twin, None))
         return link
 
     def send(self, link: Link, source: Host, data: bytes) -> None:
@@ -143,15 +152,18 @@ class Network:
 
     # -- inside -------------------------------------------------------------------------------
 
-    def _new_link(self, dialer: Host, listener: Host) -> Link:
-        link = Link(self._next_number, dialer, listener)
+    def _new_link(self, dialer: Host, listener: Host, port: int) -> Link:
+        link = Link(self._next_number, dialer, listener, port)
         self._next_number += 1
         self.links[link.number] = link
         return link
 
-    def _reach(self, link: Link) -> None:
-        if link.listener.is_reachable:
+    def _reach(self, link: Link, accepted: Callable[[Link], None] | None) -> None:
+        if link.listener.accepts(link.port):
             link.listener_is_open = True
+            if accepted is not None:
+                label = f"accept {link.number}"
+                self._deliver(link, link.listener, label, partial(accepted, link))
             link.listener.link_opened(link)
         else:
             self._refuse(link, link.dialer)

@@ -15,9 +15,10 @@ from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.bootstrap import Surroundings as BrokerWorld
 from ledgerstone.server.bootstrap import open_broker
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.effects import Effect
+from ledgerstone.server.effects import Dial, Effect
+from ledgerstone.server.session import DEFAULT_LISTENER
 from ledgerstone.sim.filesystem import SimFilesystem, SimulatedCrash
-from ledgerstone.sim.network import Link, Network
+from ledgerstone.sim.network import CLIENT_PORT, Link, Network
 from ledgerstone.sim.node_clock import NodeClock
 from ledgerstone.sim.performer import SimHands
 from ledgerstone.sim.platter import PowerLoss
@@ -59,7 +60,7 @@ class Node:
         self.fs = SimFilesystem(dice=world.dice(f"{name}/disk"), clock=self.clock)
         raw = {"node.id": str(node_id), "log.dirs": DATA, **settings}
         self.config = BrokerConfig.from_raw(raw)
-        self._address = Listener("PLAINTEXT", name, 9092)
+        self.advertised = [Listener(DEFAULT_LISTENER, name, CLIENT_PORT)]
         self._latency = latency
         self.slow_until_ms = 0
         self.paused_until_ms = 0
@@ -93,8 +94,7 @@ class Node:
     def is_up(self) -> bool:
         return self.broker is not None
 
-    @property
-    def is_reachable(self) -> bool:
+    def accepts(self, port: int) -> bool:
         return self.broker is not None
 
     def start(self) -> None:
@@ -112,7 +112,7 @@ class Node:
             told(self)
         done_before = len(self.fs.trace)
         try:
-            self.broker = open_broker(self.config, world, [self._address])
+            self.broker = open_broker(self.config, world, self.advertised)
         except (LedgerstoneError, OSError) as error:
             self.refusals += 1
             self.world.note(f"{self.name} refuses to start: {error}")
@@ -171,7 +171,15 @@ class Node:
         """As a broker is stopped by its operator: connections first, the clean marker last."""
         if self.broker is None:
             return
-        broker, self.down_ms = self.broker, down_ms
+        self.down_ms = down_ms
+        broker = self.broker
+        try:
+            self.close_down(broker, broker.image.brokers[broker.config.node_id].broker_epoch)
+        except SimulatedCrash:
+            self._die()
+
+    def close_down(self, broker: Broker, broker_epoch: int) -> None:
+        """The last stage of a clean stop, up to the clean marker; the process is gone then."""
         try:
             self._perform(broker.stop_cleaning())
             assert self.performer is not None
@@ -180,12 +188,10 @@ class Node:
                 self.network.close(connection.link, self)
                 self._drop(connection)
             broker.partitions.drop_rest()
-            epoch = broker.image.brokers[broker.config.node_id].broker_epoch
-            broker.log_dirs.close(broker_epoch=epoch)
+            broker.log_dirs.close(broker_epoch=broker_epoch)
         except SimulatedCrash:
             self.world.mark("a crash while the broker stops")
-            self._die()
-            return
+            raise
         except (LedgerstoneError, OSError) as error:
             self.world.note(f"{self.name} stops with {error}")
         death: PowerLoss | None = "none" if self.has_lost_pages else None
@@ -235,7 +241,8 @@ class Node:
         self._connections[connection.number] = connection
         self._by_link[link.number] = connection
         host = link.dialer.name
-        self._call(lambda broker: broker.connected(connection.number, host))
+        name = next(each.name for each in self.advertised if each.port == link.port)
+        self._call(lambda broker: broker.connected(connection.number, host, name))
 
     def link_received(self, link: Link, data: bytes) -> None:
         connection = self._by_link.get(link.number)
@@ -255,7 +262,7 @@ class Node:
 
     def send(self, number: int, pieces: list[Piece]) -> None:
         connection = self._connections.get(number)
-        data = b"".join(_bytes_of(piece) for piece in pieces)
+        data = b"".join(bytes_of(piece) for piece in pieces)
         if connection is not None:
             self.network.send(connection.link, self, data)
 
@@ -265,6 +272,16 @@ class Node:
             self.world.note(f"{self.name} closes {connection.link.number} {reason}")
             self.network.close(connection.link, self)
             self._perform(self._drop(connection))
+
+    def dial(self, effect: Dial) -> None:
+        raise AssertionError(f"a node of its own dials: {effect}")
+
+    def hang_up(self, number: int) -> None:
+        raise AssertionError(f"nothing was dialled: {number}")
+
+    def halt(self, reason: str) -> None:
+        """Only a voter of several ends its process."""
+        raise AssertionError(f"a sole voter halts: {reason}")
 
     def _drop(self, connection: _Connection) -> list[Effect]:
         self._by_link.pop(connection.link.number, None)
@@ -384,7 +401,7 @@ def _cuts_a_log(operation: str) -> bool:
     return operation.startswith("truncate") and ".log" in operation
 
 
-def _bytes_of(piece: Piece) -> bytes:
+def bytes_of(piece: Piece) -> bytes:
     if isinstance(piece, bytes | bytearray | memoryview):
         return bytes(piece)
     assert isinstance(piece, FileSlice)

@@ -42,7 +42,6 @@ from ledgerstone.server.erasing.scans import ScanFailed, ScanResult
 from ledgerstone.server.quorum.snapshot_writing import write_snapshot
 from ledgerstone.server.results import (
     AnalysisFailed,
-    DialFailed,
     Done,
     Failed,
     GroupCleaned,
@@ -70,6 +69,12 @@ class Process(Protocol):
     def later(self, delay_ms: int, label: str, action: Callable[[], None]) -> None: ...
 
     def machine_said(self, effects: list[Effect]) -> None: ...
+
+    def dial(self, effect: Dial) -> None: ...
+
+    def hang_up(self, number: int) -> None: ...
+
+    def halt(self, reason: str) -> None: ...
 
 
 class PausingFilesystem:
@@ -142,10 +147,10 @@ class SimHands:
         """The node asks `wants_read` after every step."""
 
     def dial(self, effect: Dial) -> None:
-        self._report_later(effect, DialFailed("no node listens to others yet"))
+        self.node.dial(effect)
 
     def hang_up(self, effect: Hangup) -> None:
-        """Nothing was dialled."""
+        self.node.hang_up(effect.connection)
 
     def persist(self, effect: Persist, synced: performer.Synced) -> None:
         def do() -> None:
@@ -170,8 +175,7 @@ class SimHands:
         self.node.later(self.latency(), "disk", do)
 
     def halt(self, effect: Halt) -> None:
-        """Only a voter of several ends its process, and here each node is alone."""
-        raise AssertionError(f"a sole voter halts: {effect.reason}")
+        self.node.halt(effect.reason)
 
     def unlink(self, effect: Unlink) -> None:
         def do() -> None:
@@ -191,11 +195,11 @@ class SimHands:
     def analyse(self, effect: Analyse) -> None:
         self._report_later(effect, AnalysisFailed("no analyst here"))
 
-    def _report(self, effect: Effect, result: Result) -> None:
+    def report(self, effect: Effect, result: Result) -> None:
         self.node.machine_said(self.broker.completed(effect, result))
 
     def _report_later(self, effect: Effect, result: Result) -> None:
-        self.node.later(self.latency(), "done", lambda: self._report(effect, result))
+        self.node.later(self.latency(), "done", lambda: self.report(effect, result))
 
     def die(self) -> None:
         """The process is gone: its workers go with it, where they stand."""
@@ -251,12 +255,12 @@ class SimHands:
             del self._passes[number]
             outcome = known.work.result
             ended = PassFailed(outcome) if isinstance(outcome, str) else outcome
-            self._report(known.effect, cast(Result, ended))
+            self.report(known.effect, cast(Result, ended))
         elif isinstance(said, CleanedGroup):
             known.awaits_word = True
-            self._report(known.effect, GroupCleaned(said))
+            self.report(known.effect, GroupCleaned(said))
         else:
-            self._report(known.effect, StillAtWork())
+            self.report(known.effect, StillAtWork())
             self.node.later(self.latency(), "clean", lambda: self._go_on(number))
 
     def proceed(self, effect: Proceed) -> None:
@@ -303,11 +307,11 @@ class SimHands:
             return
         running.work.resume()
         if not running.work.is_done:
-            self._report(running.effect, StillAtWork())
+            self.report(running.effect, StillAtWork())
             self.node.later(self.latency(), "scan", lambda: self._scan_on(running))
             return
         self._scans.remove(running)
-        self._report(running.effect, cast(ScanResult, running.work.result))
+        self.report(running.effect, cast(ScanResult, running.work.result))
 
     def _kill_scan(self, number: int, reason: str) -> None:
         for running in [each for each in self._scans if each.effect.number == number]:

@@ -11,9 +11,10 @@ seed draws, and it has every fault written out, so that faults can be taken away
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 
 from ledgerstone.sim.dice import SeededDice
+from ledgerstone.sim.script_text import Fault, read_script, script_of
 
 # Several faults of one kind at one place are as good as one of a few.
 _MAX_FAULTS = 10
@@ -67,19 +68,6 @@ class Config:
     id_lives_ms: int = 7 * 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    at_ms: int
-    kind: str
-    args: dict[str, int | str] = field(default_factory=dict)
-
-    def number(self, name: str, default: int = 0) -> int:
-        return int(self.args.get(name, default))
-
-    def __str__(self) -> str:
-        return " ".join([f"{self.at_ms} {self.kind}", *(f"{k}={v}" for k, v in self.args.items())])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     seed: int
@@ -90,39 +78,16 @@ class Scenario:
 
     def text(self) -> str:
         """A script that `parse` reads back."""
-        lines = [f"seed {self.seed}"]
-        if self.profile != "mixed":
-            lines.insert(0, f"profile {self.profile}")
+        profile = None if self.profile == "mixed" else self.profile
         drawn = draw_config(self.seed, self.profile)
-        for each in fields(Config):
-            value = getattr(self.config, each.name)
-            if value != getattr(drawn, each.name):
-                lines.append(f"set {each.name} {value}")
-        lines += [str(fault) for fault in self.faults]
-        return "\n".join(lines) + "\n"
+        return script_of(self.seed, self.config, drawn, self.faults, profile)
 
 
 def parse(text: str) -> Scenario:
-    seed, profile, settings, faults = 0, "mixed", {}, []
-    for line in text.splitlines():
-        words = line.partition("#")[0].split()
-        match words:
-            case []:
-                continue
-            case ["seed", number]:
-                seed = int(number)
-            case ["profile", name]:
-                profile = name
-            case ["set", name, value]:
-                settings[name] = int(value)
-            case [at_ms, kind, *pairs]:
-                args: dict[str, int | str] = {}
-                for pair in pairs:
-                    name, _, value = pair.partition("=")
-                    args[name] = int(value) if value.lstrip("-").isdecimal() else value
-                faults.append(Fault(int(at_ms), kind, args))
-    config = replace(draw_config(seed, profile), **settings)
-    return Scenario(seed=seed, config=config, faults=tuple(faults), profile=profile)
+    given = read_script(text)
+    profile = given.profile or "mixed"
+    config = replace(draw_config(given.seed, profile), **given.settings)
+    return Scenario(seed=given.seed, config=config, faults=given.faults, profile=profile)
 
 
 def draw(seed: int, profile: str = "mixed") -> Scenario:

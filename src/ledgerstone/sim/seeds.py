@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ledgerstone.sim.quorum.cluster import Outcome, Played
+from ledgerstone.sim.played import Outcome, Played
 from ledgerstone.sim.shrink import Simpler, shrink
 
 S = TypeVar("S", bound=Played)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from ledgerstone.sim.scenario import Fault
+from ledgerstone.sim.script_text import Fault
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -7,31 +7,25 @@ passes run (`worker_threads`). Methods that write and read use the port, as any 
 
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from ledgerstone.client.admin import NewTopic, add_partitions, create_topic, delete_topic
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import Endpoint
-from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED
-from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
 from ledgerstone.config.broker import load_broker_config
 from ledgerstone.config.broker_keys import BROKER_KEYS
-from ledgerstone.errors import KafkaError
-from ledgerstone.records.batch import Codec
 from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.system import SystemDice
-from ledgerstone.testing import checks, passes, transactions
+from ledgerstone.testing import checks, passes
 from ledgerstone.testing.local_api import LocalApi, topic_path
 from ledgerstone.testing.passes import PassResult
-from ledgerstone.testing.reading import GroupFacts, TopicRecord, fold, read_groups, read_topic
 from ledgerstone.testing.settings import DEFAULTS, Setting, as_configs, refuse_unknown
-from ledgerstone.testing.texts import Headers, Text, Written, as_bytes, pairs_of, some_bytes
+from ledgerstone.testing.texts import Text, some_bytes
 from ledgerstone.testing.thread import BrokerThread
-from ledgerstone.testing.transactions import DEFAULT_TIMEOUT_MS, OpenTransaction
+from ledgerstone.testing.topic_access import TopicAccess
 from ledgerstone.testing.virtual_clock import VirtualClock
 from ledgerstone.testing.waiting import TIMEOUT_S, wait_until
 from ledgerstone.web.access import Access
@@ -41,17 +35,14 @@ _ANY_PORT: Final = "127.0.0.1:0"
 T = TypeVar("T")
 
 
-class LedgerstoneBroker:
+class LedgerstoneBroker(TopicAccess):
     """Runs from `start` to `stop`; `with` does both. After a restart, data and clock are kept."""
 
     def __init__(
         self, directory: Path, configs: Mapping[str, Setting] | None = None, *, unique: bool = False
     ) -> None:
+        super().__init__(unique=unique)
         self.directory = directory
-        # Topic names get a number, so that tests sharing a broker do not collide.
-        self._unique = unique
-        self._topics_made = 0
-        self._transactions_made = 0
         self._configs = {**DEFAULTS, **as_configs(configs or {})}
         self._listen, self._http_listen = _ANY_PORT, _ANY_PORT
         self._access = Access.from_dice(SystemDice())
@@ -168,75 +159,9 @@ class LedgerstoneBroker:
         self, name: str, *, compacted: bool = False, partitions: int = 1, **configs: Setting
     ) -> str:
         """Makes a topic; returns its name. `delete_retention_ms=1000` sets delete.retention.ms."""
-        wanted = as_configs(configs)
-        if compacted:
-            wanted.setdefault("cleanup.policy", "compact")
-        if self._unique:
-            self._topics_made += 1
-            name = f"{name}-{self._topics_made}"
-        with self.client() as client:
-            create_topic(client, NewTopic(name=name, partitions=partitions, configs=wanted))
-        return name
+        return self._make_topic(name, as_configs(configs), compacted, partitions)
 
-    def delete_topic(self, topic: str) -> None:
-        with self.client() as client:
-            delete_topic(client, topic)
-
-    def add_partitions(self, topic: str, total: int) -> None:
-        with self.client() as client:
-            add_partitions(client, topic, total)
-
-    # -- records --------------------------------------------------------------------------------
-
-    def produce(
-        self,
-        topic: str,
-        key: Text | None,
-        value: Text | None,
-        *,
-        headers: Headers = (),
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> Written:
-        """Writes one record; returns where. Default: the partition the Java client chooses."""
-        record = NewRecord(
-            topic, as_bytes(key), as_bytes(value), pairs_of(headers), partition, timestamp_ms
-        )
-        return self._send([record], Codec.NONE)[0]
-
-    def produce_batch(
-        self,
-        topic: str,
-        records: Sequence[tuple[Text | None, Text | None]],
-        *,
-        codec: str = "none",
-        partition: int | None = None,
-    ) -> list[Written]:
-        """Writes keys and values as one batch per partition, compressed with `codec`. Returns where
-        each record is."""
-        made = [
-            NewRecord(topic, as_bytes(key), as_bytes(value), (), partition)
-            for key, value in records
-        ]
-        return self._send(made, Codec[codec.upper()])
-
-    def tombstone(
-        self, topic: str, key: Text, *, headers: Headers = (), partition: int | None = None
-    ) -> Written:
-        """Deletes a key: a record with a null value."""
-        return self.produce(topic, key, None, headers=headers, partition=partition)
-
-    def begin(
-        self, transactional_id: str = "test", *, timeout_ms: int = DEFAULT_TIMEOUT_MS
-    ) -> OpenTransaction:
-        """Opens a transaction of a producer of its own; an earlier one of the id is fenced. `with`
-        commits it, or aborts it if an exception leaves the block."""
-        return OpenTransaction(self._new_client(), transactional_id, timeout_ms=timeout_ms)
-
-    def fence(self, transactional_id: str) -> None:
-        """Takes the id over, as its next producer would: what is open is aborted, and the producer
-        that opened it can neither write nor commit."""
-        transactions.fence(self._new_client(), transactional_id)
+    # -- transactions ---------------------------------------------------------------------------
 
     def await_transactions(self, *, timeout_s: float = TIMEOUT_S) -> None:
         """Waits until no transaction is open, as after an `advance` past their timeouts."""
@@ -250,53 +175,6 @@ class LedgerstoneBroker:
             timeout_s,
             lambda: f"open: {', '.join(self.on_the_loop(undecided))}",
         )
-
-    def transaction(
-        self,
-        topic: str,
-        records: Sequence[tuple[Text | None, Text | None]],
-        *,
-        commit: bool = True,
-        partition: int = 0,
-    ) -> None:
-        """A whole transaction over one partition: committed, or aborted."""
-        made = [(as_bytes(key), as_bytes(value)) for key, value in records]
-        self._transactions_made += 1
-        open_txn = self.begin(f"test-transaction-{self._transactions_made}")
-        for key, value in made:
-            open_txn.produce(topic, key, value, partition=partition)
-        if commit:
-            open_txn.commit()
-        else:
-            open_txn.abort()
-
-    def _send(self, records: Sequence[NewRecord], codec: Codec) -> list[Written]:
-        with self.client() as client:
-            # A new one each time: partitions may have been added.
-            answers = Producer(client, ProducerConfig(codec=codec)).send(records)
-        written = []
-        for answer in answers:
-            if isinstance(answer, KafkaError):
-                raise answer
-            written.append(Written(answer.partition.partition, answer.offset))
-        return written
-
-    def records(self, topic: str, *, read_uncommitted: bool = False) -> list[TopicRecord]:
-        """Everything a reader from the start gets now, including tombstones."""
-        level = READ_UNCOMMITTED if read_uncommitted else READ_COMMITTED
-        with self.client() as client:
-            return read_topic(client, topic, isolation_level=level)
-
-    def state(self, topic: str, *, partition: int | None = None) -> dict[bytes, bytes]:
-        """The latest value of each live key, in all partitions or in one."""
-        found = self.records(topic)
-        return fold(each for each in found if partition in (None, each.partition))
-
-    @property
-    def groups(self) -> dict[str, GroupFacts]:
-        """Consumer groups by id: state, members, committed offsets, lag."""
-        with self.client() as client:
-            return read_groups(client)
 
     # -- deletes --------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from ledgerstone.server.bootstrap import RunningBroker
 from ledgerstone.server.broker import Broker
 from ledgerstone.testing.findings import gates, lines_of
 from ledgerstone.testing.local_api import topic_path
-from ledgerstone.testing.under_test import BrokerUnderTest
+from ledgerstone.testing.under_test import ServesApi
 from ledgerstone.testing.waiting import wait_until
 
 
@@ -30,7 +30,7 @@ class PassResult(NamedTuple):
     tombstones_removed: int = 0
 
 
-def compact(cluster: BrokerUnderTest, topic: str, timeout_s: float) -> list[PassResult]:
+def compact(cluster: ServesApi, topic: str, timeout_s: float) -> list[PassResult]:
     """A pass over every partition, now; returns when they are done and old files are unlinked."""
     tickets = cluster.api.post(topic_path(topic, "compact"))["tickets"]
     results = []
@@ -41,9 +41,7 @@ def compact(cluster: BrokerUnderTest, topic: str, timeout_s: float) -> list[Pass
     return results
 
 
-def _await_ticket(
-    cluster: BrokerUnderTest, ticket: dict[str, Any], timeout_s: float
-) -> dict[str, Any]:
+def _await_ticket(cluster: ServesApi, ticket: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     def done() -> dict[str, Any] | None:
         found = cluster.api.get(f"tickets/{ticket['ticket']}")
         return found if found["done"] else None
@@ -73,7 +71,7 @@ def _result(topic: str, ticket: dict[str, Any]) -> PassResult:
     )
 
 
-def await_compaction(cluster: BrokerUnderTest, topic: str, timeout_s: float) -> None:
+def await_compaction(cluster: ServesApi, topic: str, timeout_s: float) -> None:
     """Until no pass over the topic is running, and none is due."""
 
     def settled() -> bool:
@@ -84,7 +82,7 @@ def await_compaction(cluster: BrokerUnderTest, topic: str, timeout_s: float) -> 
     await_unlinked(cluster, topic, timeout_s)
 
 
-def await_unlinked(cluster: BrokerUnderTest, topic: str, timeout_s: float) -> None:
+def await_unlinked(cluster: ServesApi, topic: str, timeout_s: float) -> None:
     """Until replaced files whose delay has passed are unlinked."""
 
     def unlinked() -> bool:
@@ -132,9 +130,9 @@ def _wants_a_pass(broker: Broker, partition: Partition) -> bool:
     return any(True for _ in kafka_candidates([appraisal.log]))
 
 
-def _situation(cluster: BrokerUnderTest, topic: str) -> str:
+def _situation(cluster: ServesApi, topic: str) -> str:
     return "what blocks the cleaner:\n" + lines_of(closed_gates(cluster, topic))
 
 
-def closed_gates(cluster: BrokerUnderTest, topic: str) -> list[str]:
+def closed_gates(cluster: ServesApi, topic: str) -> list[str]:
     return gates(topic, cluster.api.get(topic_path(topic, "cleaning"))["partitions"])

@@ -1,4 +1,4 @@
-"""Fixtures for pytest: a broker for a test, for a session, or made to order. Shell.
+"""Fixtures for pytest: a broker for a test, for a session, or made to order; a cluster. Shell.
 
 Loaded in every run of pytest where the package is installed, so nothing but pytest is imported here
 until a fixture is used. The fixtures are documented in docs/testing.md.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ledgerstone.testing.broker import LedgerstoneBroker
+    from ledgerstone.testing.cluster import LedgerstoneCluster
     from ledgerstone.testing.conformance.check import ScenarioCheck
 
 
@@ -93,6 +94,24 @@ def ledgerstone_broker(
 
 
 @pytest.fixture
+def ledgerstone_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[LedgerstoneCluster]":
+    """Three brokers for this test, which it can stop, kill and cut off from each other."""
+    with _quick_imports():
+        from ledgerstone.records.kernels import load
+        from ledgerstone.testing.cluster import LedgerstoneCluster
+
+    load(lambda line: _say(request.config, line))
+    directory = tmp_path_factory.mktemp("ledgerstone")
+    try:
+        with LedgerstoneCluster(directory, _given(request)) as cluster:
+            yield cluster
+    finally:
+        _put_away(request, directory)
+
+
+@pytest.fixture
 def tombstone_scenario(
     request: pytest.FixtureRequest, ledgerstone: "LedgerstoneBroker"
 ) -> "ScenarioCheck":
@@ -112,20 +131,27 @@ def _lend(
     with _quick_imports():
         from ledgerstone.records.kernels import load
         from ledgerstone.testing.broker import LedgerstoneBroker
-        from ledgerstone.testing.settings import as_configs, parse_lines
+        from ledgerstone.testing.settings import as_configs
 
     load(lambda line: _say(request.config, line))
-    try:
-        given = parse_lines(request.config.getini("ledgerstone_config"))
-    except ValueError as error:
-        raise pytest.UsageError(str(error)) from error
     directory = tmp_path_factory.mktemp("ledgerstone")
-    broker = LedgerstoneBroker(directory, {**given, **as_configs(configs)}, unique=unique)
+    settings = {**_given(request), **as_configs(configs)}
+    broker = LedgerstoneBroker(directory, settings, unique=unique)
     try:
         with broker:
             yield broker
     finally:
         _put_away(request, directory)
+
+
+def _given(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The settings of the ini file."""
+    from ledgerstone.testing.settings import parse_lines
+
+    try:
+        return parse_lines(request.config.getini("ledgerstone_config"))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 @contextmanager

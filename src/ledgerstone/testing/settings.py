@@ -28,6 +28,27 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+# Of a cluster under test, beside those. Failures are noticed within seconds; a machine that is busy
+# must not cause some.
+CLUSTER_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "default.replication.factor": "3",
+        "min.insync.replicas": "2",
+        "offsets.topic.replication.factor": "3",
+        "transaction.state.log.replication.factor": "3",
+        "transaction.state.log.min.isr": "2",
+        "controller.quorum.election.timeout.ms": "300",
+        "controller.quorum.fetch.timeout.ms": "1500",
+        "controller.quorum.request.timeout.ms": "1000",
+        "broker.heartbeat.interval.ms": "200",
+        "broker.session.timeout.ms": "2000",
+        "replica.lag.time.max.ms": "2000",
+        # A leader changes when the test says so.
+        "auto.leader.rebalance.enable": "false",
+    }
+)
+
+
 def key_of(name: str) -> str:
     """`delete_retention_ms` and `delete.retention.ms` are the same key."""
     return name.replace("_", ".")

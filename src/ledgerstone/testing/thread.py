@@ -6,6 +6,7 @@ its stop or kill.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,11 +16,14 @@ from typing import Final, TypeVar
 from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.server.bootstrap import RunningBroker, Surroundings, start_broker
+from ledgerstone.server.transport import MakeTransport, PlainTransport
 from ledgerstone.system import SystemDice
 from ledgerstone.testing.disk import ScratchFilesystem
 from ledgerstone.testing.worker_threads import ThreadedRuntime
 from ledgerstone.web.access import Access
 from ledgerstone.web.site import PageSite
+
+_LOG: Final = logging.getLogger(__name__)
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
@@ -31,8 +35,15 @@ T = TypeVar("T")
 class BrokerThread:
     """`start`, then any number of `call`s, then `stop` or `kill`."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock, access: Access) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        access: Access,
+        dialled_transport: MakeTransport = PlainTransport,
+    ) -> None:
         self._config = config
+        self._dialled_transport = dialled_transport
         self._access = access
         self._fs = ScratchFilesystem()
         self._world = Surroundings(fs=self._fs, clock=clock, dice=SystemDice())
@@ -48,6 +59,11 @@ class BrokerThread:
     def start(self) -> RunningBroker:
         self._thread.start()
         return self._started.result(START_TIMEOUT_S)
+
+    @property
+    def has_ended(self) -> bool:
+        """Also by itself, where a process would have halted."""
+        return self._ended.done()
 
     def call(self, ask: Callable[[RunningBroker], T]) -> T:
         """What `ask` returns, or raises, on the broker's loop."""
@@ -76,7 +92,8 @@ class BrokerThread:
     def _end(self) -> None:
         assert self._loop is not None
         assert self._leave is not None
-        self._loop.call_soon_threadsafe(self._leave.set)
+        if not self._ended.done():
+            self._loop.call_soon_threadsafe(self._leave.set)
         self._ended.result(STOP_TIMEOUT_S)
         self._thread.join(STOP_TIMEOUT_S)
 
@@ -95,7 +112,10 @@ class BrokerThread:
         self._loop = asyncio.get_running_loop()
         self._leave = asyncio.Event()
         running = await start_broker(
-            self._config, self._world, partial(PageSite, self._access), ThreadedRuntime
+            self._config,
+            self._world,
+            partial(PageSite, self._access),
+            partial(ThreadedRuntime, dialled_transport=self._dialled_transport, halt=self._halted),
         )
         self._started.set_result(running)
         await self._leave.wait()
@@ -103,6 +123,14 @@ class BrokerThread:
             await self._die(running)
         else:
             await running.stop()
+
+    def _halted(self, reason: str) -> None:
+        """A process would end here. This one is the test's: only the broker dies."""
+        _LOG.critical("broker halts reason=%s", reason)
+        self._is_killed = True
+        self._fs.die()
+        assert self._leave is not None
+        self._leave.set()
 
     async def _die(self, running: RunningBroker) -> None:
         """Closes sockets, as the system does for a dead process, but not the logs."""

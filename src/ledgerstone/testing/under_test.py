@@ -8,9 +8,14 @@ from ledgerstone.testing.reading import TopicRecord
 from ledgerstone.testing.virtual_clock import VirtualClock
 
 
-class BrokerUnderTest(OnTheLoop, Protocol):
-    clock: VirtualClock
+class ServesApi(OnTheLoop, Protocol):
+    """A broker that can be asked for passes."""
+
     api: LocalApi
+
+
+class BrokerUnderTest(ServesApi, Protocol):
+    clock: VirtualClock
 
     def where(self, topic: str, key: bytes | str) -> dict[str, Any]: ...
 

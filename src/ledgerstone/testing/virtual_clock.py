@@ -1,4 +1,4 @@
-"""The broker's clock, advanced by a test. Shell, over the thread of the broker.
+"""The clock of a broker, or of all brokers of a cluster, advanced by a test. Shell, over threads.
 
 Only wall time is advanced: records, retention, horizons and deadlines of erasures follow it;
 sessions and timeouts of clients do not. Otherwise it runs as the real clock does.
@@ -13,8 +13,8 @@ from ledgerstone.testing.on_the_loop import OnTheLoop
 
 
 class VirtualClock:
-    def __init__(self, broker: OnTheLoop) -> None:
-        self._broker = broker
+    def __init__(self, *brokers: OnTheLoop) -> None:
+        self._brokers = brokers
         # Outlives the broker: after a restart it is still ahead.
         self.source = MovableClock(SystemClock())
 
@@ -46,13 +46,17 @@ class VirtualClock:
 
         def move(running: RunningBroker) -> None:
             self.source.advance(step_ms)
+            notice(running)
+
+        def notice(running: RunningBroker) -> None:
             running.broker.clock_moved()
             running.runtime.wake()
 
-        if self._broker.is_running:
-            self._broker.on_the_loop(move)
-        else:
+        running = [each for each in self._brokers if each.is_running]
+        if not running:
             self.source.advance(step_ms)
+        for number, each in enumerate(running):
+            each.on_the_loop(notice if number else move)
         return self.now
 
     def __repr__(self) -> str:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from ledgerstone.fs import Filesystem
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.effects import WorkerName
-from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.runtime import Runtime, halt_process
+from ledgerstone.server.transport import MakeTransport, PlainTransport
 from ledgerstone.server.workers import WorkerRoom
 from ledgerstone.workers.child import Line, OwnerGone, Work, serve
 from ledgerstone.workers.frames import LENGTH_BYTES, Message, decode, encode
@@ -103,8 +104,14 @@ def _scanning() -> Work:
 class ThreadedRuntime(Runtime):
     """The real runtime, except for where passes and scans run."""
 
-    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(broker, loop)
+    def __init__(
+        self,
+        broker: Broker,
+        loop: asyncio.AbstractEventLoop,
+        dialled_transport: MakeTransport = PlainTransport,
+        halt: Callable[[str], None] = halt_process,
+    ) -> None:
+        super().__init__(broker, loop, dialled_transport, halt)
 
         async def cleaner() -> Worker:
             return ThreadWorker(lambda: _cleaning(broker.log_dir.fs))

@@ -6,7 +6,8 @@ a property adds is in its script, and in what is asserted of the outcome.
 
 import pytest
 
-from ledgerstone.sim.quorum.cluster import Outcome, run
+from ledgerstone.sim.played import Outcome
+from ledgerstone.sim.quorum.cluster import run
 from ledgerstone.sim.quorum.scenario import parse
 
 SEEDS = range(2)

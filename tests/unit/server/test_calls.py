@@ -11,7 +11,11 @@ from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ledgerstone.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from ledgerstone.protocol.messages.vote import VoteRequest
 from ledgerstone.protocol.server_connection import ConnectionLimits, ServerConnection
 from ledgerstone.raft.replica import Peer
@@ -365,3 +369,28 @@ def test_without_a_turn_the_next_tick_returns_what_was_asked_for() -> None:
     calls.ask(NODE, heartbeat(), lambda answer: None, timeout_ms=1_000)
     assert calls.next_deadline_ms == 0
     assert [type(each) for each in calls.tick()] == [Dial]
+
+
+def test_large_answer_is_received_in_place() -> None:
+    wires = Wires()
+    wires.ask("a", MetadataRequest())
+    number = wires.ready()
+    asked = wires.servers[number].next_request()
+    assert asked is not None
+    topics = [MetadataResponseTopic(name=f"topic-{each}") for each in range(20_000)]
+    wires.servers[number].respond(MetadataResponse(topics=topics))
+    data = b"".join(wires.servers[number].data_to_send())  # type: ignore[arg-type]
+    assert wires.calls.room(number) is None
+    wires.deliver(number, data[:100])
+
+    sent = 100
+    while (room := wires.calls.room(number)) is not None:
+        part = data[sent : sent + min(len(room), 50_000)]
+        room[: len(part)] = part
+        room.release()
+        sent += len(part)
+        wires.perform(wires.calls.filled(number, len(part)))
+    wires.deliver(number, data[sent:])
+    (answer,) = wires.answers["a"]
+    assert isinstance(answer, MetadataResponse)
+    assert len(answer.topics) == 20_000

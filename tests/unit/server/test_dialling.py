@@ -29,6 +29,8 @@ class Greeter:
         self.results: list[Result] = []
         self.heard = bytearray()
         self.losses: list[str] = []
+        # Where it wants the next bytes.
+        self.place: bytearray | None = None
 
     def tick(self) -> list[Effect]:
         is_due, self.next_deadline_ms = self.next_deadline_ms is not None, None
@@ -49,6 +51,14 @@ class Greeter:
         if self.heard.endswith(b"bye"):
             return [Hangup(connection)]
         return [Send(connection, [b"heard ", bytes(data)])]
+
+    def room(self, connection: int) -> memoryview | None:
+        return None if self.place is None else memoryview(self.place)
+
+    def filled(self, connection: int, count: int) -> list[Effect]:
+        assert self.place is not None
+        data, self.place = self.place[:count], None
+        return self.received(connection, memoryview(data))
 
     def lost(self, connection: int, reason: str) -> list[Effect]:
         self.losses.append(reason)
@@ -110,6 +120,23 @@ def test_agent_dials_speaks_hears_and_is_hung_up_on(broker: Broker, other: Other
     run(broker, story)
     assert [type(each) for each in agent.results] == [Dialled]
     assert agent.losses == ["the other side hung up"]
+
+
+def test_bytes_go_where_the_agent_wants_them(broker: Broker, other: Other) -> None:
+    agent = Greeter(other.port)
+    agent.place = bytearray(4)
+    broker.agents.add_dialling(PURPOSE, agent)
+
+    async def story(runtime: Runtime) -> None:
+        reader, writer = await other.accept()
+        assert await reader.readexactly(5) == b"hello"
+        writer.write(b"welcome")
+        # No more than there is room for; the rest comes the usual way.
+        assert await reader.readexactly(19) == b"heard welcheard ome"
+        writer.close()
+
+    run(broker, story)
+    assert bytes(agent.heard) == b"welcome"
 
 
 def test_agent_that_hangs_up_hears_no_more(broker: Broker, other: Other) -> None:

@@ -20,6 +20,7 @@ from tests.unit.server.leading_kit import (
     follow,
     isr_of,
     led_by_one,
+    register,
 )
 
 
@@ -184,3 +185,115 @@ def test_refusal_names_the_leader_and_where_it_is(
     assert refused.current_leader is not None
     assert refused.current_leader.leader_id == 2
     assert [(each.node_id, each.port) for each in by_producer.node_endpoints] == [(2, 9092)]
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+def test_follower_in_a_session_is_told_what_changed(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    change_partition(machine, LED, isr=[1, 2])
+    follower = machine.connect()
+    opened = follow(follower, 0, leader_epoch=0, session_epoch=0)
+    machine.advance(1_000)
+
+    quiet = again(follower, opened.session_id, 1)
+    known = replace(leader_of(partition).in_sync.followers[2])
+    write(client, "value")
+    news = again(follower, opened.session_id, 2)
+
+    assert opened.session_id != 0
+    assert quiet.responses == []
+    assert known.last_fetch_ms == known.last_caught_up_ms == machine.clock.monotonic_ms()
+    assert values_in(news.responses[0].partitions[0]) == ["value"]
+
+
+def again(client: Client, session_id: int, epoch: int) -> FetchResponse:
+    request = ask(client, 0, session_id=session_id, session_epoch=epoch)
+    request.topics = []
+    return client.ask(request, FetchResponse, 17)
+
+
+@pytest.mark.parametrize("what", ["new epoch", "new life", "out of the ISR", "log start"])
+def test_nothing_that_a_follower_must_know_is_taken_for_quiet(
+    machine: InProcess, client: Client, partition: Partition, what: str
+) -> None:
+    write(client, "value")
+    change_partition(machine, LED, isr=[1, 2])
+    follower = machine.connect()
+    opened = follow(follower, 1, leader_epoch=0, session_epoch=0)
+    quiet = again(follower, opened.session_id, 1)
+    code = ErrorCode.NONE
+    match what:
+        case "new epoch":
+            change_partition(machine, LED, leader=1)
+            code = ErrorCode.FENCED_LEADER_EPOCH
+        case "new life":
+            register(machine, 2, epoch=SECOND_EPOCH + 1)
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        case "out of the ISR":
+            change_partition(machine, LED, isr=[1])
+        case _:
+            partition.log.raise_log_start_offset(1)
+
+    response = again(follower, opened.session_id, 2)
+
+    assert quiet.responses == []
+    if what == "out of the ISR":
+        assert isr_of(machine) == (1, 2), "it has joined again by this fetch"
+    else:
+        answer = response.responses[0].partitions[0]
+        assert answer.error_code == code
+        assert code or answer.log_start_offset == 1
+
+
+def test_waiting_follower_is_told_of_all_that_changed_when_its_time_is_up(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    """The high watermark moves while it waits, and there are no records to wake it."""
+    write(client, "value")
+    register(machine, 3)
+    change_partition(machine, LED, isr=[1, 2, 3], replicas=[1, 2, 3])
+    produced(client, batch(("key", "more")))
+    second, third = machine.connect(), machine.connect()
+    opened = follow(second, 2, leader_epoch=0, session_epoch=0)
+    request = ask(second, 2, session_id=opened.session_id, session_epoch=1, wait_ms=500)
+    request.topics = []
+    second.send(request, 17)
+
+    follow(third, 2, replica=3, epoch=SECOND_EPOCH)
+    waits = second.is_waiting
+    machine.advance(500)
+
+    assert opened.responses[0].partitions[0].high_watermark == 1
+    assert waits
+    answer = second.take(FetchResponse).responses[0].partitions[0]
+    assert answer.high_watermark == 2
+
+
+# -- throttles ------------------------------------------------------------------------------------
+
+
+def test_follower_that_catches_up_gets_no_more_than_its_share(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    throttle = machine.broker.isr.throttle
+    throttle.configure(100, {TOPIC: ["0:1"]})
+    large = batch(("key", "v" * 4_000))
+    for _ in range(3):
+        produced(client, large)
+    follower = machine.connect()
+
+    first = follow(follower, 0, partition_max_bytes=1)
+    second = follow(follower, 1, partition_max_bytes=1)
+    machine.advance(60_000)
+    third = follow(follower, 1, partition_max_bytes=1)
+    change_partition(machine, LED, isr=[1, 2])
+    in_sync = follow(follower, 2, partition_max_bytes=1)
+
+    sizes = [
+        len(values_in(each.responses[0].partitions[0])) for each in (first, second, third, in_sync)
+    ]
+    assert sizes == [1, 0, 1, 1]
+    assert leader_of(partition).in_sync.followers[2].end_offset == 2

@@ -15,9 +15,12 @@ class Host:
 
     def __init__(self, name: str, *, is_reachable: bool = True) -> None:
         self.name = name
-        self.is_reachable = is_reachable
+        self._is_reachable = is_reachable
         self.heard: list[bytes | str] = []
         self.links: list[Link] = []
+
+    def accepts(self, port: int) -> bool:
+        return self._is_reachable
 
     def link_opened(self, link: Link) -> None:
         self.links.append(link)

@@ -12,7 +12,7 @@ Versions: 4-18, topic ids from 13.
 Differs from Kafka: a slice ends with a whole batch.
 """
 
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ledgerstone.errors import KafkaError
@@ -34,13 +34,16 @@ from ledgerstone.server.handlers.fetch_reading import (
     Found,
     Reader,
     empty_answer,
+    has_news,
     must_tell,
     name_of,
     read_all,
     reader_of,
+    without_quiet,
 )
 from ledgerstone.server.metrics import add
 from ledgerstone.server.request import Answer, Parked, Request
+from ledgerstone.types import TopicPartition
 
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADER: Final = 16
@@ -57,16 +60,20 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
         context = _resolve(broker, request, message, reader)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    found = read_all(broker, reader, message, context, is_first_time=True)
+    wishes: Sequence[FetchWish] = context.wishes
+    if context.incremental:
+        wishes = without_quiet(broker, reader, wishes)
+    found = read_all(broker, reader, message, wishes, is_first_time=True)
     if not context.wishes or message.max_wait_ms <= 0 or _is_enough(message, found):
         return _respond(broker, request, reader, context, found.answers)
     # All that is wanted is in the context: the request would hold it a second time while it waits.
     message.topics, message.forgotten_topics_data = [], []
-    keys = [key for wish in context.wishes if (key := name_of(broker, wish.key)) is not None]
+    waiting = _WaitingFetch(broker, request, reader, message, context, found)
     return Parked(
-        attempt=partial(_attempt, broker, request, reader, message, context),
+        attempt=waiting.attempt,
         deadline_ms=broker.clock.monotonic_ms() + message.max_wait_ms,
-        keys=tuple(dict.fromkeys(keys)),
+        keys=waiting.keys,
+        woken=waiting.woken,
     )
 
 
@@ -74,18 +81,51 @@ def _is_enough(message: FetchRequest, found: Found) -> bool:
     return found.is_urgent or found.size >= message.min_bytes
 
 
-def _attempt(
-    broker: Broker,
-    request: Request,
-    reader: Reader,
-    message: FetchRequest,
-    context: FetchContext,
-    time_is_up: bool,
-) -> FetchResponse | None:
-    found = read_all(broker, reader, message, context, is_first_time=False)
-    if time_is_up or _is_enough(message, found):
-        return _respond(broker, request, reader, context, found.answers)
-    return None
+class _WaitingFetch:
+    """A fetch that waits reads again only what has changed meanwhile. Only an answer that names
+    every partition needs them all."""
+
+    __slots__ = ("_broker", "_context", "_message", "_reader", "_request", "_touched", "_wishes")
+
+    def __init__(
+        self,
+        broker: Broker,
+        request: Request,
+        reader: Reader,
+        message: FetchRequest,
+        context: FetchContext,
+        found: Found,
+    ) -> None:
+        self._broker, self._request, self._reader = broker, request, reader
+        self._message, self._context = message, context
+        self._wishes = {
+            name: wish for wish in context.wishes if (name := name_of(broker, wish.key)) is not None
+        }
+        self._touched: set[PartitionKey] | None = None
+        if context.incremental:
+            self._touched = {
+                key for key, answer in found.answers if context.is_news(_told(key, answer))
+            }
+
+    @property
+    def keys(self) -> Iterable[TopicPartition]:
+        return self._wishes
+
+    def woken(self, topic_partition: TopicPartition) -> bool:
+        wish = self._wishes[topic_partition]
+        if self._touched is not None:
+            self._touched.add(wish.key)
+        return has_news(self._reader, self._broker.partitions.find(topic_partition), wish)
+
+    def attempt(self, time_is_up: bool) -> FetchResponse | None:
+        broker, context, touched = self._broker, self._context, self._touched
+        wishes = context.wishes
+        if touched is not None:
+            wishes = [wish for wish in wishes if wish.key in touched]
+        found = read_all(broker, self._reader, self._message, wishes, is_first_time=False)
+        if time_is_up or _is_enough(self._message, found):
+            return _respond(broker, self._request, self._reader, context, found.answers)
+        return None
 
 
 def _resolve(
@@ -180,12 +220,16 @@ def _name_leaders(
 
 
 def _count_out(broker: Broker, reader: Reader, key: PartitionKey, records: FileSlice) -> None:
-    if reader.is_follower:
-        broker.counters.replication_bytes_out += records.size
-        return
     name = key.topic if isinstance(key.topic, str) else broker.topic_name(key.topic)
-    if name is not None:
+    if name is None:
+        return
+    if not reader.is_follower:
         add(broker.counters.bytes_out, name, records.size)
+        return
+    broker.counters.replication_bytes_out += records.size
+    if broker.isr.throttle.is_active:
+        topic_partition, now_ms = TopicPartition(name, key.partition), broker.clock.monotonic_ms()
+        broker.isr.throttle.record(topic_partition, records.size, now_ms)
 
 
 def _told(key: PartitionKey, answer: FetchPartitionResponse) -> Told:

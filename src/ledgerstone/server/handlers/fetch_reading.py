@@ -5,7 +5,7 @@ offset. A follower's fetch also tells the leader how far that follower has got. 
 succeeded does: an error or an epoch that diverges leaves what is known of the follower untouched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ledgerstone.errors import (
@@ -24,14 +24,14 @@ from ledgerstone.protocol.messages.fetch import (
     FetchPartitionResponse,
     FetchRequest,
 )
-from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey
+from ledgerstone.replication.fetch_session import FetchWish, PartitionKey
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.replica_selector import replica_in_rack
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Request
-from ledgerstone.storage.log_reader import FetchIsolation, read
-from ledgerstone.types import TopicPartition
+from ledgerstone.storage.log_reader import FetchIsolation, read, visible_end
+from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition
 
 _FIRST_VERSION_WITH_RACK: Final = 11
 _FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
@@ -39,6 +39,8 @@ _CONSUMER: Final = -1
 ISOLATION_LEVELS: Final = {0: FetchIsolation.HIGH_WATERMARK, 1: FetchIsolation.TXN_COMMITTED}
 # Kafka finds these out before it reads, and says "no aborted transactions" instead of nothing.
 _UNKNOWN: Final = (UnknownTopicOrPartition, UnknownTopicId)
+
+Find = Callable[[TopicPartition], Partition | None]
 
 
 class Reader(NamedTuple):
@@ -109,7 +111,7 @@ def read_all(
     broker: Broker,
     reader: Reader,
     message: FetchRequest,
-    context: FetchContext,
+    wishes: Iterable[FetchWish],
     *,
     is_first_time: bool,
 ) -> Found:
@@ -119,7 +121,7 @@ def read_all(
     total = 0
     is_urgent = False
     answers = []
-    for wish in context.wishes:
+    for wish in wishes:
         answer = empty_answer(wish.key.partition)
         size = 0
         try:
@@ -127,10 +129,13 @@ def read_all(
             if reader.racks is not None:
                 _prefer_replica(reader, partition, wish, answer)
             size = _read_one(reader, partition, wish, answer, left, first=total == 0)
+            if size and reader.is_follower and _is_held_back(broker, reader, partition):
+                answer.records, size = b"", 0
+            wish.found = partition
             if tells and answer.diverging_epoch is None:
                 _follower_fetched(broker, reader, partition, wish, answer)
         except KafkaError as error:
-            size = 0
+            size, wish.found = 0, None
             answer = empty_answer(wish.key.partition, error.code)
             if isinstance(error, _UNKNOWN):
                 answer.aborted_transactions = []
@@ -145,6 +150,60 @@ def read_all(
     if tells:
         broker.isr.send()
     return Found(answers, total, is_urgent)
+
+
+def without_quiet(
+    broker: Broker, reader: Reader, wishes: Sequence[FetchWish]
+) -> Sequence[FetchWish]:
+    """The wishes of an incremental fetch that have to be read. A follower asks for everything it
+    follows again and again, and most of that stands still: of a partition that is as it was told,
+    only the time of the fetch is noted."""
+    if not reader.is_follower:
+        return wishes
+    registered = broker.image.brokers.get(reader.replica_id)
+    if registered is None or registered.broker_epoch != reader.broker_epoch:
+        return wishes
+    now_ms, find = broker.clock.monotonic_ms(), broker.partitions.find
+    return [each for each in wishes if not _is_quiet(reader, each, find, now_ms)]
+
+
+def _is_quiet(reader: Reader, wish: FetchWish, find: Find, now_ms: int) -> bool:
+    partition = wish.found
+    if not isinstance(partition, Partition):
+        return False
+    role, log, offset = partition.role, partition.log, wish.fetch_offset
+    if (
+        not isinstance(role, Leader)
+        or log.log_end_offset != offset
+        or log.high_watermark != wish.told_high_watermark
+        or log.log_start_offset != wish.told_log_start_offset
+        or role.leader_epoch != wish.current_leader_epoch
+        or reader.replica_id not in role.in_sync.committed
+        or find(log.topic_partition) is not partition
+    ):
+        return False
+    follower = role.in_sync.followers[reader.replica_id]
+    if (
+        follower.end_offset != offset
+        or follower.log_start_offset != wish.log_start_offset
+        or follower.broker_epoch != reader.broker_epoch
+    ):
+        return False
+    follower.asked_again(now_ms)
+    return True
+
+
+def has_news(reader: Reader, partition: Partition | None, wish: FetchWish) -> bool:
+    """Whether a fetch that waits for this partition may get something now."""
+    if partition is None:
+        return True
+    role, epoch = partition.role, wish.current_leader_epoch
+    if (reader.is_for_leader and not isinstance(role, Leader)) or epoch not in (
+        NO_LEADER_EPOCH,
+        role.leader_epoch,
+    ):
+        return True
+    return visible_end(partition.log, reader.isolation) > wish.fetch_offset
 
 
 def _prefer_replica(
@@ -199,6 +258,14 @@ def _read_one(
             for producer_id, first_offset in result.aborted
         ]
     return size
+
+
+def _is_held_back(broker: Broker, reader: Reader, partition: Partition) -> bool:
+    """Whether a follower that catches up gets nothing for now, so that clients keep their share."""
+    throttle, topic_partition = broker.isr.throttle, partition.topic_partition
+    if not throttle.is_active or reader.replica_id in partition.isr:
+        return False
+    return throttle.holds(topic_partition, broker.clock.monotonic_ms())
 
 
 def _diverging_epoch(partition: Partition, wish: FetchWish) -> FetchDivergingEpoch | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ledgerstone.clock import Clock
+from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
@@ -25,7 +26,7 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.isr import IsrChange, IsrOutcome
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
-from ledgerstone.server.controller_link import ControllerLink
+from ledgerstone.replication.throttle import ReplicationThrottle
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.results import Result
@@ -34,6 +35,8 @@ from ledgerstone.types import TopicPartition
 _LOG: Final = logging.getLogger(__name__)
 _RETRY_MS: Final = 50
 _DISK_REFUSED: Final = (KafkaError, StorageError, OSError)
+
+AskController = Callable[[ApiMessage, Callable[[ApiMessage], None]], None]
 
 
 class _Key(NamedTuple):
@@ -52,21 +55,30 @@ class IsrAgent:
     def __init__(
         self,
         *,
-        node_id: int,
+        config: BrokerConfig,
         clock: Clock,
         partitions: HostedPartitions,
-        controller: ControllerLink,
+        image: Callable[[], MetadataImage],
+        ask: AskController,
         counters: Counters,
-        max_lag_ms: int,
         moved: Callable[[TopicPartition], None],
     ) -> None:
-        self._node_id = node_id
+        cluster = config.cluster
+        # Of followers that are not in sync.
+        self.throttle = ReplicationThrottle(
+            config.node_id,
+            windows=cluster.replication_quota_window_num,
+            window_ms=cluster.replication_quota_window_size_seconds * 1000,
+        )
+        self._node_id = config.node_id
+        self._static_values = config.raw
         self._clock = clock
         self._partitions = partitions
-        self._controller = controller
+        self._image = image
+        self._ask = ask
         self._counters = counters
         self._moved = moved
-        self._check_every_ms = max(max_lag_ms // 2, 1)
+        self._check_every_ms = max(config.replica_lag_time_max_ms // 2, 1)
         self._check_ms: int | None = None
         self._retry_ms: int | None = None
         # Without an answer; those of `_in_flight` have been sent.
@@ -95,7 +107,7 @@ class IsrAgent:
         # Copied: the answer may come in this very call.
         self._in_flight = dict(self._waiting)
         try:
-            self._controller.ask(self._request(self._in_flight), self._answered, by_broker=True)
+            self._ask(self._request(self._in_flight), self._answered)
         except _DISK_REFUSED as error:
             # This node is the controller, and its disk takes nothing.
             self._try_later(str(error))
@@ -127,6 +139,8 @@ class IsrAgent:
                 assert isinstance(partition.role, Leader)
                 if partition.role.advance_high_watermark():
                     self._moved(partition.topic_partition)
+        if delta.configs_changed or delta.topics_created:
+            self.throttle.follow_settings(self._image(), "leader", self._static_values)
         return []
 
     # -- lag ----------------------------------------------------------------------------------
@@ -148,12 +162,8 @@ class IsrAgent:
 
     # -- asking -------------------------------------------------------------------------------
 
-    @property
-    def _image(self) -> MetadataImage:
-        return self._controller.image
-
     def _request(self, proposals: dict[_Key, _Proposal]) -> AlterPartitionRequest:
-        own = self._image.brokers.get(self._node_id)
+        own = self._image().brokers.get(self._node_id)
         request = AlterPartitionRequest(
             broker_id=self._node_id, broker_epoch=-1 if own is None else own.broker_epoch
         )

@@ -182,7 +182,7 @@ class TxnClient:
                 AddPartitionsToTxnTopic(name=name, partitions=each) for name, each in topics.items()
             ],
         )
-        yield from self._step(attempt, request, self.dialect.add, _code_of_add)
+        yield from self._step(attempt, request, self.dialect.add, code_of_add)
 
     def write(self, attempt: TxnAttempt, parcels: list[Parcel]) -> Script[None]:
         """All of them at once; those that were not taken again, in order, until all were."""
@@ -256,7 +256,7 @@ class TxnClient:
             member_id=place.member_id,
             topics=[TxnOffsetCommitRequestTopic(name=n, partitions=p) for n, p in topics.items()],
         )
-        yield from self._step(attempt, commit, self.dialect.offsets, _code_of_offsets)
+        yield from self._step(attempt, commit, self.dialect.offsets, code_of_offsets)
 
     def end(self, attempt: TxnAttempt, *, commit: bool) -> Script[None]:
         """Until it is decided. A commit that was asked for is never called off."""
@@ -408,7 +408,7 @@ class TxnClient:
         )
 
 
-def _code_of_add(answer: Any) -> int:  # noqa: ANN401 - a response
+def code_of_add(answer: Any) -> int:  # noqa: ANN401 - a response
     """The first that says why; the others were not attempted because of it."""
     codes = [
         int(each.partition_error_code)
@@ -419,6 +419,6 @@ def _code_of_add(answer: Any) -> int:  # noqa: ANN401 - a response
     return causes[0] if causes else max(codes, default=0)
 
 
-def _code_of_offsets(answer: Any) -> int:  # noqa: ANN401 - a response
+def code_of_offsets(answer: Any) -> int:  # noqa: ANN401 - a response
     codes = [int(each.error_code) for topic in answer.topics for each in topic.partitions]
     return next((code for code in codes if code), 0)

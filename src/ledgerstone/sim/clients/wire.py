@@ -48,7 +48,6 @@ class Wire:
         self.network = network
         self.name = name
         self.node = node
-        self.is_reachable = False
         self._link: Link | None = None
         # Given up, and perhaps still on their way to the node.
         self._former: list[Link] = []
@@ -98,6 +97,9 @@ class Wire:
             each.then(None)
 
     # -- network ------------------------------------------------------------------------------
+
+    def accepts(self, port: int) -> bool:
+        return False
 
     def link_opened(self, link: Link) -> None:
         raise AssertionError("nobody dials a client")

@@ -16,8 +16,9 @@ from ledgerstone.sim.controller.replication import Member, Replication
 from ledgerstone.sim.controller.scenario import Scenario
 from ledgerstone.sim.controller.stage import CLUSTER_ID, SimStage
 from ledgerstone.sim.controller.truth import Truth
+from ledgerstone.sim.played import Outcome
 from ledgerstone.sim.quorum.checkers import Checkers
-from ledgerstone.sim.quorum.cluster import Outcome, play
+from ledgerstone.sim.quorum.cluster import play
 from ledgerstone.sim.quorum.fleet import choose_left_out, make_fleet
 from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.quorum.memory_log import Entry

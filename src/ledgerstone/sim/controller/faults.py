@@ -10,7 +10,7 @@ from ledgerstone.sim.controller.process import process_of
 from ledgerstone.sim.controller.stage import SimStage
 from ledgerstone.sim.quorum.faults import Faults
 from ledgerstone.sim.quorum.machine import Machine
-from ledgerstone.sim.scenario import Fault
+from ledgerstone.sim.script_text import Fault
 
 # A controlled shutdown that takes longer ends with a kill.
 _STOP_LIMIT_MS = 25_000

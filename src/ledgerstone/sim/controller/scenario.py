@@ -3,12 +3,12 @@
 The same form as the quorum's scenarios, whose configuration and faults it extends.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ledgerstone.sim.dice import SeededDice
 from ledgerstone.sim.quorum import scenario as quorum
-from ledgerstone.sim.scenario import Fault
+from ledgerstone.sim.script_text import Fault, FaultRange, draw_faults, read_script, script_of
 
 # What shrinking tries each number at, from the simplest on.
 SIMPLER: Final = {
@@ -68,18 +68,11 @@ class Scenario:
     faults: tuple[Fault, ...]
 
     def text(self) -> str:
-        lines = [f"seed {self.seed}"]
-        drawn = draw_config(self.seed)
-        for each in fields(Config):
-            value = getattr(self.config, each.name)
-            if value != getattr(drawn, each.name):
-                lines.append(f"set {each.name} {value}")
-        lines += [str(fault) for fault in self.faults]
-        return "\n".join(lines) + "\n"
+        return script_of(self.seed, self.config, draw_config(self.seed), self.faults)
 
 
 def parse(text: str) -> Scenario:
-    given = quorum.read(text)
+    given = read_script(text)
     config = replace(draw_config(given.seed), **given.settings)
     return Scenario(seed=given.seed, config=config, faults=given.faults)
 
@@ -89,7 +82,9 @@ def draw(seed: int) -> Scenario:
     return Scenario(
         seed=seed,
         config=config,
-        faults=tuple(quorum.draw_faults(seed, config, _FAULTS, _draw_args)),
+        faults=tuple(
+            draw_faults(seed, config, _FAULTS, _draw_args, lambda kind: quorum.allows(kind, config))
+        ),
     )
 
 
@@ -135,7 +130,7 @@ def draw_config(seed: int) -> Config:
 # -- faults ---------------------------------------------------------------------------------------
 
 KINDS = (*quorum.KINDS, "jump", "bounce", "open")
-_FAULTS: Final = quorum.FaultRange(KINDS, most=10, earliest_ms=2_000)
+_FAULTS: Final = FaultRange(KINDS, most=10, earliest_ms=2_000)
 
 
 def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:

@@ -79,7 +79,7 @@ def aborted_reads(facts: HistoryFacts) -> Iterator[Anomaly]:
         for seen in read.records:
             sent = facts.sent.get(seen.id)
             if sent is None:
-                kind, why = "invented record", "which nobody sent"
+                kind, why = "invented record", "which no client sent"
             elif sent.outcome is OpOutcome.FAILED:
                 kind, why = "aborted read", "whose send failed"
             elif read.committed and facts.fate(sent.txn) is TxnFate.ABORTED:

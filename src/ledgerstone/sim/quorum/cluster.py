@@ -1,9 +1,9 @@
 """A quorum from a scenario: faults while it works, then it must recover. Part of sim."""
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from ledgerstone.raft.settings import Settings
+from ledgerstone.sim.played import Outcome, Played
 from ledgerstone.sim.quorum.checkers import Checkers
 from ledgerstone.sim.quorum.faults import Faults
 from ledgerstone.sim.quorum.fleet import choose_left_out, make_fleet
@@ -11,7 +11,6 @@ from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.quorum.network import Network
 from ledgerstone.sim.quorum.scenario import Scenario
 from ledgerstone.sim.quorum.workload import Workload, is_leading
-from ledgerstone.sim.shrink import Shrinkable
 from ledgerstone.sim.world import Violation, World
 
 _CLUSTER_ID = "sim-quorum"
@@ -24,30 +23,6 @@ _SETTLE_MS = 4_000
 _CALM_MS = 2_500
 # More steps than this in a virtual second mean that a node asks without waiting.
 _MAX_STEPS_A_SECOND = 6_000
-
-
-class Played(Shrinkable, Protocol):
-    """A scenario, of the quorum or of what stands on it."""
-
-    @property
-    def seed(self) -> int: ...
-
-    def text(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    scenario: Played
-    violation: Violation | None
-    digest: str
-    steps: int
-    virtual_ms: int
-    elections: int
-    committed: int
-    acknowledged: int
-    recovery_ms: int
-    marks: dict[str, int] = field(default_factory=dict)
-    trace: list[str] | None = None
 
 
 class Playable(Protocol):

@@ -3,7 +3,7 @@
 from ledgerstone.raft.events import Resign, Stop
 from ledgerstone.sim.quorum.machine import Machine
 from ledgerstone.sim.quorum.network import Network
-from ledgerstone.sim.scenario import Fault
+from ledgerstone.sim.script_text import Fault
 from ledgerstone.sim.world import World
 
 

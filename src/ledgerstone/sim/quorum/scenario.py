@@ -10,12 +10,11 @@ out.
     9000 split nodes=24 ms=6000
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Final, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ledgerstone.sim.dice import SeededDice
-from ledgerstone.sim.scenario import Fault
+from ledgerstone.sim.script_text import Fault, FaultRange, draw_faults, read_script, script_of
 
 # What shrinking tries each number at, from the simplest on.
 SIMPLER: Final = {
@@ -81,55 +80,19 @@ class Scenario:
     faults: tuple[Fault, ...]
 
     def text(self) -> str:
-        lines = [f"seed {self.seed}"]
-        drawn = draw_config(self.seed)
-        for each in fields(Config):
-            value = getattr(self.config, each.name)
-            if value != getattr(drawn, each.name):
-                lines.append(f"set {each.name} {value}")
-        lines += [str(fault) for fault in self.faults]
-        return "\n".join(lines) + "\n"
-
-
-class Given(NamedTuple):
-    """A script as it is written."""
-
-    seed: int
-    settings: dict[str, int]
-    faults: tuple[Fault, ...]
+        return script_of(self.seed, self.config, draw_config(self.seed), self.faults)
 
 
 def parse(text: str) -> Scenario:
-    given = read(text)
+    given = read_script(text)
     config = replace(draw_config(given.seed), **given.settings)
     return Scenario(seed=given.seed, config=config, faults=given.faults)
 
 
-def read(text: str) -> Given:
-    seed, faults = 0, []
-    settings: dict[str, int] = {}
-    for line in text.splitlines():
-        match line.partition("#")[0].split():
-            case []:
-                continue
-            case ["seed", number]:
-                seed = int(number)
-            case ["set", name, value]:
-                settings[name] = int(value)
-            case [at_ms, kind, *pairs]:
-                args: dict[str, int | str] = {}
-                for pair in pairs:
-                    name, _, value = pair.partition("=")
-                    args[name] = int(value)
-                faults.append(Fault(int(at_ms), kind, args))
-    return Given(seed, settings, tuple(faults))
-
-
 def draw(seed: int) -> Scenario:
     config = draw_config(seed)
-    return Scenario(
-        seed=seed, config=config, faults=tuple(draw_faults(seed, config, _FAULTS, draw_args))
-    )
+    drawn = draw_faults(seed, config, _FAULTS, draw_args, lambda kind: allows(kind, config))
+    return Scenario(seed=seed, config=config, faults=tuple(drawn))
 
 
 def draw_config(seed: int) -> Config:
@@ -180,35 +143,12 @@ KINDS = (
 )
 
 
-class FaultRange(NamedTuple):
-    """Which faults there may be, how many, and from when on."""
-
-    kinds: tuple[str, ...]
-    most: int
-    earliest_ms: int
-
-
 _FAULTS: Final = FaultRange(KINDS, most=14, earliest_ms=300)
-C = TypeVar("C", bound=Config)
 
 
-def draw_faults(
-    seed: int,
-    config: C,
-    among: FaultRange,
-    args_of: Callable[[str, SeededDice, C], dict[str, int | str]],
-) -> Iterator[Fault]:
-    dice = SeededDice(f"{seed}/faults")
-    enabled = [kind for kind in among.kinds if dice.chance(40)]
-    if not config.dynamic or config.voters < 3:
-        enabled = [kind for kind in enabled if kind != "wipe"]
-    if not enabled:
-        return
-    count = dice.between(1, among.most)
-    latest_ms = config.fault_ms - 500
-    for at_ms in sorted(dice.between(among.earliest_ms, latest_ms) for _ in range(count)):
-        kind = dice.pick(enabled)
-        yield Fault(at_ms, kind, args_of(kind, dice, config))
+def allows(kind: str, config: Config) -> bool:
+    """A disk is lost only where the voters without it can still decide, and replace it."""
+    return kind != "wipe" or (bool(config.dynamic) and config.voters >= 3)
 
 
 def draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:

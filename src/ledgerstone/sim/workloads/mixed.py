@@ -10,7 +10,7 @@ from ledgerstone.sim.clients.member import Member
 from ledgerstone.sim.clients.producer import Keys, Producer
 from ledgerstone.sim.invariants import all_checkers
 from ledgerstone.sim.model import NodeModel
-from ledgerstone.sim.scenario import Fault
+from ledgerstone.sim.script_text import Fault
 from ledgerstone.sim.workloads.workload import Scene, WorldChecker, wire_of
 from ledgerstone.types import TopicPartition
 

@@ -28,7 +28,7 @@ from ledgerstone.sim.invariants import (
 )
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.node import Node
-from ledgerstone.sim.scenario import Fault
+from ledgerstone.sim.script_text import Fault
 from ledgerstone.sim.txn_invariants import AtRest, LogCourt, StableOffsets, unfinished, verdict_of
 from ledgerstone.sim.workloads.workload import Scene, WorldChecker, wire_of
 from ledgerstone.types import TopicPartition

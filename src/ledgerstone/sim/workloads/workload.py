@@ -6,7 +6,8 @@ from ledgerstone.sim.clients.wire import Wire
 from ledgerstone.sim.model import NodeModel
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.node import Node
-from ledgerstone.sim.scenario import Config, Fault
+from ledgerstone.sim.scenario import Config
+from ledgerstone.sim.script_text import Fault
 from ledgerstone.sim.world import World
 
 

@@ -1,0 +1,1 @@
+"""Whole brokers in a cluster, with data, groups and transactions, under faults."""

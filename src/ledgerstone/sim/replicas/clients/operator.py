@@ -1,0 +1,90 @@
+"""An operator: creates the topics, then reassigns, elects and deletes records. Part of sim."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterReassignmentsPartition,
+    AlterReassignmentsTopic,
+)
+from ledgerstone.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestConfig,
+    CreateTopicsRequestTopic,
+)
+from ledgerstone.protocol.messages.elect_leaders import ElectLeadersRequest
+from ledgerstone.sim.clients.script import Asking, Resting, Script
+from ledgerstone.sim.replicas.clients.reach import TIMEOUT_MS, Reach
+from ledgerstone.types import TopicPartition
+
+_CREATE_VERSION: Final = 7
+_REASSIGN_VERSION: Final = 0
+_ELECT_VERSION: Final = 2
+
+
+@dataclass(slots=True, kw_only=True)
+class Operator:
+    """`topics` are the settings of each topic, by its name."""
+
+    reach: Reach
+    topics: Mapping[str, Mapping[str, str]]
+    partitions: int
+    replicas: int
+    operations: int
+    pace_ms: int
+
+    def script(self) -> Script[None]:
+        dice = self.reach.dice
+        yield from self._create()
+        for _ in range(self.operations):
+            yield Resting(self.pace_ms + dice.below(self.pace_ms))
+            if dice.chance(60):
+                yield from self._reassign()
+            else:
+                yield from self._ask(ElectLeadersRequest(timeout_ms=TIMEOUT_MS), _ELECT_VERSION)
+
+    def _create(self) -> Script[None]:
+        left = dict(self.topics)
+        while left:
+            request = CreateTopicsRequest(
+                topics=[
+                    CreateTopicsRequestTopic(
+                        name=name,
+                        num_partitions=self.partitions,
+                        replication_factor=self.replicas,
+                        configs=[CreateTopicsRequestConfig(*each) for each in settings.items()],
+                    )
+                    for name, settings in left.items()
+                ],
+                timeout_ms=TIMEOUT_MS,
+            )
+            answer = yield from self._ask(request, _CREATE_VERSION)
+            for each in () if answer is None else answer.topics:
+                if each.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    left.pop(each.name, None)
+            if left:
+                yield self.reach.rest()
+
+    def _reassign(self) -> Script[None]:
+        dice, world = self.reach.dice, self.reach.world
+        place = TopicPartition(dice.pick(sorted(self.topics)), dice.below(self.partitions))
+        ids = sorted(self.reach.wires)
+        chosen: list[int] = []
+        while len(chosen) < min(self.replicas, len(ids)):
+            node_id = dice.pick(ids)
+            if node_id not in chosen:
+                chosen.append(node_id)
+        part = AlterReassignmentsPartition(partition_index=place.partition, replicas=chosen)
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=TIMEOUT_MS,
+            topics=[AlterReassignmentsTopic(name=place.topic, partitions=[part])],
+        )
+        answer = yield from self._ask(request, _REASSIGN_VERSION)
+        if answer is not None and answer.error_code == ErrorCode.NONE:
+            world.mark("a reassignment was asked for")
+
+    def _ask(self, request: Any, version: int) -> Script[Any]:  # noqa: ANN401 - any API
+        return (yield Asking(self.reach.any_wire(), request, version, 2 * TIMEOUT_MS))

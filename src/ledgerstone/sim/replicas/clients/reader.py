@@ -1,0 +1,218 @@
+"""A consumer that reads partitions, commits positions for a group, and starts over. Part of sim.
+
+It is a consumer that assigns itself its partitions: commits go without a membership, as Kafka's
+`assign()` does.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Final
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ledgerstone.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestGroupTopic,
+)
+from ledgerstone.sim.clients.committed_read import AbortedRange, deliver
+from ledgerstone.sim.clients.polling import FETCH_VERSION, fetch_request
+from ledgerstone.sim.clients.script import Asking, Resting, Script
+from ledgerstone.sim.history.operations import (
+    Assigned,
+    OffsetCommitted,
+    OffsetFetched,
+    OpOutcome,
+    RecordsRead,
+    Seen,
+)
+from ledgerstone.sim.replicas.clients.reach import GROUP, TIMEOUT_MS, Reach
+from ledgerstone.sim.world import Violation
+from ledgerstone.types import TopicPartition
+
+_COMMIT_VERSION: Final = 8
+_OFFSETS_VERSION: Final = 8
+_MAX_BYTES: Final = 2_000
+_WAIT_MS: Final = 200
+_COORDINATOR_MOVED: Final = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+)
+# Nothing was stored, for certain.
+_NOT_STORED: Final = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+_LEADER_MOVED: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Reader:
+    """`is_over` is asked between polls: a reader goes on until the others are done."""
+
+    reach: Reach
+    group: str
+    places: list[TopicPartition]
+    is_committed: bool
+    is_over: list[bool]
+    # Partitions that may have lost records.
+    excused: Container[TopicPartition]
+
+    def script(self) -> Script[None]:
+        yield Resting(self.reach.dice.below(1_500))
+        while not self.is_over[0]:
+            for place in self.places:
+                yield from self._life(place)
+
+    def _life(self, place: TopicPartition) -> Script[None]:
+        """From where the group stands, for some polls; then another process takes over."""
+        reach, dice = self.reach, self.reach.dice
+        stored = yield from self._stored(place)
+        if stored is None:
+            yield reach.rest()
+            return
+        position = max(stored, 0)
+        now_ms = reach.world.now_ms
+        reach.history.add(
+            Assigned(
+                client=reach.name, start_ms=now_ms, end_ms=now_ms, place=place, position=position
+            )
+        )
+        for _ in range(dice.between(2, 8)):
+            if self.is_over[0]:
+                return
+            position = yield from self._poll(place, position)
+            if dice.chance(40):
+                yield from self._commit(place, position)
+            yield Resting(dice.below(200))
+
+    def _poll(self, place: TopicPartition, position: int) -> Script[int]:
+        reach = self.reach
+        wire = yield from reach.leader_of(place)
+        request = fetch_request(
+            {place: position},
+            is_committed=self.is_committed,
+            max_bytes=_MAX_BYTES,
+            wait_ms=_WAIT_MS,
+        )
+        began_ms = reach.world.now_ms
+        answer = yield Asking(wire, request, FETCH_VERSION, TIMEOUT_MS)
+        part = None if answer is None else answer.responses[0].partitions[0]
+        if part is None or part.error_code in _LEADER_MOVED:
+            reach.forget_leader(place)
+            yield reach.rest()
+            return position
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place in self.excused:
+            return 0
+        if part.error_code != ErrorCode.NONE:
+            name = ErrorCode(part.error_code).name
+            raise Violation("ReadersGoOn", f"{reach.name} at {position} of {place}: {name}")
+        aborted = [
+            AbortedRange(each.producer_id, each.first_offset)
+            for each in part.aborted_transactions or ()
+        ]
+        data = bytes(part.records or b"")
+        records, after = deliver(data, position, aborted if self.is_committed else ())
+        if after > position:
+            reach.history.add(
+                RecordsRead(
+                    client=reach.name,
+                    start_ms=began_ms,
+                    end_ms=reach.world.now_ms,
+                    place=place,
+                    position=position,
+                    next_position=after,
+                    records=tuple(Seen(each.offset, str(each.serial)) for each in records),
+                    committed=self.is_committed,
+                )
+            )
+        return max(after, position)
+
+    # -- group offsets ------------------------------------------------------------------------
+
+    def _stored(self, place: TopicPartition) -> Script[int | None]:
+        reach = self.reach
+        wire = yield from reach.coordinator_of(GROUP, self.group)
+        topic = OffsetFetchRequestGroupTopic(name=place.topic, partition_indexes=[place.partition])
+        group = OffsetFetchRequestGroup(group_id=self.group, topics=[topic])
+        request = OffsetFetchRequest(groups=[group], require_stable=True)
+        began_ms = reach.world.now_ms
+        answer = yield Asking(wire, request, _OFFSETS_VERSION, TIMEOUT_MS)
+        found = None if answer is None else answer.groups[0]
+        if found is None or found.error_code in _COORDINATOR_MOVED:
+            reach.forget_coordinator(GROUP, self.group)
+            return None
+        if found.error_code != ErrorCode.NONE:
+            self._object("OffsetFetch", found.error_code)
+        part = found.topics[0].partitions[0]
+        if part.error_code in _COORDINATOR_MOVED:
+            return None
+        if part.error_code != ErrorCode.NONE:
+            self._object("OffsetFetch", part.error_code)
+        reach.history.add(
+            OffsetFetched(
+                client=reach.name,
+                start_ms=began_ms,
+                end_ms=reach.world.now_ms,
+                group=self.group,
+                place=place,
+                offset=part.committed_offset,
+            )
+        )
+        return int(part.committed_offset)
+
+    def _commit(self, place: TopicPartition, position: int) -> Script[None]:
+        reach = self.reach
+        wire = yield from reach.coordinator_of(GROUP, self.group)
+        part = OffsetCommitRequestPartition(
+            partition_index=place.partition, committed_offset=position
+        )
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            topics=[OffsetCommitRequestTopic(name=place.topic, partitions=[part])],
+        )
+        began_ms = reach.world.now_ms
+        answer = yield Asking(wire, request, _COMMIT_VERSION, TIMEOUT_MS)
+        code = None if answer is None else answer.topics[0].partitions[0].error_code
+        if code == ErrorCode.NONE:
+            outcome = OpOutcome.OK
+        elif code in _NOT_STORED:
+            outcome = OpOutcome.FAILED
+        else:
+            outcome = OpOutcome.UNKNOWN
+        if code is None or code in _COORDINATOR_MOVED:
+            reach.forget_coordinator(GROUP, self.group)
+        elif code != ErrorCode.NONE:
+            self._object("OffsetCommit", code)
+        reach.history.add(
+            OffsetCommitted(
+                client=reach.name,
+                start_ms=began_ms,
+                end_ms=None if outcome is OpOutcome.UNKNOWN else reach.world.now_ms,
+                group=self.group,
+                place=place,
+                offset=position,
+                outcome=outcome,
+            )
+        )
+
+    def _object(self, what: str, code: int) -> None:
+        raise Violation("GroupsAnswer", f"{self.reach.name}: {what} {ErrorCode(code).name}")

@@ -1,0 +1,195 @@
+"""An idempotent producer with acks=all that writes down what became of every record. Part of sim.
+
+One batch is under way at a time: what was not acknowledged is sent again as it is. A producer whose
+patience is over gives the batch up, unknown, and goes on under another producer id.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.init_producer_id import InitProducerIdRequest
+from ledgerstone.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceTopicData,
+)
+from ledgerstone.records.builder import build_batch
+from ledgerstone.sim.clients.script import Asking, Resting, Script
+from ledgerstone.sim.history.operations import OpOutcome, Sent
+from ledgerstone.sim.model import SERIAL_HEADER
+from ledgerstone.sim.replicas.clients.reach import TIMEOUT_MS, Reach
+from ledgerstone.sim.replicas.clients.serials import Serials
+from ledgerstone.sim.world import Violation
+from ledgerstone.types import TopicPartition
+
+_PRODUCE_VERSION: Final = 11
+_INIT_VERSION: Final = 4
+# Nothing was appended, for certain.
+_REFUSED: Final = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+# The leader does not know the batch before, or knows a later one.
+_FORGOTTEN: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
+_RETRIED: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_CONTROLLER,
+)
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long a batch is tried. Without end once faults are over."""
+
+    ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One record of a batch."""
+
+    serial: int
+    key: bytes
+    value: bytes | None
+    order: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    reach: Reach
+    serials: Serials
+    places: list[TopicPartition]
+    keys: list[bytes]
+    tombstone_percent: int
+    batches: int
+    pace_ms: int
+    patience: Patience
+
+    def script(self) -> Script[None]:
+        dice = self.reach.dice
+        yield Resting(dice.below(1_000))
+        identity = yield from self._init()
+        sequences: dict[TopicPartition, int] = {}
+        order = 0
+        for _ in range(self.batches):
+            place = dice.pick(self.places)
+            records = []
+            for _ in range(dice.between(1, 4)):
+                value = None if dice.chance(self.tombstone_percent) else b"%d" % dice.below(1 << 30)
+                records.append(Written(self.serials.take(), dice.pick(self.keys), value, order))
+                order += 1
+            base = sequences.get(place, 0)
+            is_settled = yield from self._deliver(place, records, identity, base)
+            if is_settled:
+                sequences[place] = base + len(records)
+            else:
+                identity, sequences = (yield from self._init()), {}
+            yield Resting(dice.below(2 * self.pace_ms + 1))
+
+    def _init(self) -> Script[tuple[int, int]]:
+        while True:
+            request = InitProducerIdRequest(transactional_id=None)
+            answer = yield Asking(self.reach.any_wire(), request, _INIT_VERSION, TIMEOUT_MS)
+            if answer is not None and answer.error_code == ErrorCode.NONE:
+                return answer.producer_id, answer.producer_epoch
+            yield self.reach.rest()
+
+    def _deliver(
+        self,
+        place: TopicPartition,
+        records: list[Written],
+        identity: tuple[int, int],
+        base_sequence: int,
+    ) -> Script[bool]:
+        """False where the batch was given up."""
+        reach, world = self.reach, self.reach.world
+        began_ms = world.now_ms
+        data = _batch(records, identity, base_sequence, began_ms)
+        may_be_there, is_first = False, True
+        while True:
+            wire = yield from reach.leader_of(place)
+            part = ProducePartitionData(index=place.partition, records=bytearray(data))
+            request = ProduceRequest(
+                acks=-1,
+                timeout_ms=TIMEOUT_MS // 2,
+                topic_data=[ProduceTopicData(name=place.topic, partition_data=[part])],
+            )
+            answer = yield Asking(wire, request, _PRODUCE_VERSION, TIMEOUT_MS)
+            code, offset = _outcome(answer)
+            if code == ErrorCode.NONE:
+                if not is_first:
+                    world.mark("a retried batch was acknowledged")
+                self._note(place, records, began_ms, OpOutcome.OK, offset)
+                return True
+            self._check(code, place, is_first=is_first)
+            may_be_there = may_be_there or code not in _REFUSED
+            is_first = False
+            reach.forget_leader(place)
+            if self.patience.ms is not None and world.now_ms - began_ms > self.patience.ms:
+                outcome = OpOutcome.UNKNOWN if may_be_there else OpOutcome.FAILED
+                world.mark(f"a batch was given up, {outcome}")
+                self._note(place, records, began_ms, outcome, None)
+                return False
+            yield reach.rest()
+
+    def _check(self, code: int | None, place: TopicPartition, *, is_first: bool) -> None:
+        if code is None or code in _RETRIED or code in _REFUSED:
+            if code is not None:
+                self.reach.world.mark(f"a producer met {ErrorCode(code).name}")
+            return
+        name = ErrorCode(code).name
+        checker = "ProducerStateStays" if code in _FORGOTTEN else "ProduceAccepted"
+        raise Violation(checker, f"{self.reach.name} got {name} for {place} first={is_first}")
+
+    def _note(
+        self,
+        place: TopicPartition,
+        records: list[Written],
+        began_ms: int,
+        outcome: OpOutcome,
+        offset: int | None,
+    ) -> None:
+        for index, each in enumerate(records):
+            self.reach.history.add(
+                Sent(
+                    client=self.reach.name,
+                    start_ms=began_ms,
+                    end_ms=None if outcome is OpOutcome.UNKNOWN else self.reach.world.now_ms,
+                    place=place,
+                    id=str(each.serial),
+                    outcome=outcome,
+                    offset=None if offset is None else offset + index,
+                    key=each.key.decode(),
+                    deletes=each.value is None,
+                    # A late copy of a batch that was given up may come after its successors.
+                    order=each.order if outcome is OpOutcome.OK else None,
+                )
+            )
+
+
+def _batch(
+    records: list[Written], identity: tuple[int, int], base_sequence: int, now_ms: int
+) -> bytes:
+    made = [
+        (now_ms, each.key, each.value, ((SERIAL_HEADER, b"%d" % each.serial),)) for each in records
+    ]
+    return bytes(
+        build_batch(
+            made,
+            producer_id=identity[0],
+            producer_epoch=identity[1],
+            base_sequence=base_sequence,
+        )
+    )
+
+
+def _outcome(answer: object) -> tuple[int | None, int]:
+    if answer is None:
+        return None, -1
+    part = answer.responses[0].partition_responses[0]  # type: ignore[attr-defined]
+    return part.error_code, part.base_offset

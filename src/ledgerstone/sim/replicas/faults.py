@@ -1,0 +1,157 @@
+"""What each fault does to a cluster of whole brokers. Part of sim."""
+
+import errno
+from collections.abc import Callable
+from typing import Final, cast
+
+from ledgerstone.sim.network import Network
+from ledgerstone.sim.platter import PowerLoss
+from ledgerstone.sim.replicas.node import ClusterNode
+from ledgerstone.sim.replicas.scenario import PLACES
+from ledgerstone.sim.script_text import Fault
+from ledgerstone.sim.world import World
+
+LEADS_PARTITIONS: Final = -1
+LEADS_QUORUM: Final = -2
+
+
+class ClusterFaults:
+    def __init__(self, world: World, network: Network, nodes: list[ClusterNode]) -> None:
+        self.world = world
+        self.network = network
+        self.nodes = nodes
+        self.is_over = False
+        self._dice = world.dice("fault targets")
+        self._kinds: dict[str, Callable[[ClusterNode, Fault], None]] = {
+            "crash": self._crash,
+            "power": self._crash,
+            "restart": self._restart,
+            "rolling": self._rolling,
+            "pause": self._pause,
+            "cut": self._cut,
+            "link": self._link,
+            "split": self._split,
+            "reset": self._reset,
+            "slow": self._slow,
+            "full": self._full,
+            "eio": self._eio,
+            "jump": self._jump,
+        }
+
+    def strike(self, fault: Fault) -> None:
+        if not self.is_over:
+            self._kinds[fault.kind](self._target(fault.number("node")), fault)
+
+    def _target(self, number: int) -> ClusterNode:
+        if number >= 0:
+            return self.nodes[number % len(self.nodes)]
+        leads = _leads_partitions if number == LEADS_PARTITIONS else _leads_quorum
+        return self._dice.pick([each for each in self.nodes if leads(each)] or self.nodes)
+
+    def heal(self) -> None:
+        """No fault is on any more. A process whose logs have failed is started again."""
+        self.is_over = True
+        self.network.heal()
+        for node in self.nodes:
+            node.fs.capacity_bytes = None
+            node.fs.clear_faults()
+            node.slow_until_ms = 0
+            node.clock.catch_up()
+            if node.broker is not None and has_failed(node):
+                node.stop(down_ms=100)
+
+    # -- one by one -----------------------------------------------------------------------------
+
+    def _crash(self, node: ClusterNode, fault: Fault) -> None:
+        mode = fault.args.get("mode")
+        death = None if mode is None else cast(PowerLoss, mode)
+        if operations := fault.number("ops"):
+            node.crash_in(operations, death, fault.number("down"))
+        else:
+            node.kill(death, fault.number("down"))
+
+    def _restart(self, node: ClusterNode, fault: Fault) -> None:
+        node.stop(fault.number("down"))
+
+    def _rolling(self, node: ClusterNode, fault: Fault) -> None:
+        for place, each in enumerate(self.nodes):
+            delay_ms = place * (fault.number("gap") + fault.number("down"))
+            label = f"{each.name} rolls"
+
+            def roll(one: ClusterNode = each) -> None:
+                if not self.is_over:
+                    one.stop(fault.number("down"))
+
+            self.world.after(delay_ms, label, roll)
+
+    def _pause(self, node: ClusterNode, fault: Fault) -> None:
+        node.paused_until_ms = self.world.now_ms + fault.number("ms")
+
+    def _cut(self, node: ClusterNode, fault: Fault) -> None:
+        until_ms = self.world.now_ms + fault.number("ms")
+        if fault.args["way"] != "out":
+            self.network.cut("*", node.name, until_ms)
+        if fault.args["way"] != "in":
+            self.network.cut(node.name, "*", until_ms)
+
+    def _link(self, node: ClusterNode, fault: Fault) -> None:
+        """Between two brokers, one way or both; clients reach either."""
+        other = self.nodes[fault.number("to") % len(self.nodes)]
+        until_ms = self.world.now_ms + fault.number("ms")
+        self.network.cut(node.name, other.name, until_ms)
+        if fault.number("ways") > 1:
+            self.network.cut(other.name, node.name, until_ms)
+
+    def _split(self, node: ClusterNode, fault: Fault) -> None:
+        until_ms, members = self.world.now_ms + fault.number("ms"), fault.number("nodes")
+        for a, one in enumerate(self.nodes):
+            for b, other in enumerate(self.nodes):
+                if (members >> a & 1) != (members >> b & 1):
+                    self.network.cut(one.name, other.name, until_ms)
+
+    def _reset(self, node: ClusterNode, fault: Fault) -> None:
+        for link in list(self.network.links.values()):
+            if node in (link.listener, link.dialer):
+                self.network.reset(link, is_half=bool(fault.number("half")))
+
+    def _slow(self, node: ClusterNode, fault: Fault) -> None:
+        node.slow_until_ms = self.world.now_ms + fault.number("ms")
+
+    def _full(self, node: ClusterNode, fault: Fault) -> None:
+        used = sum(map(len, node.fs.files().values()))
+        node.fs.capacity_bytes = used + fault.number("bytes")
+        self.world.mark("a disk was full")
+
+        def make_room() -> None:
+            node.fs.capacity_bytes = None
+
+        self.world.after(fault.number("ms"), f"{node.name} has room", make_room)
+
+    def _eio(self, node: ClusterNode, fault: Fault) -> None:
+        operation, pattern = PLACES[fault.number("place") % len(PLACES)]
+        loses = bool(fault.number("lose")) and operation == "fsync"
+        node.fs.fail_matching(
+            operation, pattern, errno.EIO, times=fault.number("times"), lose_dirty=loses
+        )
+        node.has_lost_pages = node.has_lost_pages or loses
+
+    def _jump(self, node: ClusterNode, fault: Fault) -> None:
+        node.clock.set_ahead_ms(fault.number("ahead"))
+        self.world.mark("a wall clock jumped")
+
+
+def has_failed(node: ClusterNode) -> bool:
+    broker = node.broker
+    assert broker is not None
+    logs = [*(each.log for each in broker.partitions), broker.quorum.log.log]
+    if any(log.failure is not None for log in logs) or broker.partitions.offline:
+        return True
+    return broker.erasing.trouble is not None
+
+
+def _leads_partitions(node: ClusterNode) -> bool:
+    return node.broker is not None and any(each.is_leader for each in node.broker.partitions)
+
+
+def _leads_quorum(node: ClusterNode) -> bool:
+    return node.broker is not None and node.broker.quorum.leader_id == node.node_id
