@@ -17,6 +17,7 @@ from ledgerstone.server.http.server import Page, Routes, SlowPage
 from ledgerstone.server.isr import view as isr_view
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
+from ledgerstone.server.replicating import view as replicating_view
 from ledgerstone.server.tombstones import view as tombstone_view
 from ledgerstone.server.transactions import view as transactions_view
 
@@ -84,6 +85,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *broker.counters.samples(),
         *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
         *cluster_view.samples(broker),
+        *replicating_view.samples(broker.following.replicating),
         *isr_view.samples(broker.partitions),
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
