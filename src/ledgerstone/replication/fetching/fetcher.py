@@ -38,7 +38,7 @@ from ledgerstone.replication.fetching.out_of_range import OffsetQuestions
 from ledgerstone.replication.fetching.places import FetchPlaces
 from ledgerstone.replication.fetching.replica import Replica
 from ledgerstone.replication.fetching.session import FollowerSession, Named
-from ledgerstone.replication.fetching.wire import FetchSettings, fetch_request
+from ledgerstone.replication.fetching.wire import FetchSettings, fetch_request, leader_word
 from ledgerstone.types import Buffer, TopicPartition
 
 # Bytes that were damaged on the way or in the leader's file; they may be whole the next time.
@@ -220,6 +220,11 @@ class ReplicaFetcher:
                 f"{followed.topic_partition} was fetched from {followed.fetch_offset}, and ends at "
                 f"{log.log_end_offset}"
             )
+        word = leader_word(data)
+        if replica.must_rebuild(word):
+            self._rebuild(followed, data, outcome)
+            return
+        replica.hear(word, has_records=len(records) > 0)
         changed = replica.append_as_follower(
             records,
             leader_epoch=followed.leader_epoch,
@@ -235,6 +240,22 @@ class ReplicaFetcher:
             self.touch(followed.topic_partition)
         if changed.has_committed:
             outcome.committed.append(followed.topic_partition)
+
+    def _rebuild(
+        self, followed: FollowedPartition, data: FetchPartitionResponse, outcome: FetchOutcome
+    ) -> None:
+        """The leader has removed tombstones that this log may need: it is copied anew."""
+        end_offset, tp = followed.replica.log.log_end_offset, followed.topic_partition
+        if followed.replica.is_in_sync:
+            raise InvariantViolation(
+                f"{tp} ends at {end_offset} and is in sync, though its leader has removed "
+                f"tombstones up to {data.removed_to}"
+            )
+        followed.replica.rebuild_at(data.log_start_offset)
+        text = f"it ended at {end_offset}, and the leader has removed deletes up to "
+        outcome.notes.append(FetchNote(FetchNoteKind.REBUILT, tp, f"{text}{data.removed_to}"))
+        followed.go_on_at_end()
+        self._places.make_ready(followed)
 
     def _diverged(
         self, followed: FollowedPartition, epoch: int, end_offset: int, outcome: FetchOutcome

@@ -31,12 +31,16 @@ class FollowedPartition:
 
     @property
     def wish(self) -> Wish:
-        return Wish(
+        wish = Wish(
             self.fetch_offset,
             self.leader_epoch,
             self.last_fetched_epoch,
             self.replica.log.log_start_offset,
         )
+        report = self.replica.removal_report()
+        if report is None:
+            return wish
+        return wish._replace(clean_to=report.clean_to, removed_to=report.removed_to)
 
     @property
     def may_be_throttled(self) -> bool:
@@ -64,6 +68,7 @@ class FollowedPartition:
 class FetchNoteKind(enum.Enum):
     TRUNCATED = "log truncated"
     RESTARTED = "log restarted"
+    REBUILT = "log rebuilt"
     DELAYED = "fetch delayed"
     FAILED = "fetch stopped"
 

@@ -27,6 +27,7 @@ from ledgerstone.protocol.messages.fetch import (
     FetchTopicResponse,
 )
 from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey, Told
+from ledgerstone.replication.fetching.wire import leader_word
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers.current_leader import current_leader
 from ledgerstone.server.handlers.fetch_reading import (
@@ -157,6 +158,8 @@ def _resolve(
                 asked.current_leader_epoch,
                 asked.last_fetched_epoch,
                 asked.log_start_offset,
+                clean_to=asked.clean_to,
+                removed_to=asked.removed_to,
             )
     forgotten = [
         PartitionKey(topic.topic_id if by_id else topic.topic, number)
@@ -258,4 +261,5 @@ def _told(key: PartitionKey, answer: FetchPartitionResponse) -> Told:
         answer.high_watermark,
         answer.log_start_offset,
         must_tell=must_tell(answer),
+        word=leader_word(answer),
     )

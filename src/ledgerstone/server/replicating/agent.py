@@ -119,6 +119,12 @@ class Replicating:
                 del self.fetchers[line]
         self._go_on_all()
 
+    def report_changed(self, topic_partition: TopicPartition) -> None:
+        """Something that the next request tells about the partition has changed."""
+        known = self._followed.get(topic_partition)
+        if known is not None:
+            self.fetchers[known.line].touch(topic_partition)
+
     def _wanted(self, partition: Partition) -> _Following | None:
         if partition.is_leader or partition.leader_id == NO_LEADER:
             return None
