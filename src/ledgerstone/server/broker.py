@@ -323,6 +323,8 @@ class Broker:
         self.purgatory.forget(number)
         self._answered.pop(number, None)
         self.peers.leave(number)
+        self.controller_link.disconnected(number)
+        self.may_be_due_sooner = True
         return self._take_effects()
 
     def tick(self) -> list[Effect]:

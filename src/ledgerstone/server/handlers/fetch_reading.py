@@ -65,6 +65,7 @@ class Found(NamedTuple):
     answers: list[tuple[PartitionKey, FetchPartitionResponse]]
     size: int
     is_urgent: bool  # Not to be waited with: an error, a diverging epoch, a preferred replica.
+    has_committed: bool = False  # The fetch itself has moved a high watermark.
 
 
 def must_tell(answer: FetchPartitionResponse) -> bool:
@@ -119,7 +120,7 @@ def read_all(
     left = min(message.max_bytes, broker.config.fetch_max_bytes)
     tells = reader.is_follower and is_first_time
     total = 0
-    is_urgent = False
+    is_urgent = has_committed = False
     answers = []
     for wish in wishes:
         answer = empty_answer(wish.key.partition)
@@ -133,7 +134,7 @@ def read_all(
                 answer.records, size = b"", 0
             wish.found = partition
             if tells and answer.diverging_epoch is None:
-                _follower_fetched(broker, reader, partition, wish, answer)
+                has_committed |= _follower_fetched(broker, reader, partition, wish, answer)
         except KafkaError as error:
             size, wish.found = 0, None
             answer = empty_answer(wish.key.partition, error.code)
@@ -149,7 +150,7 @@ def read_all(
         answers.append((wish.key, answer))
     if tells:
         broker.isr.send()
-    return Found(answers, total, is_urgent)
+    return Found(answers, total, is_urgent, has_committed)
 
 
 def without_quiet(
@@ -289,7 +290,8 @@ def _follower_fetched(
     partition: Partition,
     wish: FetchWish,
     answer: FetchPartitionResponse,
-) -> None:
+) -> bool:
+    """True if the high watermark moved."""
     role, topic_partition = partition.role, partition.topic_partition
     if not isinstance(role, Leader):
         raise NotLeaderOrFollower(f"{topic_partition} is led by {role.leader_id}")
@@ -310,3 +312,4 @@ def _follower_fetched(
         answer.high_watermark = partition.log.high_watermark
         answer.last_stable_offset = partition.log.last_stable_offset
         broker.following.high_watermark_moved(topic_partition)
+    return has_moved
