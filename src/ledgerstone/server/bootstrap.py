@@ -150,6 +150,7 @@ def _compose(
         _join(broker, world, advertised)
         return broker
     broker.cleaning.load()
+    broker.directories.load()
     broker.following.leadership()
     # Nobody is connected yet, so nobody waits for the rest.
     while broker.following.load_coordinators():

@@ -47,13 +47,22 @@ class FollowedPartition:
         """A throttle slows replicas that catch up. It never pushes one out of the ISR."""
         return not self.replica.is_in_sync and self.lag != 0
 
+    def truncate_to(self, offset: int, outcome: "FetchOutcome", reason: str) -> None:
+        """Cuts the log, and goes on where it ends then."""
+        log = self.replica.log
+        end_offset = log.log_end_offset
+        self.replica.truncate_to(offset)
+        if offset < end_offset:
+            text = f"from {end_offset} to {log.log_end_offset}: {reason}"
+            outcome.notes.append(FetchNote(FetchNoteKind.TRUNCATED, self.topic_partition, text))
+        self.go_on_at_end()
+
     def go_on_at_end(self) -> None:
         """The log was cut or restarted: its end and its last epoch are what to ask for now."""
         log = self.replica.log
         epoch = log.epochs.latest_epoch
         self.fetch_offset = log.log_end_offset
         self.last_fetched_epoch = NO_LEADER_EPOCH if epoch is None else epoch
-        self.stage = FetchStage.FETCHING
 
 
 class FetchNoteKind(enum.Enum):

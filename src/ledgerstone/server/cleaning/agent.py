@@ -135,6 +135,28 @@ class Cleaning(CleaningWork):
                 if each.topic_partition == tp
             )
 
+    def pause(self, tp: TopicPartition) -> list[Effect]:
+        """No pass starts before `resume`; one at work is called off."""
+        calls_off = [
+            Proceed(each.number, go_on=False)
+            for each in self.running.values()
+            if each.topic_partition == tp and self.states.is_cleaned(tp)
+        ]
+        self.states.abort_and_pause(tp)
+        return list(calls_off)
+
+    def resume(self, tp: TopicPartition) -> None:
+        self.states.resume(tp)
+        self.look_now()
+
+    def is_at_work(self, tp: TopicPartition) -> bool:
+        return any(each.topic_partition == tp for each in self.running.values())
+
+    def moved(self, tp: TopicPartition) -> None:
+        """Its checkpoint lies beside its log. Crash here: it is cleaned once more."""
+        if not self.files.write_now():
+            self.files.write_soon(self.clock.monotonic_ms())
+
     def stop(self) -> Iterator[Effect]:
         self.is_stopped = True
         self.files.write_now()

@@ -70,6 +70,8 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
     # All that is wanted is in the context: the request would hold it a second time while it waits.
     message.topics, message.forgotten_topics_data = [], []
     waiting = _WaitingFetch(broker, request, reader, message, context, found)
+    if found.has_committed and (response := waiting.look_again()) is not None:
+        return response
     return Parked(
         attempt=waiting.attempt,
         deadline_ms=broker.clock.monotonic_ms() + message.max_wait_ms,
@@ -117,6 +119,16 @@ class _WaitingFetch:
         if self._touched is not None:
             self._touched.add(wish.key)
         return has_news(self._reader, self._broker.partitions.find(topic_partition), wish)
+
+    def look_again(self) -> FetchResponse | None:
+        """What the first look has committed may have made coordinators append, behind its back."""
+        find = self._broker.partitions.find
+        news = [
+            name for name, wish in self._wishes.items() if has_news(self._reader, find(name), wish)
+        ]
+        for name in news:
+            self.woken(name)
+        return self.attempt(time_is_up=False) if news else None
 
     def attempt(self, time_is_up: bool) -> FetchResponse | None:
         broker, context, touched = self._broker, self._context, self._touched

@@ -66,6 +66,7 @@ class Found(NamedTuple):
     answers: list[tuple[PartitionKey, FetchPartitionResponse]]
     size: int
     is_urgent: bool  # Not to be waited with: an error, a diverging epoch, a preferred replica.
+    has_committed: bool = False  # The fetch itself has moved a high watermark.
 
 
 def must_tell(answer: FetchPartitionResponse) -> bool:
@@ -120,7 +121,7 @@ def read_all(
     left = min(message.max_bytes, broker.config.fetch_max_bytes)
     tells = reader.is_follower and is_first_time
     total = 0
-    is_urgent = False
+    is_urgent = has_committed = False
     answers = []
     for wish in wishes:
         answer = empty_answer(wish.key.partition)
@@ -134,7 +135,7 @@ def read_all(
                 answer.records, size = b"", 0
             wish.found = partition
             if tells and answer.diverging_epoch is None:
-                _follower_fetched(broker, reader, partition, wish, answer)
+                has_committed |= _follower_fetched(broker, reader, partition, wish, answer)
             if wish.clean_to >= 0 and reader.is_follower and answer.diverging_epoch is None:
                 _coordinate_removal(reader, partition, wish, answer, tells=tells)
         except KafkaError as error:
@@ -152,7 +153,7 @@ def read_all(
         answers.append((wish.key, answer))
     if tells:
         broker.isr.send()
-    return Found(answers, total, is_urgent)
+    return Found(answers, total, is_urgent, has_committed)
 
 
 def _coordinate_removal(
@@ -325,7 +326,8 @@ def _follower_fetched(
     partition: Partition,
     wish: FetchWish,
     answer: FetchPartitionResponse,
-) -> None:
+) -> bool:
+    """True if the high watermark moved."""
     role, topic_partition = partition.role, partition.topic_partition
     if not isinstance(role, Leader):
         raise NotLeaderOrFollower(f"{topic_partition} is led by {role.leader_id}")
@@ -346,3 +348,4 @@ def _follower_fetched(
         answer.high_watermark = partition.log.high_watermark
         answer.last_stable_offset = partition.log.last_stable_offset
         broker.following.high_watermark_moved(topic_partition)
+    return has_moved
