@@ -255,7 +255,7 @@ class ReplicaFetcher:
         text = f"it ended at {end_offset}, and the leader has removed deletes up to "
         outcome.notes.append(FetchNote(FetchNoteKind.REBUILT, tp, f"{text}{data.removed_to}"))
         followed.go_on_at_end()
-        self._make_ready(followed)
+        self._places.make_ready(followed)
 
     def _diverged(
         self, followed: FollowedPartition, epoch: int, end_offset: int, outcome: FetchOutcome
