@@ -20,7 +20,6 @@ from ledgerstone.protocol.messages.fetch import (
 from ledgerstone.protocol.messages.list_offsets import ListOffsetsRequest
 from ledgerstone.replication.fetching.fetcher import ReplicaFetcher
 from ledgerstone.replication.fetching.followed import FetchNoteKind
-from ledgerstone.replication.follower import Follower
 from ledgerstone.types import TopicPartition
 from tests.kit.followers import (
     BROKER_EPOCH,
@@ -571,9 +570,7 @@ def test_throttled_partition_is_left_out_unless_it_is_in_sync() -> None:
     assert asked(bench.ask()).keys() == {0, 1}, "both are in the ISR"
     bench.lose()
     bench.now_ms += SETTINGS.backoff_ms
-    follower = bench.partitions[TP].role
-    assert isinstance(follower, Follower)
-    follower.isr = (LEADER,)
+    bench.partitions[TP].assume(led(0, in_sync=False))
     bench.run(2)
     assert bench.log.log_end_offset == 0
     throttle.held.clear()
@@ -587,9 +584,7 @@ def test_throttled_partition_is_looked_at_again() -> None:
     bench = FollowerBench()
     bench.fetcher = ReplicaFetcher(SETTINGS, throttle)
     bench.follow(0)
-    follower = bench.partitions[TP].role
-    assert isinstance(follower, Follower)
-    follower.isr = (LEADER,)
+    bench.partitions[TP].assume(led(0, in_sync=False))
     throttle.held = {TP}
     assert bench.ask() is None
     due_ms = bench.fetcher.next_due_ms(bench.now_ms)
