@@ -44,6 +44,7 @@ TOGETHER = {
     "tests/docs/test_reference.py": "metrics",
     "tests/web/test_browser.py": "browser",
     "tests/web/test_anatomy_browser.py": "browser",
+    "tests/web/test_cluster_browser.py": "browser",
 }
 # Files whose tests take seconds each and share nothing: dealt out one by one, to even out the load.
 APART = (

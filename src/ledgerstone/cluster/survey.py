@@ -7,7 +7,7 @@ no list of moves. What was found is shown; what was not is None, and `trouble` s
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.cluster import TopicInfo
@@ -17,15 +17,11 @@ from ledgerstone.client.cluster_admin import (
     describe_cluster,
     list_reassignments,
 )
-from ledgerstone.client.configs import Resource, ResourceType, describe_configs
 from ledgerstone.client.quorum_admin import describe_quorum
-from ledgerstone.cluster.node_http import get_json
-from ledgerstone.cluster.replica_reports import ReplicaReports, parse_report
+from ledgerstone.cluster.lag_reports import LagReports
+from ledgerstone.cluster.node_http import get_json, http_address
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.types import TopicPartition
-
-_HTTP_KEY: Final = "ledgerstone.http.listener"
-_EVERY_ADDRESS: Final = ("", "0.0.0.0", "[::]")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +94,7 @@ def survey(
     try:
         found = describe_cluster(client)
         _add_brokers(status, found, is_supervised=processes is not None)
-        status.controller = _controller(client)
+        _add_quorum(status, client)
         if processes is None:
             _add_addresses(client, status)
         reports = _reports(status)
@@ -110,10 +106,13 @@ def survey(
     return status
 
 
-def _controller(client: Client) -> int | None:
-    """DescribeCluster names any broker: clients have no business with the controller itself."""
-    leader = describe_quorum(client).leader_id
-    return None if leader < 0 else leader
+def _add_quorum(status: ClusterStatus, client: Client) -> None:
+    """DescribeCluster names any broker as controller; the quorum knows the real one."""
+    quorum = describe_quorum(client)
+    status.controller = None if quorum.leader_id < 0 else quorum.leader_id
+    voters = {each.node_id for each in quorum.voters}
+    for node in status.nodes.values():
+        node.roles = node.roles or ("broker,controller" if node.id in voters else "broker")
 
 
 def _add_brokers(status: ClusterStatus, found: ClusterDescription, *, is_supervised: bool) -> None:
@@ -131,31 +130,18 @@ def _add_brokers(status: ClusterStatus, found: ClusterDescription, *, is_supervi
 
 def _add_addresses(client: Client, status: ClusterStatus) -> None:
     for node in status.nodes.values():
-        if node.state != "up":
-            continue
-        entries = describe_configs(client, Resource(ResourceType.BROKER, str(node.id)))
-        values = {each.name: each.value for each in entries}
-        node.roles = values.get("process.roles")
-        node.http = _reachable(values.get(_HTTP_KEY), node.bootstrap)
+        if node.state == "up" and node.bootstrap is not None:
+            host = node.bootstrap.rpartition(":")[0]
+            node.http = http_address(client, node.id, host)
 
 
-def _reachable(listener: str | None, bootstrap: str | None) -> str | None:
-    """A port bound to every address is reached where clients reach the broker."""
-    if not listener:
-        return None
-    host, _, port = listener.rpartition(":")
-    if host in _EVERY_ADDRESS and bootstrap is not None:
-        host = bootstrap.rpartition(":")[0]
-    return f"{host}:{port}"
-
-
-def _reports(status: ClusterStatus) -> ReplicaReports:
+def _reports(status: ClusterStatus) -> LagReports:
     addresses = [each.http for each in status.nodes.values() if each.http and each.state == "up"]
     if not addresses:
-        return ReplicaReports()
+        return LagReports()
     with ThreadPoolExecutor(min(len(addresses), 16)) as pool:
-        found = list(pool.map(lambda at: get_json(at, "replicas"), addresses))
-    return ReplicaReports(each for content in found for each in parse_report(content or {}))
+        found = list(pool.map(lambda at: get_json(at, "lags"), addresses))
+    return LagReports(each for each in found if each is not None)
 
 
 def _add_partitions(
@@ -196,13 +182,13 @@ def _count(
 
 
 def _add_lags(
-    status: ClusterStatus, reports: ReplicaReports, moving: Mapping[TopicPartition, Reassignment]
+    status: ClusterStatus, reports: LagReports, moving: Mapping[TopicPartition, Reassignment]
 ) -> None:
-    for node_id, lag in reports.lag_by_node().items():
+    for node_id, lag in reports.by_node.items():
         if node_id in status.nodes:
             status.nodes[node_id].lag = lag
     for partition, move in sorted(moving.items()):
-        lags = [reports.lag_of(partition, each) for each in move.adding]
+        lags = [reports.of(partition, each) for each in move.adding]
         known = [each for each in lags if each is not None]
         status.moves.append(
             MoveStatus(

@@ -79,6 +79,7 @@ class ClusterConfig:
     metadata_max_idle_interval_ms: int
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
+    ledgerstone_broker_disconnect_grace_ms: int
     initial_broker_registration_timeout_ms: int
     controlled_shutdown_enable: bool
     server_max_startup_time_ms: int

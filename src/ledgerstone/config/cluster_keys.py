@@ -180,6 +180,13 @@ _BROKER_LIFE: Final = (
         "controllers.",
     ),
     int_key(
+        "ledgerstone.broker.disconnect.grace.ms",
+        3000,
+        "How long the active controller waits for a broker whose connection broke, before it "
+        "fences it. A process that was killed is not waited for until its session ends. Longer "
+        "than broker.heartbeat.interval.ms; at most broker.session.timeout.ms.",
+    ),
+    int_key(
         "initial.broker.registration.timeout.ms",
         60_000,
         "How long a starting broker tries to register before it gives up and exits.",

@@ -31,23 +31,44 @@ class _Session:
 class BrokerSessions:
     """Invariant: at most one session for each broker id, that of its newest epoch."""
 
-    __slots__ = ("_own_id", "_sessions", "_timeout_ms", "expired_count", "next_deadline_ms")
+    __slots__ = (
+        "_grace_ms",
+        "_own_id",
+        "_sessions",
+        "_timeout_ms",
+        "expired_count",
+        "next_deadline_ms",
+    )
 
     def __init__(
-        self, *, own_id: int | None = None, timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+        self,
+        *,
+        own_id: int | None = None,
+        timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+        grace_ms: int | None = None,
     ) -> None:
-        """`own_id`: the broker in this process, if there is one."""
+        """`own_id`: the broker in this process, if there is one. `grace_ms`: what is left of the
+        session of a broker whose connection broke; None: all of it."""
         self._own_id = own_id
         self._timeout_ms = timeout_ms
+        self._grace_ms = timeout_ms if grace_ms is None else min(grace_ms, timeout_ms)
         self._sessions: dict[int, _Session] = {}
         # No session expires before this. It may be too early, never too late.
         self.next_deadline_ms: int | None = None
         # Since this process started; a metric.
         self.expired_count = 0
 
-    def start(self, image: MetadataImage, *, now_ms: int, end_offset: int) -> None:
+    def start(
+        self,
+        image: MetadataImage,
+        *,
+        now_ms: int,
+        end_offset: int,
+        last_controller_id: int | None = None,
+    ) -> None:
         """This node leads from now on. Registrations of `image` lie below `end_offset`; where
-        exactly is not known, so their brokers must come as far as that."""
+        exactly is not known, so their brokers must come as far as that. `last_controller_id`: the
+        node that led before. Its process may be gone, and its broker with it."""
         self.clear()
         for broker in image.brokers.values():
             session = _Session(broker.broker_epoch, end_offset - 1, is_inherited=True)
@@ -56,6 +77,9 @@ class BrokerSessions:
             self._sessions[broker.broker_id] = session
             if not broker.fenced:
                 self._heard(session, now_ms)
+        last = None if last_controller_id is None else image.brokers.get(last_controller_id)
+        if last is not None:
+            self.hung_up(last.broker_id, last.broker_epoch, now_ms)
 
     def clear(self) -> None:
         self._sessions.clear()
@@ -87,6 +111,15 @@ class BrokerSessions:
         if session is None or session.epoch != epoch:
             self._sessions[broker_id] = _Session(epoch, end_offset - 1)
         self.contact(broker_id, epoch, now_ms)
+
+    def hung_up(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """The connection of its heartbeats broke. A process that lives connects again, and its next
+        heartbeat gives it a whole session; one that was killed is not waited for so long."""
+        session = self._sessions.get(broker_id)
+        if session is None or session.epoch != epoch or session.contact_ms is None:
+            return
+        session.contact_ms = min(session.contact_ms, now_ms + self._grace_ms - self._timeout_ms)
+        self._due_by(session.contact_ms)
 
     def applied(self, broker_id: int, metadata_offset: int) -> None:
         """How far the broker's metadata is, by its heartbeat."""
@@ -164,6 +197,9 @@ class BrokerSessions:
 
     def _heard(self, session: _Session, now_ms: int) -> None:
         session.contact_ms = now_ms
-        deadline_ms = now_ms + self._timeout_ms + 1
+        self._due_by(now_ms)
+
+    def _due_by(self, contact_ms: int) -> None:
+        deadline_ms = contact_ms + self._timeout_ms + 1
         if self.next_deadline_ms is None or deadline_ms < self.next_deadline_ms:
             self.next_deadline_ms = deadline_ms

@@ -105,11 +105,14 @@ class Controller:
         dice: Dice,
         *,
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+        disconnect_grace_ms: int | None = None,
         passes: LeaderPasses | None = None,
     ) -> None:
         self.committed = MetadataImage(cluster_id=cluster_id)
         self.decided = self.committed
-        self.sessions = BrokerSessions(own_id=config.node_id, timeout_ms=session_timeout_ms)
+        self.sessions = BrokerSessions(
+            own_id=config.node_id, timeout_ms=session_timeout_ms, grace_ms=disconnect_grace_ms
+        )
         # Asked for when a decision depends on it; whoever runs the controller knows the quorum.
         self.quorum: Callable[[], QuorumFacts] = QuorumFacts
         self._config = config
@@ -147,9 +150,14 @@ class Controller:
         """In the order in which they were decided."""
         self.committed = applied.image
 
-    def lead(self, *, now_ms: int, next_offset: int) -> None:
+    def lead(self, *, now_ms: int, next_offset: int, last_controller_id: int | None = None) -> None:
         """This node decides from now on; all that others have decided is committed here."""
-        self.sessions.start(self.decided, now_ms=now_ms, end_offset=next_offset)
+        self.sessions.start(
+            self.decided,
+            now_ms=now_ms,
+            end_offset=next_offset,
+            last_controller_id=last_controller_id,
+        )
         self._passes.start(now_ms)
 
     def activation(self, bootstrap: Sequence[MetadataRecord]) -> list[MetadataRecord]:

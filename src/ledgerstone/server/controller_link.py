@@ -12,7 +12,7 @@ leader may still commit what was appended here.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
 from ledgerstone.errors import (
@@ -38,11 +38,17 @@ from ledgerstone.server.controlling.committed_image import CommittedImage
 from ledgerstone.server.controlling.committed_image import MetadataSubscriber as MetadataSubscriber
 from ledgerstone.server.controlling.in_flight import OnAnswer as OnAnswer
 from ledgerstone.server.controlling.in_flight import ProposalsInFlight, WaitingCaller
+from ledgerstone.server.effects import ConnectionId
 from ledgerstone.server.quorum.door import CommittedBatch, MetadataQuorum
 from ledgerstone.server.request import Request
 
 _LOG: Final = logging.getLogger(__name__)
 _DISK_REFUSALS: Final = (KafkaError, StorageError, OSError)
+
+
+class _HeartbeatLine(NamedTuple):
+    connection: ConnectionId
+    broker_epoch: int
 
 
 UpgradeQuorum = Callable[[int, Callable[[int, str], None]], None]
@@ -84,6 +90,9 @@ class ControllerLink:
         self._bootstrap = bootstrap
         self._in_flight = ProposalsInFlight()
         self._led_epoch: int | None = None
+        self._last_controller_id: int | None = None
+        # The connection on which each broker was last heard from.
+        self._heard_on: dict[int, _HeartbeatLine] = {}
         self._committed_offset = 0
         self._is_settling = False
         # Calls of this node that are under way, as opposed to news from the quorum.
@@ -199,11 +208,23 @@ class ControllerLink:
         else:
             self.upgrade_quorum(version, upgraded)
 
-    def heard_from(self, heartbeat: BrokerHeartbeatRequest) -> None:
+    def heard_from(
+        self, heartbeat: BrokerHeartbeatRequest, connection: ConnectionId | None = None
+    ) -> None:
         """Before anything waits: a slow controller must not fence the brokers it keeps waiting."""
         if self._led_epoch is not None:
             broker_id, epoch = heartbeat.broker_id, heartbeat.broker_epoch
             self._controller.sessions.contact(broker_id, epoch, self._clock.monotonic_ms())
+            if connection is not None:
+                self._heard_on[broker_id] = _HeartbeatLine(connection, epoch)
+
+    def disconnected(self, connection: ConnectionId) -> None:
+        """Brokers that were last heard from on this connection may be gone."""
+        for broker_id, line in list(self._heard_on.items()):
+            if line.connection == connection:
+                del self._heard_on[broker_id]
+                now_ms = self._clock.monotonic_ms()
+                self._controller.sessions.hung_up(broker_id, line.broker_epoch, now_ms)
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -227,7 +248,9 @@ class ControllerLink:
             self._go_on(bool(batches))
         except _DISK_REFUSALS:
             # The next leader starts from what is committed, so nothing that was due is forgotten.
-            self.quorum.resign(epoch)
+            # A sole voter leads again at once, which takes a record: the disk may refuse that, too.
+            with suppress(*_DISK_REFUSALS):
+                self.quorum.resign(epoch)
         return bool(batches)
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
@@ -331,12 +354,16 @@ class ControllerLink:
         if self._led_epoch is not None and self._led_epoch != leadership.epoch:
             self._give_up()
         if not leadership.is_me:
+            if leadership.leader_id is not None:
+                self._last_controller_id = leadership.leader_id
             self._give_up()
             return
         image = self.image
         self._led_epoch = leadership.epoch
         now_ms, next_offset = self._clock.monotonic_ms(), self.quorum.end_offset
-        self._controller.lead(now_ms=now_ms, next_offset=next_offset)
+        self._controller.lead(
+            now_ms=now_ms, next_offset=next_offset, last_controller_id=self._last_controller_id
+        )
         if records := self._first_records(image):
             # The quorum may have moved on meanwhile, and will say so.
             with suppress(NotController):
@@ -353,6 +380,7 @@ class ControllerLink:
         """What was decided here and not committed may still be, by the next leader: callers get
         NOT_CONTROLLER, and never success."""
         self._led_epoch = None
+        self._heard_on.clear()
         self._controller.resign()
         for each in self._in_flight.drop():
             if each is not asking:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ledgerstone.web import wording
 from ledgerstone.web.assets import Assets
+from ledgerstone.web.peers import PeerWatch
 from ledgerstone.web.router import Rendered
 from ledgerstone.web.samples import Samples
 
@@ -29,6 +30,8 @@ class PageFacts(NamedTuple):
     version: str
     is_virtual: bool  # the clock can be moved
     samples: Samples
+    peers: PeerWatch
+    is_cluster: bool = False  # it may have other nodes
     may_write: bool = False
     why_not: str = ""  # why nothing can be changed here
     csrf: str = ""

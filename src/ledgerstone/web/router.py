@@ -42,11 +42,14 @@ class Route(NamedTuple):
     method: str
     pattern: str
     view: View
+    # Other nodes are asked before the view is shown: `page.peers` has what they said.
+    asks_peers: bool = False
 
 
 class MatchedRoute(NamedTuple):
     view: View
     parts: Mapping[str, str]
+    asks_peers: bool = False
 
 
 def find(routes: Sequence[Route], method: str, path: str) -> MatchedRoute | None:
@@ -56,7 +59,7 @@ def find(routes: Sequence[Route], method: str, path: str) -> MatchedRoute | None
         if route.method == wanted:
             parts = matched(route.pattern, path)
             if parts is not None:
-                return MatchedRoute(route.view, parts)
+                return MatchedRoute(route.view, parts, route.asks_peers)
     return None
 
 

@@ -18,6 +18,7 @@ from ledgerstone.web.access import Access, is_same_origin
 from ledgerstone.web.assets import PREFIX as ASSETS
 from ledgerstone.web.forms import form_of
 from ledgerstone.web.live import Live
+from ledgerstone.web.peers import PeerWatch
 from ledgerstone.web.rendering import PageFacts, Renderer
 from ledgerstone.web.router import (
     Answer,
@@ -32,6 +33,8 @@ from ledgerstone.web.router import (
 from ledgerstone.web.samples import Samples
 
 EVENTS: Final = "/events"
+# The fragment that shows what other nodes say.
+CLUSTER: Final = "cluster"
 # A form that changes nothing: it is a POST because it holds a key, and addresses get logged.
 QUESTION: Final = "/topics/{topic}/keys"
 _KEY_FIELDS: Final = ("key", "key_as")
@@ -69,7 +72,8 @@ class PageSite:
         self._routes: Sequence[Route] = ()
         self._fragments: Mapping[str, Fragment] = {}
         self._samples = Samples(broker)
-        self.live = Live(self._fragment, self._samples.take, self._samples.pause)
+        self._peers = PeerWatch(broker)
+        self.live = Live(self._fragment, self._tick, self._samples.pause)
 
     # -- called by the HTTP server ------------------------------------------------------------
 
@@ -149,6 +153,8 @@ class PageSite:
     def _page(self, renderer: Renderer, request: HttpRequest, found: MatchedRoute) -> SlowPage:
         if request.method == "POST":
             self._check_own(request)
+        if found.asks_peers:
+            yield self._peers.ask
         try:
             answer = found.view(self._broker, request, found.parts)
             if not isinstance(answer, Page | Rendered):
@@ -195,6 +201,8 @@ class PageSite:
             version=__version__,
             is_virtual=isinstance(broker.clock, MovableClock),
             samples=self._samples,
+            peers=self._peers,
+            is_cluster=broker.config.cluster.is_configured,
         )
 
     def _why_readonly(self, request: HttpRequest) -> str:
@@ -215,9 +223,15 @@ class PageSite:
             raise BadRequest(404, "show must name fragments, with commas between them")
         return Stream(self.live.follow(names), HEADERS[:-1])
 
+    def _tick(self) -> None:
+        self._samples.take()
+        self._peers.tick()
+
     def _fragment(self, name: str) -> str:
         assert self._renderer is not None
         kind, _, argument = name.partition(":")
+        if kind == CLUSTER:
+            self._peers.want()
         try:
             answer = self._fragments[kind](self._broker, argument)
         except (NotShown, Refused) as error:

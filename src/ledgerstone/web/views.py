@@ -23,6 +23,7 @@ from ledgerstone.web.cleaner_view import (
     cleaner_runs_fragment,
     cleaner_view,
 )
+from ledgerstone.web.cluster import cluster_fragment, cluster_view
 from ledgerstone.web.erasures import (
     erasure_fragment,
     erasure_view,
@@ -38,6 +39,7 @@ from ledgerstone.web.latest import latest_view
 from ledgerstone.web.overview import overview_fragment, overview_view
 from ledgerstone.web.producing import produce_record, produce_view
 from ledgerstone.web.records import record_view, records_view
+from ledgerstone.web.replicas import replicas_view
 from ledgerstone.web.router import Fragment, Rendered, Route
 from ledgerstone.web.topic import partitions_fragment, topic_view
 from ledgerstone.web.topics import (
@@ -60,8 +62,10 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/topics/{topic}/produce", produce_record),
     Route("POST", "/topics/{topic}/compact", compact_topic),
     Route("GET", "/topics/{topic}/anatomy", anatomy_view),
+    Route("GET", "/topics/{topic}/replicas", replicas_view),
     Route("GET", "/topics/{topic}/keys", key_history_view),
     Route("POST", "/topics/{topic}/keys", key_history_view),
+    Route("GET", "/cluster", cluster_view, asks_peers=True),
     Route("GET", "/cleaner", cleaner_view),
     Route("GET", "/erasures", erasures_view),
     Route("POST", "/erasures", erase_key),
@@ -90,6 +94,7 @@ FRAGMENTS: Final[Mapping[str, Fragment]] = {
     "internal_topics": internal_topics_fragment,
     "partitions": partitions_fragment,
     "anatomy": anatomy_fragment,
+    "cluster": cluster_fragment,
     "cleaner": cleaner_fragment,
     "cleaner_runs": cleaner_runs_fragment,
     "cleaner_internal": cleaner_internal_fragment,

@@ -49,6 +49,54 @@ def test_a_heartbeat_moves_the_deadline_of_its_own_epoch_only() -> None:
     assert sessions.next_deadline_ms == 14_001
 
 
+def test_a_broken_connection_leaves_a_broker_the_grace_and_no_more() -> None:
+    sessions = BrokerSessions(timeout_ms=TIMEOUT_MS, grace_ms=3_000)
+    sessions.start(_image(_broker(1), _broker(2)), now_ms=1_000, end_offset=100)
+    sessions.contact(1, 10, 2_000)
+    sessions.contact(2, 20, 2_000)
+
+    sessions.hung_up(1, 10, 2_500)
+    sessions.hung_up(2, 19, 2_500)
+
+    assert sessions.next_deadline_ms == 5_501
+    assert sessions.is_live(1, 10, 5_500)
+    assert not sessions.is_live(1, 10, 5_501)
+    assert sessions.take_expired(5_500) is None
+    assert sessions.take_expired(5_501) == 1
+    assert sessions.take_expired(5_501) is None
+
+
+def test_a_heartbeat_after_a_broken_connection_gives_a_whole_session() -> None:
+    sessions = BrokerSessions(timeout_ms=TIMEOUT_MS, grace_ms=3_000)
+    sessions.start(_image(_broker(1)), now_ms=1_000, end_offset=100)
+    sessions.hung_up(1, 10, 2_000)
+
+    sessions.contact(1, 10, 4_000)
+
+    assert sessions.take_expired(13_000) is None
+    assert sessions.take_expired(13_001) == 1
+
+
+def test_a_broken_connection_never_lengthens_a_session() -> None:
+    sessions = BrokerSessions(timeout_ms=TIMEOUT_MS, grace_ms=3_000)
+    sessions.start(_image(_broker(1)), now_ms=1_000, end_offset=100)
+
+    sessions.hung_up(1, 10, 9_500)
+
+    assert sessions.take_expired(10_001) == 1
+
+
+def test_the_broker_of_the_last_controller_gets_the_grace_the_others_a_session() -> None:
+    sessions = BrokerSessions(timeout_ms=TIMEOUT_MS, grace_ms=3_000)
+    sessions.start(
+        _image(_broker(1), _broker(2)), now_ms=1_000, end_offset=100, last_controller_id=2
+    )
+
+    assert sessions.take_expired(4_001) == 2
+    assert sessions.take_expired(10_000) is None
+    assert sessions.take_expired(10_001) == 1
+
+
 def test_brokers_expire_one_at_a_time_the_longest_silent_first() -> None:
     sessions = _started(_broker(1), _broker(2), _broker(3))
     sessions.contact(1, 10, 3_000)

@@ -570,7 +570,7 @@ def test_throttled_partition_is_left_out_unless_it_is_in_sync() -> None:
     assert asked(bench.ask()).keys() == {0, 1}, "both are in the ISR"
     bench.lose()
     bench.now_ms += SETTINGS.backoff_ms
-    bench.partitions[TP].role.isr = (LEADER,)
+    bench.partitions[TP].assume(led(0, in_sync=False))
     bench.run(2)
     assert bench.log.log_end_offset == 0
     throttle.held.clear()
@@ -584,7 +584,7 @@ def test_throttled_partition_is_looked_at_again() -> None:
     bench = FollowerBench()
     bench.fetcher = ReplicaFetcher(SETTINGS, throttle)
     bench.follow(0)
-    bench.partitions[TP].role.isr = (LEADER,)
+    bench.partitions[TP].assume(led(0, in_sync=False))
     throttle.held = {TP}
     assert bench.ask() is None
     due_ms = bench.fetcher.next_due_ms(bench.now_ms)

@@ -18,6 +18,7 @@ from ledgerstone.protocol.messages.list_offsets import (
 )
 from ledgerstone.protocol.messages.produce import ProducePartitionResponse, ProduceResponse
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.isr.view import samples
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import T0, batch
 from tests.kit.roles import change_partition, leader_of
@@ -293,3 +294,24 @@ def test_consumer_in_a_rack_reads_from_the_leader_unless_replicas_are_chosen_by_
 
     assert answer.preferred_read_replica == -1
     assert values_in(answer) == ["value"]
+
+
+# -- metrics --------------------------------------------------------------------------------------
+
+
+def test_metrics_say_who_lags_and_what_that_costs(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "first", "second", "third")
+    follow(machine.connect(), 1)
+    change_partition(machine, LED, isr=[1])
+
+    found = {each.name: each.value for each in samples(machine.broker.partitions)}
+
+    assert found == {
+        "kafka_server_replicamanager_underreplicatedpartitions": 1,
+        "kafka_server_replicamanager_underminisrpartitioncount": 1,
+        "kafka_server_replicamanager_atminisrpartitioncount": 0,
+        "ledgerstone_follower_lag_max": 2,
+        "ledgerstone_follower_lag_sum": 2,
+    }

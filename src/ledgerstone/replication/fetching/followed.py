@@ -31,17 +31,31 @@ class FollowedPartition:
 
     @property
     def wish(self) -> Wish:
-        return Wish(
+        wish = Wish(
             self.fetch_offset,
             self.leader_epoch,
             self.last_fetched_epoch,
             self.replica.log.log_start_offset,
         )
+        report = self.replica.removal_report()
+        if report is None:
+            return wish
+        return wish._replace(clean_to=report.clean_to, removed_to=report.removed_to)
 
     @property
     def may_be_throttled(self) -> bool:
         """A throttle slows replicas that catch up. It never pushes one out of the ISR."""
         return not self.replica.is_in_sync and self.lag != 0
+
+    def truncate_to(self, offset: int, outcome: "FetchOutcome", reason: str) -> None:
+        """Cuts the log, and goes on where it ends then."""
+        log = self.replica.log
+        end_offset = log.log_end_offset
+        self.replica.truncate_to(offset)
+        if offset < end_offset:
+            text = f"from {end_offset} to {log.log_end_offset}: {reason}"
+            outcome.notes.append(FetchNote(FetchNoteKind.TRUNCATED, self.topic_partition, text))
+        self.go_on_at_end()
 
     def go_on_at_end(self) -> None:
         """The log was cut or restarted: its end and its last epoch are what to ask for now."""
@@ -49,12 +63,12 @@ class FollowedPartition:
         epoch = log.epochs.latest_epoch
         self.fetch_offset = log.log_end_offset
         self.last_fetched_epoch = NO_LEADER_EPOCH if epoch is None else epoch
-        self.stage = FetchStage.FETCHING
 
 
 class FetchNoteKind(enum.Enum):
     TRUNCATED = "log truncated"
     RESTARTED = "log restarted"
+    REBUILT = "log rebuilt"
     DELAYED = "fetch delayed"
     FAILED = "fetch stopped"
 

@@ -19,6 +19,8 @@ class Wish(NamedTuple):
     leader_epoch: int
     last_fetched_epoch: int
     log_start_offset: int
+    clean_to: int = -1
+    removed_to: int = -1
 
 
 class Named(NamedTuple):

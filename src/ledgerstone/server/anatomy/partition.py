@@ -1,5 +1,6 @@
 """The anatomy of one partition: what the page draws and the API tells. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -76,6 +77,30 @@ class PartitionAnatomy:
         content["horizons"] = [each._asdict() for each in self.horizons]
         content["segments"] = [_segment_json(each) for each in self.segments]
         return content
+
+
+def anatomy_from_json(content: Mapping[str, Any]) -> PartitionAnatomy:
+    """The other way round, for the page of another node; ValueError for anything else."""
+    try:
+        fields = {**content}
+        fields["segments"] = tuple(_segment(each) for each in content["segments"])
+        fields["horizons"] = tuple(Horizon(**each) for each in content["horizons"])
+        fields["next_pass"] = NextPass(**content["next_pass"])
+        fields["division"] = _shares(content["division"])
+        return PartitionAnatomy(**fields)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not an anatomy: {error}") from error
+
+
+def _segment(content: Mapping[str, Any]) -> SegmentAnatomy:
+    fields = {name: content[name] for name in SegmentAnatomy._fields}
+    fields["division"] = _shares(content["division"])
+    fields["records"] = _shares(content["records"])
+    return SegmentAnatomy(**fields)
+
+
+def _shares(content: Mapping[str, int] | None) -> Shares | None:
+    return None if content is None else Shares(**content)
 
 
 def _segment_json(segment: SegmentAnatomy) -> dict[str, Any]:

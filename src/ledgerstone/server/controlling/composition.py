@@ -31,6 +31,7 @@ def link_of(
         config,
         dice,
         session_timeout_ms=cluster.broker_session_timeout_ms,
+        disconnect_grace_ms=cluster.ledgerstone_broker_disconnect_grace_ms,
         passes=LeaderPasses(
             balance_ms=cluster.leader_imbalance_check_interval_seconds * 1000 if balances else None,
             unclean_ms=cluster.unclean_leader_election_interval_ms,

@@ -12,5 +12,5 @@ from ledgerstone.server.request import Answer, Request
 
 
 def handle(broker: Broker, request: Request, message: BrokerHeartbeatRequest) -> Answer:
-    broker.controller_link.heard_from(message)
+    broker.controller_link.heard_from(message, request.connection)
     return ask_controller(broker, request, message)

@@ -1,20 +1,32 @@
 """The part of the JSON API that is about the cluster. Grade D.
 
 GET /api/v1/cluster     nodes, the controller, counts of partitions, those not in sync, moves
-GET /api/v1/replicas[?topic=T]      of each partition hosted here: role, offsets, size
+GET /api/v1/lags        of the partitions led here: records that followers lack, by node, and
+                        the largest lags one by one; without followers that have not fetched
 
-The first is the same on every node; the second is of this node. What one replica lacks is the
-difference between its end and its leader's, so whoever wants lags asks both nodes.
+The first is the same on every node. The second is of this node: whoever wants the lag of a broker
+asks every leader and adds up.
 """
 
-from collections.abc import Callable, Mapping
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
-from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.leader import Leader
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cluster_facts import ClusterFacts, cluster_facts
 from ledgerstone.server.http.server import HttpRequest
+from ledgerstone.types import NO_OFFSET
 
 Calls = Mapping[str, Callable[[], object]]
+LISTED: Final = 200
+
+
+class ReplicaLag(NamedTuple):
+    lag: int
+    topic: str
+    partition: int
+    node: int
 
 
 def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | None:
@@ -22,8 +34,8 @@ def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | Non
     match parts:
         case ["cluster"]:
             return {"GET": lambda: {"node": broker.config.node_id, **facts_of(broker).to_json()}}
-        case ["replicas"]:
-            return {"GET": lambda: _replicas(broker, request.query.get("topic"))}
+        case ["lags"]:
+            return {"GET": lambda: lags_json(broker)}
         case _:
             return None
 
@@ -34,23 +46,27 @@ def facts_of(broker: Broker) -> ClusterFacts:
     return cluster_facts(broker.image, quorum.leader_id, voters)
 
 
-def _replicas(broker: Broker, topic: str | None) -> object:
-    hosted = [each for each in broker.partitions if topic in (None, each.topic_partition.topic)]
-    hosted.sort(key=lambda each: each.topic_partition)
-    return {"node": broker.config.node_id, "replicas": [replica_json(each) for each in hosted]}
-
-
-def replica_json(partition: Partition) -> dict[str, object]:
-    log = partition.log
+def lags_json(broker: Broker) -> dict[str, Any]:
+    lags = list(_lags(broker))
+    nodes: dict[str, int] = {}
+    for each in lags:
+        nodes[str(each.node)] = nodes.get(str(each.node), 0) + each.lag
+    largest = heapq.nlargest(LISTED, (each for each in lags if each.lag))
     return {
-        "topic": partition.topic_partition.topic,
-        "partition": partition.topic_partition.partition,
-        "is_leader": partition.is_leader,
-        "leader": partition.leader_id,
-        "log_start_offset": log.log_start_offset,
-        "high_watermark": log.high_watermark,
-        "log_end_offset": log.log_end_offset,
-        "size_bytes": log.size_bytes,
-        "segments": len(log.segments),
-        "failure": log.failure,
+        "node": broker.config.node_id,
+        "nodes": nodes,
+        "largest": [each._asdict() for each in largest],
     }
+
+
+def _lags(broker: Broker) -> Iterator[ReplicaLag]:
+    for partition in broker.partitions:
+        role = partition.role
+        if not isinstance(role, Leader):
+            continue
+        log = partition.log
+        for node, follower in role.in_sync.followers.items():
+            # A new leader does not know what a follower has before its first fetch.
+            if follower.end_offset != NO_OFFSET:
+                lag = max(log.log_end_offset - follower.end_offset, 0)
+                yield ReplicaLag(lag, *partition.topic_partition, node)

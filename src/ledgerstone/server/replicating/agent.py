@@ -24,9 +24,9 @@ from ledgerstone.replication.fetching.wire import LEAST_FETCH_VERSION, FetchSett
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.throttle import ReplicationThrottle
-from ledgerstone.server.calls import CallFailed, Calls
+from ledgerstone.server.calls import CallFailed
+from ledgerstone.server.controller_channel import AsksNodes
 from ledgerstone.server.effects import Effect
-from ledgerstone.server.metrics import add
 from ledgerstone.server.results import Result
 from ledgerstone.server.throttle import LogThrottle, shown
 from ledgerstone.types import TopicPartition
@@ -65,14 +65,14 @@ class Replicating:
         image: Callable[[], MetadataImage],
         listener_name: str,
         broker_epoch: Callable[[], int],
-        calls: Sequence[Calls],
+        calls: Sequence[AsksNodes],
         settings: FetchSettings,
         timeout_ms: int,
         throttle: ReplicationThrottle,
         static_values: Mapping[str, str],
     ) -> None:
         self.turn: ReplicatingTurn | None = None
-        self.bytes_in: dict[str, int] = {}
+        self.bytes_in = 0
         self.fetchers: dict[_Line, ReplicaFetcher] = {}
         self._clock = clock
         self._partitions = partitions
@@ -118,6 +118,12 @@ class Replicating:
             if not self.fetchers[line].is_in_flight:
                 del self.fetchers[line]
         self._go_on_all()
+
+    def report_changed(self, topic_partition: TopicPartition) -> None:
+        """Something that the next request tells about the partition has changed."""
+        known = self._followed.get(topic_partition)
+        if known is not None:
+            self.fetchers[known.line].touch(topic_partition)
 
     def _wanted(self, partition: Partition) -> _Following | None:
         if partition.is_leader or partition.leader_id == NO_LEADER:
@@ -195,7 +201,7 @@ class Replicating:
 
     def _take(self, line: _Line, outcome: FetchOutcome) -> None:
         for topic_partition, size_bytes in outcome.grown:
-            add(self.bytes_in, topic_partition.topic, size_bytes)
+            self.bytes_in += size_bytes
             self._throttle.record(topic_partition, size_bytes, self._clock.monotonic_ms())
         turn = self.turn
         assert turn is not None
@@ -237,8 +243,6 @@ class Replicating:
         raise AssertionError(f"no effect is asked for here: {effect} {result}")
 
     def metadata_changed(self, delta: Delta) -> list[Effect]:
-        for topic in delta.topics_deleted:
-            self.bytes_in.pop(topic.name, None)
         image = self._image()
         if delta.configs_changed or any(image.topic_config(t.name) for t in delta.topics_created):
             self._throttle.follow_settings(image, "follower", self._static_values)
