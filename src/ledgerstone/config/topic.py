@@ -318,6 +318,16 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
             synonyms=_same("ledgerstone.tombstone.hold.max.ms"),
             doc="Longest time a tombstone is held for groups past its delete horizon.",
         ),
+        # Ours; Kafka removes a tombstone whatever other replicas hold.
+        ConfigKey(
+            name="ledgerstone.tombstone.replica.hold.max.ms",
+            kind=ConfigType.LONG,
+            default=_WEEK_MS,
+            at_least=0,
+            synonyms=_same("ledgerstone.tombstone.replica.hold.max.ms"),
+            doc="Longest time tombstones are held for a replica that has stopped reporting to its "
+            "leader; it rebuilds its log when it comes back later.",
+        ),
     )
 }
 

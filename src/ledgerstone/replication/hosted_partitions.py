@@ -39,6 +39,7 @@ from ledgerstone.metadata.image import (
 )
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.partition_removal import CleaningKnowledge, PartitionRemoval
 from ledgerstone.replication.replica_places import (
     DirectoryAssignment,
     assigned_directory,
@@ -78,6 +79,8 @@ class HostedPartitions:
         # Between two directories: the metadata may name either.
         self.moving: set[TopicPartition] = set()
         self.broker_values = broker_values
+        # Of a broker of a cluster: its replicas remove no tombstone that others need.
+        self.cleaning_knowledge: CleaningKnowledge | None = None
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -331,6 +334,8 @@ class HostedPartitions:
             max_lag_ms=self._max_lag_ms,
             truncates=self._log_dirs,
         )
+        if self.cleaning_knowledge is not None:
+            partition.removal = PartitionRemoval(log=log, knowledge=self.cleaning_knowledge)
         partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
         self.preferred.pop(topic_partition, None)

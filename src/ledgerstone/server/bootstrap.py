@@ -146,6 +146,7 @@ def _compose(
         anatomy=agents.anatomy,
     )
     if config.cluster.is_configured:
+        partitions.cleaning_knowledge = agents.cleaning.knowledge()
         _join(broker, world, advertised)
         return broker
     broker.cleaning.load()

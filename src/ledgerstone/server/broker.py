@@ -230,6 +230,8 @@ class Broker:
                 marker_calls=membership.coordinators.markers,
                 verification_calls=membership.coordinators.verification,
             )
+        if membership.replicating is not None:
+            self.cleaning.on_cleaned = membership.replicating.report_changed
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None

@@ -38,7 +38,7 @@ from ledgerstone.replication.fetching.out_of_range import OffsetQuestions
 from ledgerstone.replication.fetching.places import FetchPlaces
 from ledgerstone.replication.fetching.replica import Replica
 from ledgerstone.replication.fetching.session import FollowerSession, Named
-from ledgerstone.replication.fetching.wire import FetchSettings, fetch_request
+from ledgerstone.replication.fetching.wire import FetchSettings, fetch_request, leader_word
 from ledgerstone.types import Buffer, TopicPartition
 
 # Bytes that were damaged on the way or in the leader's file; they may be whole the next time.
@@ -52,10 +52,16 @@ _NO_RECORDS: Final = b""
 
 
 class ReplicaFetcher:
-    def __init__(self, settings: FetchSettings, throttle: HoldsBack | None = None) -> None:
+    def __init__(
+        self,
+        settings: FetchSettings,
+        throttle: HoldsBack | None = None,
+        *,
+        keeps_session: bool = True,
+    ) -> None:
         self._settings = settings
         self._throttle = HoldsNothing() if throttle is None else throttle
-        self._session = FollowerSession()
+        self._session = FollowerSession(is_kept=keeps_session)
         self._places = FetchPlaces()
         self._questions = OffsetQuestions(self._places)
         self._look_again_ms = 0
@@ -104,6 +110,15 @@ class ReplicaFetcher:
     def unfollow(self, topic_partition: TopicPartition) -> None:
         self.failed.pop(topic_partition, None)
         self._places.remove(topic_partition)
+
+    def adopt(self, other: "ReplicaFetcher") -> None:
+        """Takes all partitions over from another fetcher of the same leader. What that one has
+        asked for is answered in vain."""
+        for followed in other:
+            self._places.add(followed)
+        self.failed |= other.failed
+        other._places.clear()
+        other.failed = {}
 
     def touch(self, topic_partition: TopicPartition) -> None:
         """The next request names the partition again if what it says of it has changed."""
@@ -220,6 +235,11 @@ class ReplicaFetcher:
                 f"{followed.topic_partition} was fetched from {followed.fetch_offset}, and ends at "
                 f"{log.log_end_offset}"
             )
+        word = leader_word(data)
+        if replica.must_rebuild(word):
+            self._rebuild(followed, data, outcome)
+            return
+        replica.hear(word, has_records=len(records) > 0)
         changed = replica.append_as_follower(
             records,
             leader_epoch=followed.leader_epoch,
@@ -235,6 +255,22 @@ class ReplicaFetcher:
             self.touch(followed.topic_partition)
         if changed.has_committed:
             outcome.committed.append(followed.topic_partition)
+
+    def _rebuild(
+        self, followed: FollowedPartition, data: FetchPartitionResponse, outcome: FetchOutcome
+    ) -> None:
+        """The leader has removed tombstones that this log may need: it is copied anew."""
+        end_offset, tp = followed.replica.log.log_end_offset, followed.topic_partition
+        if followed.replica.is_in_sync:
+            raise InvariantViolation(
+                f"{tp} ends at {end_offset} and is in sync, though its leader has removed "
+                f"tombstones up to {data.removed_to}"
+            )
+        followed.replica.rebuild_at(data.log_start_offset)
+        text = f"it ended at {end_offset}, and the leader has removed deletes up to "
+        outcome.notes.append(FetchNote(FetchNoteKind.REBUILT, tp, f"{text}{data.removed_to}"))
+        followed.go_on_at_end()
+        self._places.make_ready(followed)
 
     def _diverged(
         self, followed: FollowedPartition, epoch: int, end_offset: int, outcome: FetchOutcome
@@ -283,7 +319,8 @@ class ReplicaFetcher:
         reason: str,
         error: Exception | None = None,
     ) -> None:
-        self._places.delay(followed, now_ms + self._settings.backoff_ms)
+        pause_ms = followed.take_pause_ms(self._settings.backoff_ms)
+        self._places.delay(followed, now_ms, pause_ms)
         note = FetchNote(FetchNoteKind.DELAYED, followed.topic_partition, reason, error)
         outcome.notes.append(note)
 

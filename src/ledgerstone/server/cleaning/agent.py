@@ -46,6 +46,8 @@ class Cleaning(CleaningWork):
     retention: Retains
     # The settings as the metadata has them now.
     read_settings: Callable[[], CleanerSettings]
+    # Called when a pass has ended: the leader wants to know how far it came.
+    on_cleaned: Callable[[TopicPartition], None] | None = None
     swaps: Swaps = field(init=False)
     is_stopped: bool = False
 
@@ -330,6 +332,8 @@ class Cleaning(CleaningWork):
             first_dirty = self.files.first_dirty_offsets.get(partition.topic_partition, 0)
             end_offset = max(run.end_offset, first_dirty)
             self.files.cleaned_up_to(partition.topic_partition, end_offset)
+            if partition.removal is not None and self.on_cleaned is not None:
+                self.on_cleaned(partition.topic_partition)
 
     def _succeeded(self, partition: Partition, running: RunningPass, run: Run) -> None:
         tp, stats = partition.topic_partition, run.stats

@@ -27,6 +27,7 @@ from ledgerstone.protocol.messages.fetch import (
 from ledgerstone.replication.fetch_session import FetchWish, PartitionKey
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.partition_removal import FollowerReport
 from ledgerstone.replication.replica_selector import replica_in_rack
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Request
@@ -135,6 +136,8 @@ def read_all(
             wish.found = partition
             if tells and answer.diverging_epoch is None:
                 has_committed |= _follower_fetched(broker, reader, partition, wish, answer)
+            if wish.clean_to >= 0 and reader.is_follower and answer.diverging_epoch is None:
+                _coordinate_removal(reader, partition, wish, answer, tells=tells)
         except KafkaError as error:
             size, wish.found = 0, None
             answer = empty_answer(wish.key.partition, error.code)
@@ -151,6 +154,28 @@ def read_all(
     if tells:
         broker.isr.send()
     return Found(answers, total, is_urgent, has_committed)
+
+
+def _coordinate_removal(
+    reader: Reader,
+    partition: Partition,
+    wish: FetchWish,
+    answer: FetchPartitionResponse,
+    *,
+    tells: bool,
+) -> None:
+    """The follower has said which deletes it still needs, and hears which may go. After the read,
+    so that the answer knows of every tombstone that the records lack."""
+    removal = partition.removal
+    if removal is None:
+        return
+    if tells:
+        removal.reported(reader.replica_id, FollowerReport(wish.clean_to, wish.removed_to))
+    word = removal.word()
+    if word is not None:
+        answer.removable_to, answer.removed_to, answer.clean_to = word[:3]
+        if word.held_from_offset is not None:
+            answer.held_from_offset = word.held_from_offset
 
 
 def without_quiet(
@@ -190,8 +215,19 @@ def _is_quiet(reader: Reader, wish: FetchWish, find: Find, now_ms: int) -> bool:
         or follower.broker_epoch != reader.broker_epoch
     ):
         return False
+    if wish.clean_to >= 0 and _has_removal_news(reader, partition, wish):
+        return False
     follower.asked_again(now_ms)
     return True
+
+
+def _has_removal_news(reader: Reader, partition: Partition, wish: FetchWish) -> bool:
+    """Notes that the follower has reported again."""
+    removal = partition.removal
+    if removal is None:
+        return False
+    removal.reported(reader.replica_id, FollowerReport(wish.clean_to, wish.removed_to))
+    return removal.word() != wish.told_word
 
 
 def has_news(reader: Reader, partition: Partition | None, wish: FetchWish) -> bool:
