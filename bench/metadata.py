@@ -6,6 +6,8 @@ CPU time, since disks differ. Each figure stands beside the limit that it must k
 """
 
 import argparse
+import gc
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
@@ -49,6 +51,7 @@ LOG_READ_S: Final = 5.0
 SNAPSHOT_WRITTEN_S: Final = 2.0
 INDEX_S: Final = 0.6
 FENCE_S: Final = 0.3
+STALL_MS: Final = 20.0
 # Records that a node applies at a time while nobody looks at the image yet.
 _AT_A_TIME: Final = 10_000
 
@@ -130,6 +133,18 @@ def timed(call: Callable[[], T]) -> tuple[float, T]:
     return time.process_time() - start, result
 
 
+def longest_stall_ms(call: Callable[[], object]) -> float:
+    """How long a loop with something to do every millisecond waits for a thread that is busy."""
+    worker = threading.Thread(target=call)
+    longest = 0.0
+    worker.start()
+    while worker.is_alive():
+        start = time.perf_counter()
+        time.sleep(0.001)
+        longest = max(longest, time.perf_counter() - start - 0.001)
+    return longest * 1000
+
+
 def memory_of_a_partition(partitions: int) -> float:
     log = batches(cluster_records(partitions))
     tracemalloc.start()
@@ -177,6 +192,9 @@ def run(*, quick: bool = False) -> list[Row]:
     with scratch() as path:
         written_s, _ = timed(lambda: write(image, path))
         snapshot_s, found = timed(lambda: read(path))
+        gc.freeze()  # As a broker does once it is up.
+        stall_ms = min(longest_stall_ms(lambda: write(image, path)) for _ in range(5))
+        idle_ms = min(longest_stall_ms(lambda: time.sleep(written_s)) for _ in range(5))
     assert found == image, "the snapshot is not the image"
     what = f"{partitions:,} partitions"
     return [
@@ -185,6 +203,8 @@ def run(*, quick: bool = False) -> list[Row]:
             f"image of {what} from the log, each changed once", "s CPU", log_s, LOG_READ_S / scale
         ),
         at_most(f"snapshot of {what} written", "s CPU", written_s, SNAPSHOT_WRITTEN_S / scale),
+        at_most("longest stall of the loop meanwhile", "ms", stall_ms, STALL_MS),
+        published("longest stall of the loop beside an idle thread", "ms", idle_ms),
         published(
             "memory of one partition in an image", "B", memory_of_a_partition(20_000 // scale)
         ),

@@ -60,6 +60,13 @@ class NotLeaderOrFollower(KafkaError):
     retriable = True
 
 
+class ReplicaNotAvailable(KafkaError):
+    """The broker has no replica of the partition, or not yet."""
+
+    code = 9
+    retriable = True
+
+
 class MessageTooLarge(KafkaError):
     code = 10
 
@@ -217,6 +224,12 @@ class LogStorageError(KafkaError):
 
     code = 56
     retriable = True
+
+
+class LogDirNotFound(KafkaError):
+    """LOG_DIR_NOT_FOUND: no log directory of this broker has that path."""
+
+    code = 57
 
 
 class UnknownProducerId(KafkaError):

@@ -21,6 +21,12 @@ def _fetch(
     }
 
 
+def _follow(replica_id: int, **more: Any) -> dict[str, Any]:
+    """As a follower that is no replica of the log."""
+    state = {"replica_id": replica_id, "replica_epoch": 3}
+    return _fetch(LOG, **more) | {"replica_id": replica_id, "replica_state": state}
+
+
 def _list_offsets(topic: str, partition: int, timestamp: int, **more: Any) -> dict[str, Any]:
     asked = {"partition_index": partition, "timestamp": timestamp, **more}
     return {"replica_id": -1, "topics": [{"name": topic, "partitions": [asked]}]}
@@ -246,6 +252,32 @@ EPOCHS = [
     Case("epoch end, empty log", "OffsetForLeaderEpoch", _epoch("two", 1, 0)),
 ]
 
+FOLLOWERS = [
+    Case("follow as a stranger", "Fetch", _follow(7)),
+    Case("follow as the leader", "Fetch", _follow(1)),
+    Case("follow at the leader's epoch", "Fetch", _follow(7, current_leader_epoch=0), since=9),
+    Case("follow at a later epoch", "Fetch", _follow(7, current_leader_epoch=7), since=9),
+    Case("follow above the end", "Fetch", _follow(7, offset=21)),
+    Case("follow, diverging", "Fetch", _follow(7, last_fetched_epoch=5), since=12),
+    Case("fetch to debug", "Fetch", _follow(-2)),
+    Case("fetch in a rack", "Fetch", _fetch(LOG) | {"rack_id": "r"}, since=11),
+    *(
+        Case(
+            f"list offsets as replica {replica_id}, {name}",
+            "ListOffsets",
+            _list_offsets(LOG, 0, timestamp) | {"replica_id": replica_id},
+        )
+        for replica_id in (7, -2)
+        for name, timestamp in (("latest", -1), ("in the future", T0 * 2))
+    ),
+    Case("epoch end as a replica", "OffsetForLeaderEpoch", _epoch(LOG, 0, 0) | {"replica_id": 7}),
+    Case(
+        "epoch end as a replica, later",
+        "OffsetForLeaderEpoch",
+        _epoch(LOG, 0, 9) | {"replica_id": 7},
+    ),
+]
+
 PRODUCE = [
     Case("produce", "Produce", _produce("target-{v}", _records(_batch()))),
     Case("produce, own broker's time", "Produce", _produce("stamped-{v}", _records(_batch()))),
@@ -326,4 +358,4 @@ def _zstd() -> bytearray:
     return _batch(codec=Codec.ZSTD)
 
 
-CASES = FETCH + LIST_OFFSETS + EPOCHS + PRODUCE + MARKERS + TXN_OFFSETS
+CASES = FETCH + LIST_OFFSETS + EPOCHS + FOLLOWERS + PRODUCE + MARKERS + TXN_OFFSETS

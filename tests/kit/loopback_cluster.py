@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.metadata.image import MetadataImage
@@ -69,7 +69,7 @@ class LoopbackCluster:
         for node_id in self.roles:
             self._format(node_id)
 
-    def __enter__(self) -> "LoopbackCluster":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

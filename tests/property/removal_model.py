@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ledgerstone.replication.removal import (
-    NEW_LOG,
     LeaderRemoval,
     LeaderWord,
-    RemovalMarks,
     ReplicaRemoval,
 )
 
@@ -77,6 +75,8 @@ class Replica:
     is_alive: bool = True
     running: Pass | None = None
     answer: Answer | None = None
+    # Since it was empty. Before that, a new leader may make it start over.
+    has_been_in_sync: bool = False
     # Below this offset others stopped waiting for it.
     excused_to: int = 0
 
@@ -93,7 +93,6 @@ class Replica:
         return found
 
     def truncate(self, offset: int) -> None:
-        self.removal.before_truncation(offset)
         self.clean_to = min(self.clean_to, offset)
         self.running = None
         self.log = [each for each in self.log if each.offset < offset]
@@ -105,7 +104,7 @@ class Replica:
     def wipe(self) -> None:
         self.truncate(0)
         self.removal.wiped()
-        self.excused_to = 0
+        self.excused_to, self.has_been_in_sync = 0, False
 
 
 class Rules(NamedTuple):
@@ -123,9 +122,7 @@ class Cluster:
     def __init__(self, rules: Rules, replicas: int = 4, assigned: int = 3) -> None:
         self.rules = rules
         self.now_ms = 0
-        self.replicas = [
-            Replica(number, rules.replica(marks=NEW_LOG)) for number in range(replicas)
-        ]
+        self.replicas = [Replica(number, rules.replica()) for number in range(replicas)]
         self.assigned = list(range(assigned))
         self.isr = set(self.assigned)
         self.leader: int | None = None
@@ -136,6 +133,8 @@ class Cluster:
         self.may_rebuild = False
         self.rebuilds = 0
         self.duties = rules.leader(leader_id=0, began_ms=0)
+        for number in self.isr:
+            self.replicas[number].has_been_in_sync = True
         self._lead(0)
 
     # -- metadata ------------------------------------------------------------------------------
@@ -144,7 +143,6 @@ class Cluster:
         replica = self.replicas[number]
         self.leader, self.epoch, self.epoch_start = number, self.epoch + 1, replica.end
         replica.epochs.append((self.epoch, replica.end))
-        replica.removal.before_leading(end_offset=replica.end)
         replica.answer, self.told_ends = None, {}
         if self.rules.keeps_reports_over_epochs:
             self.duties.leader_id = number
@@ -208,8 +206,7 @@ class Cluster:
         replica = self.replicas[number]
         if replica.is_alive:
             replica.is_alive, replica.running, replica.answer = False, None, None
-            marks: RemovalMarks = replica.removal.marks
-            replica.removal = self.rules.replica(marks=marks)
+            replica.removal = self.rules.replica(removed_to=replica.removal.removed_to)
             if self.leader == number:
                 self.leader = None
 
@@ -240,7 +237,7 @@ class Cluster:
         assert self.leader is not None
         leader = self.replicas[self.leader]
         removable_to = self._removable_to(leader)
-        return LeaderWord(removable_to, leader.removal.marks.removed_to, leader.clean_to)
+        return LeaderWord(removable_to, leader.removal.removed_to, leader.clean_to)
 
     def _removable_to(self, leader: Replica) -> int:
         own = leader.clean_to if self.rules.leader_counts_itself else leader.end
@@ -262,10 +259,10 @@ class Cluster:
         last_epoch = replica.epochs[-1][0] if replica.epochs else -1
         epoch, end = leader.epoch_end(last_epoch)
         diverges = last_epoch >= 0 and (epoch < last_epoch or end < replica.end)
-        replica.removal.follow(self.epoch)
+        replica.removal.follow(self.epoch, is_empty=not replica.end)
         if not diverges or self.rules.counts_diverging_fetches:
             claim = replica.removal.claim(replica.clean_to)
-            removed_to = replica.removal.marks.removed_to
+            removed_to = replica.removal.removed_to
             self.duties.reported(number, clean_to=claim, removed_to=removed_to, now_ms=self.now_ms)
         if diverges:
             truncate_to = min(end, replica.epoch_end(epoch)[1])
@@ -274,6 +271,7 @@ class Cluster:
         self.told_ends[number] = replica.end
         if number not in self.isr and replica.end >= max(leader.high_watermark, self.epoch_start):
             self.isr.add(number)
+            replica.has_been_in_sync = True
         self._advance()
         following = min(leader.end, replica.end + size)
         found = tuple(each for each in leader.log if replica.end <= each.offset < following)
@@ -315,7 +313,7 @@ class Cluster:
 
     def _rebuild(self, replica: Replica) -> None:
         self.rebuilds += 1
-        if not self.may_rebuild and replica.end:
+        if not self.may_rebuild and replica.has_been_in_sync:
             raise NeedlessRebuild(f"replica {replica.number} though nothing was given up")
         if replica.number in self.isr:
             raise NeedlessRebuild(f"replica {replica.number} is in sync")

@@ -134,6 +134,7 @@ class FollowerModel(RuleBasedStateMachine):
     @invariant()
     def log_is_sound(self) -> None:
         self.bench.log.check_invariants()
+        self.bench.fetcher.check_invariants()
         assert list(self.bench.fetcher.failed.values()) == [
             each for each in self.bench.fetcher.failed.values() if each.startswith("leader epoch")
         ]

@@ -11,7 +11,6 @@ from ledgerstone.replication.removal import (
     EVERYTHING,
     LeaderRemoval,
     LeaderWord,
-    RemovalMarks,
     ReplicaRemoval,
 )
 from tests.property.removal_model import (
@@ -53,47 +52,60 @@ class RebuildsByCleanSource(ReplicaRemoval):
     """Compares with what the leader has cleaned instead of what it has removed."""
 
     def must_rebuild(self, word: LeaderWord, *, end_offset: int) -> bool:
-        return word.clean_to > max(end_offset, self.marks.covered_to)
+        return word.clean_to > max(end_offset, self._covered_to)
 
 
 class InheritsNothing(ReplicaRemoval):
     """The rule as first designed: only what a replica removed itself counts."""
 
-    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> RemovalMarks:
-        removed_to = self.marks.removed_to
+    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> int:
+        removed_to = self.removed_to
         super().before_append(word, end_offset=end_offset)
-        self.marks = self.marks._replace(removed_to=removed_to)
-        return self.marks
+        self.removed_to = removed_to
+        return removed_to
 
 
 class CoversWhateverItCopies(ReplicaRemoval):
     """Stays with what the first source had cleaned when another one follows it."""
 
-    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> RemovalMarks:
-        covered_to = self.marks.covered_to
+    def follow(self, leader_epoch: int, *, is_empty: bool) -> None:
+        covered_to, is_new = self._covered_to, self._leader_epoch == -1
+        super().follow(leader_epoch, is_empty=is_empty)
+        if not is_new and not is_empty:
+            self._covered_to = covered_to
+
+    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> int:
+        covered_to = self._covered_to
         super().before_append(word, end_offset=end_offset)
         if covered_to != EVERYTHING:
-            self.marks = self.marks._replace(covered_to=covered_to)
-        return self.marks
+            self._covered_to = covered_to
+        return self.removed_to
+
+
+class CoversAcrossElections(ReplicaRemoval):
+    """What one leader had cleaned counts with the next, as far as that one has cleaned it too."""
+
+    def follow(self, leader_epoch: int, *, is_empty: bool) -> None:
+        covered_to, is_new = self._covered_to, self._leader_epoch == -1
+        super().follow(leader_epoch, is_empty=is_empty)
+        if not is_new and not is_empty:
+            self._covered_to = covered_to
 
 
 class CoversNothing(ReplicaRemoval):
-    """A copy that is interrupted starts over, for ever."""
+    """A copy never ends where the source has removed anything."""
 
-    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> RemovalMarks:
+    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> int:
         super().before_append(word, end_offset=end_offset)
-        self.marks = self.marks._replace(covered_to=0)
-        return self.marks
+        self._covered_to = 0
+        return self.removed_to
 
 
-class CoversWhatItTruncated(ReplicaRemoval):
-    def before_truncation(self, offset: int) -> RemovalMarks:
-        return self.marks
+class CoversAFullLog(ReplicaRemoval):
+    """Takes every log for empty when a leader begins."""
 
-
-class CoversWhatItWrites(ReplicaRemoval):
-    def before_leading(self, *, end_offset: int) -> RemovalMarks:
-        return self.marks
+    def follow(self, leader_epoch: int, *, is_empty: bool) -> None:
+        super().follow(leader_epoch, is_empty=True)
 
 
 class ForgetsToLookAtItself(ReplicaRemoval):
@@ -134,9 +146,7 @@ class ForgetsNewReplicas(LeaderRemoval):
 MUTANTS = {
     "never rebuilds": (Rules(replica=NeverRebuilds), 45),
     "rebuilds by clean source": (Rules(replica=RebuildsByCleanSource), 3),
-    "covers nothing": (Rules(replica=CoversNothing), 979),
-    "covers what it truncated": (Rules(replica=CoversWhatItTruncated), 602),
-    "covers what it writes": (Rules(replica=CoversWhatItWrites), 602),
+    "covers a full log": (Rules(replica=CoversAFullLog), 45),
     "forgets to look at itself": (Rules(replica=ForgetsToLookAtItself), 0),
     "removes without a word": (Rules(replica=RemovesWithoutAWord), 0),
     "counts the heard": (Rules(leader=CountsTheHeard), 1),
@@ -238,6 +248,47 @@ def _unclean_election_below_what_was_clean(cluster: Cluster) -> None:
     cluster.check()
 
 
+def _unclean_election_while_copying(cluster: Cluster) -> None:
+    """A newcomer has copied from a leader that was clean beyond where the next leader begins."""
+    cluster.write("a", False)
+    cluster.write("b", False)
+    catch_up(cluster, 2)
+    cluster.kill(2)
+    cluster.shrink(2)
+    cluster.write("b", False)
+    cluster.write("b", False)
+    _settle(cluster, 0, 1)
+    cluster.unassign(1)
+    cluster.assign(3)
+    cluster.fetch(3, 1)
+    cluster.receive(3)
+    cluster.kill(0)
+    cluster.restart(2)
+    cluster.elect_unclean(2)
+    cluster.unassign(0)
+    cluster.fetch(3, 0)
+    cluster.write("a", True)
+    cluster.write("b", False)
+    clean(cluster, 2)
+    clean(cluster, 2)
+    cluster.check()
+
+
+def _copy_in_pieces(cluster: Cluster) -> None:
+    """Below what the source has removed, one record at a time."""
+    for key, is_tombstone in (("a", False), ("b", False), ("a", True), ("b", False)):
+        cluster.write(key, is_tombstone)
+    _settle(cluster, 0, 1, 2)
+    assert cluster.replicas[0].removal.removed_to == 3
+    cluster.unassign(1)
+    cluster.assign(3)
+    for _ in range(6):
+        cluster.fetch(3, 1)
+        cluster.receive(3)
+    if 3 not in cluster.isr:
+        raise NeedlessRebuild("a newcomer does not get to the end")
+
+
 def _settle(cluster: Cluster, *numbers: int) -> None:
     for _ in range(3):
         for number in numbers:
@@ -249,6 +300,8 @@ def _settle(cluster: Cluster, *numbers: int) -> None:
 Story = Callable[[Cluster], None]
 STORIES_TOLD: list[tuple[Story, Rules, type[AssertionError]]] = [
     (_copied_from_a_remover, Rules(replica=InheritsNothing), Resurrected),
+    (_copy_in_pieces, Rules(replica=CoversNothing), NeedlessRebuild),
+    (_unclean_election_while_copying, Rules(replica=CoversAcrossElections), DroppedEarly),
     (_copied_from_two_sources, Rules(replica=CoversWhateverItCopies), Resurrected),
     (
         _unclean_election_below_what_was_clean,

@@ -16,7 +16,7 @@ from ledgerstone.config.cluster_keys import CLUSTER_KEYS
 from ledgerstone.config.replication_keys import REPLICATION_KEYS
 from ledgerstone.config.setting import ConfigKey, ConfigType, Value
 from ledgerstone.config.topic import TOPIC_KEYS
-from ledgerstone.types import INT32_MAX
+from ledgerstone.types import INT32_MAX, INT64_MAX
 
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _DOUBLE_MAX: Final = 1.7976931348623157e308
@@ -326,6 +326,14 @@ _LOG: Final = (
         "How long the controller may not be told of a failed log directory. After it, the broker "
         "ends.",
         at_least=1,
+    ),
+    BrokerKey(
+        name="replica.alter.log.dirs.io.max.bytes.per.second",
+        kind=ConfigType.LONG,
+        default=INT64_MAX,
+        doc="Most bytes a second for moving replicas between log directories of this broker.",
+        at_least=1,
+        update=Update.PER_BROKER,
     ),
     _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
     _dynamic("log.cleaner.threads", ConfigType.INT, 1, 0, "Most cleaning passes at a time."),

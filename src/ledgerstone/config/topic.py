@@ -60,14 +60,15 @@ _TIERED: Final = (
         doc="No effect without tiered storage; -2 stands for retention.bytes.",
     ),
 )
-# Replication throttles: kept for tools that set and remove them around a reassignment.
+# Replication throttles: tools set and remove them around a reassignment.
 _THROTTLED: Final = tuple(
     ConfigKey(
         name=f"{role}.replication.throttled.replicas",
         kind=ConfigType.LIST,
         default=(),
         pattern=r"\*|[0-9]+:[0-9]+",
-        doc="No effect with one broker: partition:broker pairs, or *, whose replication is slowed.",
+        doc=f"Replicas, as partition:broker pairs or *, that {role}.replication.throttled.rate of "
+        "their broker slows while they are not in sync.",
     )
     for role in ("leader", "follower")
 )
@@ -316,6 +317,16 @@ TOPIC_KEYS: Final[Mapping[str, ConfigKey]] = {
             at_least=0,
             synonyms=_same("ledgerstone.tombstone.hold.max.ms"),
             doc="Longest time a tombstone is held for groups past its delete horizon.",
+        ),
+        # Ours; Kafka removes a tombstone whatever other replicas hold.
+        ConfigKey(
+            name="ledgerstone.tombstone.replica.hold.max.ms",
+            kind=ConfigType.LONG,
+            default=_WEEK_MS,
+            at_least=0,
+            synonyms=_same("ledgerstone.tombstone.replica.hold.max.ms"),
+            doc="Longest time tombstones are held for a replica that has stopped reporting to its "
+            "leader; it rebuilds its log when it comes back later.",
         ),
     )
 }

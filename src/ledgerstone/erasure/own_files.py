@@ -21,6 +21,7 @@ from ledgerstone.metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 from ledgerstone.storage import filenames as names
 from ledgerstone.storage.filenames import Kind, parse_file_name
 from ledgerstone.storage.producer_snapshot import decode_snapshot
+from ledgerstone.storage.removal_marks import decode_marks
 
 TOPIC_NAMES: Final = "topic names"
 GROUP_IDS: Final = "group ids"
@@ -140,6 +141,11 @@ def _partition_metadata(data: bytes, log_bytes: int) -> list[FileField]:
     if match is None:
         raise Foreign("no topic id")
     return [FileField(IDENTITIES, match[1])]
+
+
+def _removal_marks(data: bytes, log_bytes: int) -> list[FileField]:
+    decode_marks(data, names.REMOVAL_MARKS)
+    return []
 
 
 def _meta_properties(data: bytes, log_bytes: int) -> list[FileField]:
@@ -409,6 +415,7 @@ _BY_NAME: Final[Mapping[str, Reader]] = {
     names.LEADER_EPOCH_CHECKPOINT: _epochs,
     names.PARTITION_METADATA: _partition_metadata,
     names.CLEANING_HISTORY: _history,
+    names.REMOVAL_MARKS: _removal_marks,
     SECRETS_FILE: _secrets,
     MARK_FILE: _mark,
     names.DAMAGE_NOTES: _damage_notes,

@@ -17,6 +17,7 @@ from ledgerstone.errors import (
     FetchSessionTopicIdError,
     InvalidFetchSessionEpoch,
 )
+from ledgerstone.replication.removal import LeaderWord
 from ledgerstone.types import INT32_MAX
 
 NO_SESSION: Final = 0
@@ -48,6 +49,10 @@ class FetchWish:
     log_start_offset: int = -1  # The reader's own, if it is a follower.
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
+    # What a follower says about its tombstones, and what it was told; -1: nothing, as by Kafka.
+    clean_to: int = -1
+    removed_to: int = -1
+    told_word: LeaderWord | None = None
     # The partition, once it was read for this wish; whoever reads says what that is.
     found: object = None
 
@@ -61,6 +66,7 @@ class Told(NamedTuple):
     high_watermark: int
     log_start_offset: int
     must_tell: bool = False  # a diverging epoch, a preferred replica
+    word: LeaderWord | None = None
 
 
 @dataclass(slots=True)
@@ -109,6 +115,7 @@ class FetchContext:
             failed = one.error_code != 0
             wish.told_high_watermark = -1 if failed else one.high_watermark
             wish.told_log_start_offset = -1 if failed else one.log_start_offset
+            wish.told_word = None if failed else one.word
             if one.has_records:
                 # Who got data goes to the end of the line, so that all get their turn.
                 self.session.wishes.move_to_end(one.key)
@@ -122,6 +129,7 @@ def _is_news(wish: FetchWish, told: Told) -> bool:
         or told.error_code != 0
         or told.high_watermark != wish.told_high_watermark
         or told.log_start_offset != wish.told_log_start_offset
+        or told.word != wish.told_word
     )
 
 
@@ -227,6 +235,7 @@ class FetchSessions:
             if known is not None:
                 wish.told_high_watermark = known.told_high_watermark
                 wish.told_log_start_offset = known.told_log_start_offset
+                wish.told_word = known.told_word
             session.wishes[wish.key] = wish
         for key in forgotten:
             if session.wishes.pop(key, None) is not None:

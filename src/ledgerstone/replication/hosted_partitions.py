@@ -30,7 +30,6 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.delta import Delta, PartitionDelta
 from ledgerstone.metadata.image import (
-    LOST,
     MIGRATING,
     UNASSIGNED,
     BrokerImage,
@@ -42,6 +41,7 @@ from ledgerstone.metadata.image import (
 )
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.partition_removal import CleaningKnowledge, PartitionRemoval
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.storage.log_dirs import LogDirs
@@ -78,7 +78,11 @@ class HostedPartitions:
         self._max_lag_ms = max_lag_ms
         # Where an operator wants a replica that is not here yet, as a path.
         self.preferred: dict[TopicPartition, str] = {}
+        # Between two directories: the metadata may name either.
+        self.moving: set[TopicPartition] = set()
         self.broker_values = broker_values
+        # Of a broker of a cluster: its replicas remove no tombstone that others need.
+        self.cleaning_knowledge: CleaningKnowledge | None = None
         # Why each partition that should be here is not.
         self.offline: dict[TopicPartition, str] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
@@ -331,6 +335,8 @@ class HostedPartitions:
             max_lag_ms=self._max_lag_ms,
             truncates=self._log_dirs,
         )
+        if self.cleaning_knowledge is not None:
+            partition.removal = PartitionRemoval(log=log, knowledge=self.cleaning_knowledge)
         partition.configure(self._min_insync(image, topic.name))
         self._partitions[topic_partition] = partition
         self.preferred.pop(topic_partition, None)
@@ -342,11 +348,12 @@ class HostedPartitions:
         that is offline: a second, empty log would pass for the whole."""
         log_dirs = self._log_dirs
         assigned = state.directory_of(self._node_id)
-        if assigned not in (UNASSIGNED, MIGRATING, LOST):
-            log_dir = log_dirs.with_id(assigned)
-            if log_dir is not None:
-                return log_dir
-        if log_dirs.offline and assigned not in (UNASSIGNED, MIGRATING):
+        # Its copy was not finished when a crash came, whatever the metadata says.
+        is_half_moved = any(topic_partition in each.futures for each in log_dirs.online)
+        assigned_dir = log_dirs.with_id(assigned)
+        if assigned_dir is not None and not is_half_moved:
+            return assigned_dir
+        if log_dirs.offline and (is_half_moved or assigned not in (UNASSIGNED, MIGRATING)):
             raise LogStorageError(
                 f"{topic_partition} may be in a log directory that is offline: "
                 f"{', '.join(each.path for each in log_dirs.offline)}"
@@ -371,6 +378,8 @@ class HostedPartitions:
     def _check_directory(self, partition: Partition, state: PartitionImage) -> None:
         """A single node with one directory has nobody to tell."""
         topic_partition = partition.topic_partition
+        if topic_partition in self.moving:
+            return
         log_dir = self._log_dirs.of(topic_partition) if self._log_dirs.may_fail else None
         directory_id = None if log_dir is None else log_dir.meta.directory_id
         if directory_id is None or state.directory_of(self._node_id) == directory_id:
@@ -378,6 +387,14 @@ class HostedPartitions:
         else:
             assignment = DirectoryAssignment(partition.topic_id, directory_id)
             self._assignments[topic_partition] = assignment
+
+    def recheck_directory(self, topic_partition: TopicPartition) -> None:
+        """A move has ended, one way or the other."""
+        partition = self._partitions.get(topic_partition)
+        if partition is not None and self._image is not None:
+            state = self._image.partition(*topic_partition)
+            if state is not None and self._node_id in state.replicas:
+                self._check_directory(partition, state)
 
     def directory_failed(self, log_dir: LogDir, reason: str) -> list[TopicPartition]:
         """Takes every partition of a directory offline; returns them. Nothing more is written to

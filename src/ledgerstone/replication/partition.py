@@ -19,6 +19,8 @@ from ledgerstone.replication.follower import Follower, TruncatesLogs, append_fet
 from ledgerstone.replication.isr import InSyncReplicas, IsrChange, IsrOutcome, Registered
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.leadership import Leadership
+from ledgerstone.replication.partition_removal import FollowerReport, PartitionRemoval
+from ledgerstone.replication.removal import LeaderWord
 from ledgerstone.storage.log import AppendResult, PartitionLog
 from ledgerstone.storage.verification import TxnTerms, VerificationGuard
 from ledgerstone.types import NO_LEADER_EPOCH, Buffer, TopicPartition, WritableBuffer
@@ -45,6 +47,8 @@ class Partition:
     min_insync_replicas: int = 1
     registered: Registered = _nobody
     max_lag_ms: int = _MAX_LAG_MS  # replica.lag.time.max.ms
+    # None: there are no other brokers whose replicas could need a tombstone.
+    removal: PartitionRemoval | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -88,11 +92,14 @@ class Partition:
             return None
         self.partition_epoch = state.partition_epoch
         if state.leader == self.node_id:
-            return self._lead(state)
-        had_led = isinstance(self.role, Leader)
-        self.role = Follower()
-        self.role.assume(state)
-        return Leadership.LOST if had_led else None
+            outcome = self._lead(state)
+        else:
+            outcome = Leadership.LOST if isinstance(self.role, Leader) else None
+            self.role = Follower()
+            self.role.assume(state)
+        if self.removal is not None:
+            self.removal.assume(self.role)
+        return outcome
 
     def _lead(self, state: PartitionImage) -> Leadership | None:
         role, end_offset = self.role, self.log.log_end_offset
@@ -190,6 +197,17 @@ class Partition:
             log_start_offset=log_start_offset,
         )
 
+    def removal_report(self) -> FollowerReport | None:
+        """What the leader has to know before it removes tombstones; None: nothing."""
+        return None if self.removal is None else self.removal.report()
+
+    def must_rebuild(self, word: LeaderWord | None) -> bool:
+        return self.removal is not None and self.removal.must_rebuild(word)
+
+    def hear(self, word: LeaderWord | None, *, has_records: bool) -> None:
+        if self.removal is not None:
+            self.removal.hear(word, has_records=has_records)
+
     def truncate_to(self, offset: int) -> None:
         """Drops what the leader does not have."""
         self._check_follower()
@@ -199,6 +217,14 @@ class Partition:
         """Drops everything; the log begins again at `offset`, empty."""
         self._check_follower()
         self._truncates.truncate_fully_and_start_at(self.topic_partition, offset)
+        if self.removal is not None:
+            self.removal.wiped()
+
+    def rebuild_at(self, offset: int) -> None:
+        """Starts over, because the leader may lack deletes that this log needs."""
+        self.restart_at(offset)
+        if self.removal is not None:
+            self.removal.rebuilds += 1
 
     def _check_follower(self, leader_epoch: int | None = None) -> None:
         role = self.role

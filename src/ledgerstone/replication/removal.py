@@ -17,19 +17,6 @@ from ledgerstone.types import INT64_MAX, NO_LEADER_EPOCH
 EVERYTHING: Final = INT64_MAX
 
 
-class RemovalMarks(NamedTuple):
-    """What a replica remembers of removals, whatever happens to its broker. Written before the
-    change it describes, so that after a crash it says too much rather than too little."""
-
-    # Every tombstone and marker missing from the log, here or at its source, lay below.
-    removed_to: int = 0
-    # No record of the log is superseded below; tells more than `clean_to` while a log is copied.
-    covered_to: int = 0
-
-
-NEW_LOG: Final = RemovalMarks(removed_to=0, covered_to=EVERYTHING)
-
-
 class LeaderWord(NamedTuple):
     """What a leader tells a follower about one partition with every answer."""
 
@@ -127,10 +114,17 @@ class LeaderRemoval:
 
 @dataclass(slots=True, kw_only=True)
 class ReplicaRemoval:
-    """One replica's own side, whichever role it has. Methods named `before_…` return the marks to
-    be made durable before what they announce is done, and assume them."""
+    """One replica's own side, whichever role it has.
 
-    marks: RemovalMarks
+    `removed_to` must be durable before what raises it is done: the methods named `before_...`
+    return it for that."""
+
+    # Every tombstone and marker missing from the log, here or at its source, lay below.
+    removed_to: int = 0
+    # No record of the log is superseded below, as far as the leader of this epoch has told. It runs
+    # ahead of `clean_to` while a log is copied, and counts in one epoch only: the next leader may
+    # have been elected uncleanly, and may have other records there.
+    _covered_to: int = 0
     _leader_epoch: int = NO_LEADER_EPOCH
     _word: LeaderWord | None = None
     # Since when the leader has been answering without a word, as an Apache Kafka leader does.
@@ -143,20 +137,20 @@ class ReplicaRemoval:
 
     # -- following ----------------------------------------------------------------------------
 
-    def follow(self, leader_epoch: int) -> None:
-        """A leader's word counts in its epoch only: the next leader may have truncated the log."""
+    def follow(self, leader_epoch: int, *, is_empty: bool) -> None:
+        """What earlier leaders told counts no longer."""
         if leader_epoch != self._leader_epoch:
             self._leader_epoch, self._word, self._wordless_since_ms = leader_epoch, None, None
+            self._covered_to = EVERYTHING if is_empty else 0
 
     def claim(self, clean_to: int) -> int:
         """The `clean_to` to report. A log that is being copied from a clean source holds nothing
         back that the source has been through."""
-        covered_to = self.marks.covered_to
-        return clean_to if covered_to == EVERYTHING else max(clean_to, covered_to)
+        return clean_to if self._covered_to == EVERYTHING else max(clean_to, self._covered_to)
 
     def must_rebuild(self, word: LeaderWord, *, end_offset: int) -> bool:
         """Whether the source may lack a tombstone that deletes something here."""
-        return word.removed_to > max(end_offset, self.marks.covered_to)
+        return word.removed_to > max(end_offset, self._covered_to)
 
     def heard(self, word: LeaderWord | None, *, now_ms: int) -> None:
         """The leader has answered a fetch; None: without a word."""
@@ -166,29 +160,18 @@ class ReplicaRemoval:
         elif self._wordless_since_ms is None:
             self._wordless_since_ms = now_ms
 
-    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> RemovalMarks:
+    def before_append(self, word: LeaderWord | None, *, end_offset: int) -> int:
         """Before records from this source are appended at `end_offset`."""
-        removed_to, covered_to = self.marks
-        source_clean_to = 0 if word is None else word.clean_to
+        self._covered_to = min(self._covered_to, 0 if word is None else word.clean_to)
         if word is not None and end_offset < word.removed_to:
             # What the source lacks, this log will lack.
-            removed_to = max(removed_to, word.removed_to)
-        self.marks = RemovalMarks(removed_to, min(covered_to, max(source_clean_to, 0)))
-        return self.marks
+            self.removed_to = max(self.removed_to, word.removed_to)
+        return self.removed_to
 
-    def before_leading(self, *, end_offset: int) -> RemovalMarks:
-        """Before this replica appends records of its own, which supersede others."""
-        return self.before_truncation(end_offset)
-
-    def before_truncation(self, offset: int) -> RemovalMarks:
-        """Records that come at `offset` and above are others than those that were known."""
-        self.marks = self.marks._replace(covered_to=min(self.marks.covered_to, offset))
-        return self.marks
-
-    def wiped(self) -> RemovalMarks:
+    def wiped(self) -> int:
         """After the last record is gone. Crash before it is written: wiped once more."""
-        self.marks = NEW_LOG
-        return self.marks
+        self.removed_to, self._covered_to = 0, EVERYTHING
+        return self.removed_to
 
     # -- removing -----------------------------------------------------------------------------
 
@@ -197,12 +180,12 @@ class ReplicaRemoval:
         if self._word is not None:
             return min(clean_to, self._word.removable_to)
         since_ms = self._wordless_since_ms
-        # Behind an Apache Kafka leader nobody coordinates. A leader that does not answer at all is
-        # waited for: there are no readers here to miss the removal.
+        # Behind an Apache Kafka leader nothing is coordinated. A leader that does not answer at all
+        # is waited for: this replica serves no readers meanwhile.
         is_uncoordinated = since_ms is not None and now_ms - since_ms >= hold_max_ms
         return clean_to if is_uncoordinated else 0
 
-    def before_removal(self, removed_to: int) -> RemovalMarks:
+    def before_removal(self, removed_to: int) -> int:
         """Before files are swapped in that lack tombstones or markers below `removed_to`."""
-        self.marks = self.marks._replace(removed_to=max(self.marks.removed_to, removed_to))
-        return self.marks
+        self.removed_to = max(self.removed_to, removed_to)
+        return self.removed_to

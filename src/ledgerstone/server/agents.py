@@ -10,6 +10,7 @@ from ledgerstone.server.effects import (
     Flush,
     FreezeSnapshot,
     StartScan,
+    SyncCopy,
     SyncMetadata,
     SyncSwap,
     Unlink,
@@ -47,6 +48,11 @@ class Agents:
     def add(self, agent: Agent) -> None:
         """One that asks for no effects."""
         self.all.append(agent)
+
+    def add_directories(self, agent: Agent) -> None:
+        """The log directories: replicas move between them."""
+        self.all.append(agent)
+        self._heard_by[SyncCopy] = (agent,)
 
     def add_quorum(self, agent: Agent) -> None:
         """The metadata quorum: it ticks first, as everyone follows what it decides."""

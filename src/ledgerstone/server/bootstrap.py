@@ -146,9 +146,11 @@ def _compose(
         anatomy=agents.anatomy,
     )
     if config.cluster.is_configured:
+        partitions.cleaning_knowledge = agents.cleaning.knowledge()
         _join(broker, world, advertised)
         return broker
     broker.cleaning.load()
+    broker.directories.load()
     broker.following.leadership()
     # Nobody is connected yet, so nobody waits for the rest.
     while broker.following.load_coordinators():

@@ -191,8 +191,9 @@ class Broker:
             image=lambda: self.controller_link.image,
             ask=self.controller_link.ask,
             leadership=self.following.leadership,
+            settings=lambda: self.image.broker_values(self.config.node_id, self.config.raw),
         )
-        self.agents.add(self.directories)
+        self.agents.add_directories(self.directories)
         self.isr = IsrAgent(
             config=self.config,
             clock=self.clock,
@@ -229,6 +230,8 @@ class Broker:
                 marker_calls=membership.coordinators.markers,
                 verification_calls=membership.coordinators.verification,
             )
+        if membership.replicating is not None:
+            self.cleaning.on_cleaned = membership.replicating.report_changed
         self.controller_link.forwarder = membership.forwarding
         if membership.life is not None:
             self.controller_link.subscriber = None

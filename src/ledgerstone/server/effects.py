@@ -138,8 +138,17 @@ class FreezeSnapshot:
         return (self.file,)
 
 
+@dataclass(frozen=True, slots=True)
+class SyncCopy:
+    """Sync files that were copied to another log directory, where a replica moves to."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes
+    syncs: tuple[Syncable, ...]
+
+
 # Effects that make something durable; each ends in `Done` or `Failed`.
-Persist = Flush | SyncSwap | SyncMetadata | FreezeSnapshot
+Persist = Flush | SyncSwap | SyncMetadata | FreezeSnapshot | SyncCopy
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +255,7 @@ Effect = (
     | SyncSwap
     | SyncMetadata
     | FreezeSnapshot
+    | SyncCopy
     | WriteSnapshot
     | Halt
     | PersistThen

@@ -19,6 +19,7 @@ def first_publish(broker: Broker) -> Iterator[None]:
     image = link.image
     partitions.apply(difference(opened, image), image)
     broker.cleaning.load()
+    broker.directories.load()
     link.subscriber = broker.following
     broker.following.leadership()
     if broker.following.replicating is not None:

@@ -26,6 +26,7 @@ from ledgerstone.server.effects import (
     Resume,
     Send,
     StartScan,
+    SyncCopy,
     SyncMetadata,
     SyncSwap,
     Unlink,
@@ -111,7 +112,7 @@ class Performer:
                 hands.dial(effect)
             case Hangup():
                 hands.hang_up(effect)
-            case Flush() | SyncSwap() | SyncMetadata() | FreezeSnapshot():
+            case Flush() | SyncSwap() | SyncMetadata() | FreezeSnapshot() | SyncCopy():
                 self._persist(effect, ())
             case PersistThen(persist, then):
                 self._persist(persist, then)

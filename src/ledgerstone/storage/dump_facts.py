@@ -32,6 +32,7 @@ class FileFormat(enum.StrEnum):
     LOCK = "lock"
     FOLLOWS_MARK = "follows_mark"
     CLEANING_HISTORY = "cleaning_history"
+    REMOVAL_MARKS = "removal_marks"
     DAMAGE_NOTES = "damage_notes"
     SIZES_AT_STOP = "sizes_at_stop"
     LAST_START = "last_start"
@@ -51,6 +52,7 @@ _OF_NAME: Final[Mapping[str, FileFormat]] = {
     filenames.LEADER_EPOCH_CHECKPOINT: FileFormat.LEADER_EPOCHS,
     filenames.PARTITION_METADATA: FileFormat.PARTITION_METADATA,
     filenames.CLEANING_HISTORY: FileFormat.CLEANING_HISTORY,
+    filenames.REMOVAL_MARKS: FileFormat.REMOVAL_MARKS,
     filenames.RECOVERY_POINT_CHECKPOINT: FileFormat.OFFSET_CHECKPOINT,
     filenames.LOG_START_OFFSET_CHECKPOINT: FileFormat.OFFSET_CHECKPOINT,
     filenames.HIGH_WATERMARK_CHECKPOINT: FileFormat.OFFSET_CHECKPOINT,
@@ -174,6 +176,15 @@ class TopicIdFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalFacts:
+    """Every tombstone that the log lacks lay below."""
+
+    type: ClassVar[str] = "removal_marks"
+    path: str
+    removed_to: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetaPropertiesFacts:
     type: ClassVar[str] = "meta_properties"
     path: str
@@ -203,6 +214,7 @@ FileFact = (
     | LeaderEpochFacts
     | CheckpointFacts
     | TopicIdFacts
+    | RemovalFacts
     | MetaPropertiesFacts
     | CleanShutdownFacts
     | HistoryFacts

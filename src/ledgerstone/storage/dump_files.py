@@ -25,6 +25,7 @@ from ledgerstone.storage.dump_facts import (
     MetaPropertiesFacts,
     Problem,
     ProducerFacts,
+    RemovalFacts,
     TopicIdFacts,
     UnfinishedFacts,
 )
@@ -34,6 +35,7 @@ from ledgerstone.storage.log_dir_files import CleanShutdownFile, read_meta_prope
 from ledgerstone.storage.producer_snapshot import ENTRY as PRODUCER_ENTRY
 from ledgerstone.storage.producer_snapshot import HEADER as SNAPSHOT_HEADER
 from ledgerstone.storage.producer_snapshot import decode_snapshot
+from ledgerstone.storage.removal_marks import decode_marks
 from ledgerstone.uuid_text import uuid_to_text
 
 # Snapshots and texts are decoded whole; brokers write nothing near this size.
@@ -97,6 +99,11 @@ def _dump_partition_metadata(fs: Filesystem, path: str) -> Iterator[FileFact]:
         yield TopicIdFacts(path=path, topic_id=uuid_to_text(topic_id))
 
 
+def _dump_removal_marks(fs: Filesystem, path: str) -> Iterator[FileFact]:
+    removed_to = decode_marks(read_if_exists(fs, path) or b"", path)
+    yield RemovalFacts(path=path, removed_to=removed_to)
+
+
 def _dump_meta_properties(fs: Filesystem, path: str) -> Iterator[FileFact]:
     meta = read_meta_properties(fs, path)
     if meta is not None:
@@ -122,4 +129,5 @@ _READERS: Final[Mapping[FileFormat, Callable[[Filesystem, str], Iterator[FileFac
     FileFormat.META_PROPERTIES: _dump_meta_properties,
     FileFormat.CLEAN_SHUTDOWN: _dump_clean_shutdown,
     FileFormat.CLEANING_HISTORY: dump_history,
+    FileFormat.REMOVAL_MARKS: _dump_removal_marks,
 }

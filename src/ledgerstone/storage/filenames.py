@@ -29,6 +29,7 @@ REMOTE_LOG_INDEX_CACHE: Final = "remote-log-index-cache"
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 CLEANING_HISTORY: Final = "cleaning-history.json"
+REMOVAL_MARKS: Final = "removal-marks"
 # In the directory of the metadata log.
 QUORUM_STATE: Final = "quorum-state"
 # First records of a cluster, kept by a format; batches, as in a snapshot of the metadata.

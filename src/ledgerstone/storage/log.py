@@ -480,6 +480,21 @@ class PartitionLog:
         self.fs.fsync_dir(self.directory)
         self.recovery_point = self.log_end_offset
 
+    def take_files_of(self, copy: "PartitionLog") -> None:
+        """The log was moved to another directory: from now on it reads and writes `copy`'s files.
+        What is in memory only, such as guards of transactions, stays."""
+        for segment in self.segments:
+            segment.forget()
+        self.directory = copy.directory
+        self.segments, self.snapshots = copy.segments, copy.snapshots
+        self.epoch_checkpoint, self.follows = copy.epoch_checkpoint, copy.follows
+        self.deleted_files, self.codecs = copy.deleted_files, copy.codecs
+        self.recovery_point = copy.recovery_point
+        # A flush that is under way syncs the old files: it vouches for nothing here.
+        self.truncations += 1
+        self._names_made += 1
+        self._names_synced = 0
+
     def check_invariants(self) -> None:
         assert self.log_start_offset <= self.high_watermark <= self.log_end_offset
         assert self.recovery_point <= self.log_end_offset

@@ -56,6 +56,9 @@ class LogConfig:
         "ledgerstone.tombstone.hold.groups"
     ]
     ledgerstone_tombstone_hold_max_ms: int = _DEFAULT["ledgerstone.tombstone.hold.max.ms"]
+    ledgerstone_tombstone_replica_hold_max_ms: int = _DEFAULT[
+        "ledgerstone.tombstone.replica.hold.max.ms"
+    ]
     # Derived once, because every append reads them.
     append_rules: AppendRules = field(init=False, repr=False, compare=False)
     # The age that rolls a segment; a compacted topic must also keep its compaction lag.

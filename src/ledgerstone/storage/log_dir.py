@@ -118,6 +118,14 @@ class LogDir(LogDirPartitions):
         self.fs.fsync_dir(self.path)
         self.checkpoint()
 
+    def doom_future(self, topic_partition: TopicPartition) -> None:
+        """Renames a copy that nobody wants any more; it goes at once."""
+        name = self.futures.pop(topic_partition)
+        aside = join(self.path, delete_dir_name(topic_partition, random_uuid(self.dice).hex()))
+        self.fs.rename(join(self.path, name), aside)
+        self.fs.fsync_dir(self.path)
+        self.doomed[aside] = self.clock.now_ms()
+
     def forget_closed(self, topic_partition: TopicPartition) -> None:
         """The directory of a partition that is not open was renamed: drops all that is known of it,
         so that a new one of its name inherits nothing."""

@@ -233,6 +233,14 @@ class LogDirPartitions(CheckpointedLogs):
             self.checkpoint_high_watermarks()
         return log
 
+    def take_over(self, log: PartitionLog) -> None:
+        """A log that was moved here from another directory."""
+        tp = log.topic_partition
+        log.on_damage = self._found_damage
+        log.on_disk_error = self._disk_refused
+        self.logs[tp] = log
+        self.refused.pop(tp, None)
+
     def _disk_refused(self, error: BaseException) -> None:
         if self.on_failure is not None:
             self.on_failure(self, error)

@@ -270,3 +270,29 @@ def test_loading_takes_one_step_a_log(node: Node) -> None:
 
     assert opened[:5] == [1, 2, 3, 4, 5]
     assert len(hosted) == 5
+
+
+def test_followings_change_with_leader_and_epoch_not_with_the_isr(node: Node) -> None:
+    node.follow(*a_topic(replicas=(2, 1, 3)))
+    assert node.hosted.take_followings() == [TP]
+    node.follow(change(isr=[2]))
+    assert node.hosted.take_followings() == [], "the fetcher goes on"
+    node.follow(change(leader=3))
+    assert node.hosted.take_followings() == [TP]
+    assert node.hosted.get(TP).leader_id == 3
+    node.follow(change(leader=3))
+    assert node.hosted.take_followings() == [TP], "the same leader in a new epoch"
+    node.follow(change(leader=-1))
+    assert node.hosted.take_followings() == [TP]
+
+
+def test_followings_end_with_leadership_and_with_the_replica(node: Node) -> None:
+    node.follow(*a_topic(partitions=3, replicas=(2, 1)))
+    node.hosted.take_followings()
+    node.follow(change(0, leader=1), change(1, replicas=[2], isr=[2]))
+    assert node.hosted.take_followings() == [TP, TopicPartition("t", 1)]
+    node.follow(change(0, isr=[1]))
+    assert node.hosted.take_followings() == [], "a leader follows nobody"
+    node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
+
+    assert node.hosted.take_followings() == [TopicPartition("t", 2)]

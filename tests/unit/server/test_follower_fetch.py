@@ -4,14 +4,26 @@ from dataclasses import replace
 
 import pytest
 
+from ledgerstone.coordinator.partitioning import partition_for
+from ledgerstone.metadata.topic_names import TRANSACTION_STATE
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.protocol.messages.fetch import FetchResponse
+from ledgerstone.protocol.messages.fetch import FetchPartition, FetchResponse, FetchTopic
 from ledgerstone.protocol.messages.produce import ProduceResponse
+from ledgerstone.records.batch import iter_headers
 from ledgerstone.replication.partition import Partition
+from ledgerstone.types import TopicPartition
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import batch
 from tests.kit.roles import change_partition, leader_of
-from tests.unit.server.asks import TOPIC, fetch, produce, produced, values_in, write
+from tests.unit.server.asks import (
+    TOPIC,
+    create_topic,
+    fetch,
+    produce,
+    produced,
+    values_in,
+    write,
+)
 from tests.unit.server.leading_kit import (
     LED,
     SECOND_EPOCH,
@@ -22,6 +34,7 @@ from tests.unit.server.leading_kit import (
     led_by_one,
     register,
 )
+from tests.unit.server.transactions_kit import TxnProducer, find_coordinator
 
 
 @pytest.fixture
@@ -297,3 +310,38 @@ def test_follower_that_catches_up_gets_no_more_than_its_share(
     ]
     assert sizes == [1, 0, 1, 1]
     assert leader_of(partition).in_sync.followers[2].end_offset == 2
+
+
+def test_fetch_that_commits_a_decision_carries_what_it_led_to(
+    machine: InProcess, client: Client
+) -> None:
+    """The end of a transaction is committed by a follower's fetch, and its marker appended then: to
+    a partition that the same fetch has looked at already."""
+    create_topic(client)
+    assert find_coordinator(client) == 0
+    producer = TxnProducer(client)
+    assert producer.init() == 0
+    assert producer.add(LED) == 0
+    number = partition_for(producer.transactional_id, 2)
+    state = TopicPartition(TRANSACTION_STATE, number)
+    register(machine, 2)
+    for each in (LED, state):
+        change_partition(machine, each, isr=[1, 2], replicas=[1, 2])
+    client.send(producer.end_request(commit=True), 4)
+    follower = machine.connect()
+    end_offset = machine.broker.partitions.get(state).log.log_end_offset
+    request = ask(follower, 0, wait_ms=500)
+    request.topics.append(
+        FetchTopic(
+            topic_id=machine.broker.image.topics[TRANSACTION_STATE].topic_id,
+            partitions=[FetchPartition(number, fetch_offset=end_offset, partition_max_bytes=9999)],
+        )
+    )
+
+    follower.send(request, 17)
+
+    assert not follower.is_waiting, "the marker is there"
+    answer = follower.take(FetchResponse)
+    records = answer.responses[0].partitions[0].records
+    assert isinstance(records, memoryview)
+    assert [header.is_control for _, header in iter_headers(records)] == [True]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgerstone.metadata.image import MIGRATING
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_records import (
     DeleteRecordsRequest,
@@ -16,8 +17,14 @@ from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequestTopic,
     ListOffsetsResponse,
 )
+from ledgerstone.protocol.messages.metadata_records import (
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from ledgerstone.protocol.messages.produce import ProducePartitionResponse, ProduceResponse
 from ledgerstone.replication.partition import Partition
+from ledgerstone.server.isr.view import samples
 from tests.kit.in_process import Client, InProcess
 from tests.kit.logs import T0, batch
 from tests.kit.roles import change_partition, leader_of
@@ -115,6 +122,36 @@ def test_leader_that_loses_its_lead_tells_a_parked_produce_where_to_go(  # 80
     assert answer.current_leader is not None
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 1)
     assert [each.host for each in response.node_endpoints] == ["broker-2"]
+
+
+def test_topic_made_anew_says_nothing_about_a_parked_produce(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    """Deleted and created in one step: nothing in between tells the producer."""
+    client.send(produce(ONE, acks=-1))
+    old, new = machine.broker.image.topics[TOPIC].topic_id, bytes(15) + b"n"
+    machine.broker.controller_link.write(
+        [
+            RemoveTopicRecord(topic_id=old),
+            TopicRecord(name=TOPIC, topic_id=new),
+            PartitionRecord(
+                partition_id=0,
+                topic_id=new,
+                replicas=[1],
+                isr=[1],
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[MIGRATING],
+            ),
+        ]
+    )
+    machine.perform(machine.broker.changed_from_outside())
+    while machine.broker.partitions.backlog:
+        machine.tick()
+    write(machine.connect(), "of the new topic")
+
+    assert taken(client).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # -- offsets --------------------------------------------------------------------------------------
@@ -293,3 +330,24 @@ def test_consumer_in_a_rack_reads_from_the_leader_unless_replicas_are_chosen_by_
 
     assert answer.preferred_read_replica == -1
     assert values_in(answer) == ["value"]
+
+
+# -- metrics --------------------------------------------------------------------------------------
+
+
+def test_metrics_say_who_lags_and_what_that_costs(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    write(client, "first", "second", "third")
+    follow(machine.connect(), 1)
+    change_partition(machine, LED, isr=[1])
+
+    found = {each.name: each.value for each in samples(machine.broker.partitions)}
+
+    assert found == {
+        "kafka_server_replicamanager_underreplicatedpartitions": 1,
+        "kafka_server_replicamanager_underminisrpartitioncount": 1,
+        "kafka_server_replicamanager_atminisrpartitioncount": 0,
+        "ledgerstone_follower_lag_max": 2,
+        "ledgerstone_follower_lag_sum": 2,
+    }

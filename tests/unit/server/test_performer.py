@@ -33,6 +33,7 @@ from ledgerstone.server.effects import (
     Proceed,
     Resume,
     Send,
+    SyncCopy,
     SyncMetadata,
     SyncSwap,
     Unlink,
@@ -98,6 +99,7 @@ def samples() -> dict[type[Effect], Effect]:
         persist,
         SyncSwap(1, GONE, bytes(16), DATA, ()),
         SyncMetadata(LogSync(1, 0), persist.plan),
+        SyncCopy(GONE, bytes(16), (DirectoryAt(DATA),)),
         FreezeSnapshot(SNAPSHOT, NewFile(f"{DATA}/fetched.part", f"{DATA}/fetched")),
         WriteSnapshot(
             SnapshotWork(
@@ -214,8 +216,8 @@ def test_every_kind_with_a_result_gets_its_last_one_once(
 @pytest.mark.parametrize("hands", [Runtime, InProcess])
 def test_hands_have_a_method_for_every_kind(hands: type) -> None:
     wanted = [name for name in vars(Hands) if not name.startswith("_")]
-    # Flush, SyncSwap, SyncMetadata, FreezeSnapshot and PersistThen share `persist`.
-    assert len(wanted) == len(KINDS) - 4
+    # Flush, SyncSwap, SyncCopy, SyncMetadata, FreezeSnapshot and PersistThen share `persist`.
+    assert len(wanted) == len(KINDS) - 5
     assert [name for name in wanted if name not in vars(hands)] == []
 
 

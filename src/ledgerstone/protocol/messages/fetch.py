@@ -34,6 +34,8 @@ class FetchPartition(Struct):
         "partition_max_bytes",
         "replica_directory_id",
         "high_watermark",
+        "clean_to",
+        "removed_to",
     )
 
     def __init__(
@@ -46,6 +48,8 @@ class FetchPartition(Struct):
         partition_max_bytes: int = 0,
         replica_directory_id: bytes = ZERO_UUID,
         high_watermark: int = 9223372036854775807,
+        clean_to: int = -1,
+        removed_to: int = -1,
     ) -> None:
         self.partition = partition
         self.current_leader_epoch = current_leader_epoch
@@ -55,6 +59,8 @@ class FetchPartition(Struct):
         self.partition_max_bytes = partition_max_bytes
         self.replica_directory_id = replica_directory_id
         self.high_watermark = high_watermark
+        self.clean_to = clean_to
+        self.removed_to = removed_to
 
 
 class FetchTopic(Struct):
@@ -213,6 +219,10 @@ class FetchPartitionResponse(Struct):
         "diverging_epoch",
         "current_leader",
         "snapshot_id",
+        "removable_to",
+        "removed_to",
+        "clean_to",
+        "held_from_offset",
         "aborted_transactions",
         "preferred_read_replica",
         "records",
@@ -228,6 +238,10 @@ class FetchPartitionResponse(Struct):
         diverging_epoch: FetchDivergingEpoch | None = None,
         current_leader: FetchCurrentLeader | None = None,
         snapshot_id: FetchSnapshotId | None = None,
+        removable_to: int = -1,
+        removed_to: int = -1,
+        clean_to: int = -1,
+        held_from_offset: int = -1,
         aborted_transactions: list[FetchAbortedTransaction] | None = None,
         preferred_read_replica: int = -1,
         records: Records = None,
@@ -240,6 +254,10 @@ class FetchPartitionResponse(Struct):
         self.diverging_epoch = diverging_epoch
         self.current_leader = current_leader
         self.snapshot_id = snapshot_id
+        self.removable_to = removable_to
+        self.removed_to = removed_to
+        self.clean_to = clean_to
+        self.held_from_offset = held_from_offset
         self.aborted_transactions = aborted_transactions
         self.preferred_read_replica = preferred_read_replica
         self.records = records
@@ -337,6 +355,8 @@ request v4-18 flexible 12+
             partition_max_bytes: i32
             replica_directory_id: uuid #0 @17+
             high_watermark: i64 #1 = 9223372036854775807 @18+
+            clean_to: i64 #10000 = -1 @15+
+            removed_to: i64 #10001 = -1 @15+
     forgotten_topics_data: [FetchForgottenTopic] @7+
         topic: str @7-12
         topic_id: uuid @13+
@@ -364,6 +384,10 @@ response v4-18 flexible 12+
             snapshot_id: FetchSnapshotId #2 @12+
                 end_offset: i64 = -1
                 epoch: i32 = -1
+            removable_to: i64 #10010 = -1 @15+
+            removed_to: i64 #10011 = -1 @15+
+            clean_to: i64 #10012 = -1 @15+
+            held_from_offset: i64 #10013 = -1 @15+
             aborted_transactions: [FetchAbortedTransaction]?
                 producer_id: i64
                 first_offset: i64

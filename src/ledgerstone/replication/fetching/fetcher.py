@@ -9,6 +9,7 @@ An answer counts only if the partition still wants what was asked: same offset, 
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from ledgerstone.errors import (
@@ -20,10 +21,7 @@ from ledgerstone.errors import (
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.fetch import FetchPartitionResponse, FetchResponse
-from ledgerstone.protocol.messages.list_offsets import (
-    ListOffsetsResponse,
-    ListOffsetsResponsePartition,
-)
+from ledgerstone.protocol.messages.list_offsets import ListOffsetsResponse
 from ledgerstone.replication.fetch_session import PartitionKey
 from ledgerstone.replication.fetching.divergence import truncation_offset
 from ledgerstone.replication.fetching.followed import (
@@ -36,9 +34,11 @@ from ledgerstone.replication.fetching.followed import (
     HoldsBack,
     HoldsNothing,
 )
+from ledgerstone.replication.fetching.out_of_range import OffsetQuestions
+from ledgerstone.replication.fetching.places import FetchPlaces
 from ledgerstone.replication.fetching.replica import Replica
 from ledgerstone.replication.fetching.session import FollowerSession, Named
-from ledgerstone.replication.fetching.wire import FetchSettings, fetch_request, offsets_request
+from ledgerstone.replication.fetching.wire import FetchSettings, fetch_request, leader_word
 from ledgerstone.types import Buffer, TopicPartition
 
 # Bytes that were damaged on the way or in the leader's file; they may be whole the next time.
@@ -52,23 +52,19 @@ _NO_RECORDS: Final = b""
 
 
 class ReplicaFetcher:
-    def __init__(self, settings: FetchSettings, throttle: HoldsBack | None = None) -> None:
+    def __init__(
+        self,
+        settings: FetchSettings,
+        throttle: HoldsBack | None = None,
+        *,
+        keeps_session: bool = True,
+    ) -> None:
         self._settings = settings
         self._throttle = HoldsNothing() if throttle is None else throttle
-        self._session = FollowerSession()
-        self._by_key: dict[PartitionKey, FollowedPartition] = {}
-        self._keys: dict[TopicPartition, PartitionKey] = {}
-        # In the order in which a full request names them.
-        self._ready: dict[PartitionKey, FollowedPartition] = {}
-        # Until when, earliest first: every delay has the same length.
-        self._delayed: dict[PartitionKey, int] = {}
-        self._asking: dict[PartitionKey, FollowedPartition] = {}
-        self._asked: dict[TopicPartition, tuple[FollowedPartition, int, FetchStage]] = {}
-        # Ready, but left out of requests by the throttle.
-        self._held: dict[PartitionKey, None] = {}
+        self._session = FollowerSession(is_kept=keeps_session)
+        self._places = FetchPlaces()
+        self._questions = OffsetQuestions(self._places)
         self._look_again_ms = 0
-        # Partitions that the session may know otherwise.
-        self._changed: dict[PartitionKey, None] = {}
         self._refusals = 0
         self.is_in_flight = False
         # Why each partition that has failed is not fetched any more.
@@ -78,18 +74,18 @@ class ReplicaFetcher:
 
     def __len__(self) -> int:
         """Partitions that are fetched, or will be after a delay."""
-        return len(self._by_key)
+        return len(self._places)
 
     def __iter__(self) -> Iterator[FollowedPartition]:
-        return iter(self._by_key.values())
+        return iter(self._places)
 
     @property
     def is_idle(self) -> bool:
-        return not self._by_key and not self.failed
+        return not len(self._places) and not self.failed
 
     @property
     def max_lag(self) -> int:
-        return max((each.lag or 0 for each in self._by_key.values()), default=0)
+        return max((each.lag or 0 for each in self._places), default=0)
 
     def follow(
         self, topic_partition: TopicPartition, topic_id: bytes, replica: Replica, leader_epoch: int
@@ -98,53 +94,35 @@ class ReplicaFetcher:
         its high watermark, as before KIP-101."""
         self.unfollow(topic_partition)
         outcome = FetchOutcome()
-        key = PartitionKey(topic_id, topic_partition.partition)
         followed = FollowedPartition(
-            key=key,
+            key=PartitionKey(topic_id, topic_partition.partition),
             topic_partition=topic_partition,
             replica=replica,
             leader_epoch=leader_epoch,
             fetch_offset=0,
             last_fetched_epoch=0,
         )
-        self._by_key[key], self._keys[topic_partition] = followed, key
-        self._guarded(followed, 0, outcome, lambda: self._start(followed, outcome))
+        self._places.add(followed)
+        start = partial(_start, followed, outcome)
+        self._guarded(followed, 0, outcome, start, may_try_again=False)
         return outcome
-
-    def _start(self, followed: FollowedPartition, outcome: FetchOutcome) -> None:
-        log = followed.replica.log
-        if log.epochs.latest_epoch is None and log.high_watermark < log.log_end_offset:
-            self._truncate(followed, log.high_watermark, outcome, "the log knows no epochs")
-        followed.go_on_at_end()
-        self._make_ready(followed)
 
     def unfollow(self, topic_partition: TopicPartition) -> None:
         self.failed.pop(topic_partition, None)
-        key = self._keys.pop(topic_partition, None)
-        if key is None:
-            return
-        del self._by_key[key]
-        self._leave_request(key)
+        self._places.remove(topic_partition)
+
+    def adopt(self, other: "ReplicaFetcher") -> None:
+        """Takes all partitions over from another fetcher of the same leader. What that one has
+        asked for is answered in vain."""
+        for followed in other:
+            self._places.add(followed)
+        self.failed |= other.failed
+        other._places.clear()
+        other.failed = {}
 
     def touch(self, topic_partition: TopicPartition) -> None:
         """The next request names the partition again if what it says of it has changed."""
-        key = self._keys.get(topic_partition)
-        if key is not None:
-            self._changed[key] = None
-
-    def _make_ready(self, followed: FollowedPartition) -> None:
-        """At the end of the line."""
-        key = followed.key
-        self._asking.pop(key, None)
-        self._delayed.pop(key, None)
-        self._ready.pop(key, None)
-        self._ready[key] = followed
-        self._changed[key] = None
-
-    def _leave_request(self, key: PartitionKey) -> None:
-        for each in (self._ready, self._delayed, self._asking, self._held):
-            each.pop(key, None)
-        self._changed[key] = None
+        self._places.touch(topic_partition)
 
     # -- what to ask ----------------------------------------------------------------------------
 
@@ -152,24 +130,21 @@ class ReplicaFetcher:
         """When `next_request` will have something to ask; None: not before something happens."""
         if self.is_in_flight:
             return None
-        if self._asking or len(self._ready) > len(self._held):
+        places = self._places
+        if places.asking or places.has_wishes:
             return now_ms
-        due_ms = next(iter(self._delayed.values()), None)
-        if self._held:
+        due_ms = places.delayed_until_ms
+        if places.held:
             again_ms = self._look_again_ms
             due_ms = again_ms if due_ms is None else min(due_ms, again_ms)
         return due_ms
 
     def next_request(self, now_ms: int, broker_epoch: int) -> ApiMessage | None:
         assert not self.is_in_flight
-        self._end_delays(now_ms)
-        if self._asking:
+        self._places.end_delays(now_ms)
+        if self._places.asking:
             self.is_in_flight = True
-            self._asked = {
-                each.topic_partition: (each, each.leader_epoch, each.stage)
-                for each in self._asking.values()
-            }
-            return offsets_request(self._asking.values(), self._settings.replica_id)
+            return self._questions.request(self._settings.replica_id)
         named = self._named(now_ms)
         if named is None:
             return None
@@ -177,36 +152,22 @@ class ReplicaFetcher:
         return fetch_request(named, self._settings, broker_epoch)
 
     def _named(self, now_ms: int) -> Named | None:
-        if self._throttle.is_active or self._held:
-            self._hold(now_ms)
-        ready, held, session = self._ready, self._held, self._session
-        if len(ready) == len(held):
+        places, session = self._places, self._session
+        if self._throttle.is_active or places.held:
+            self._look_again_ms = now_ms + self._settings.backoff_ms
+            places.hold(self._throttle, now_ms)
+        if not places.has_wishes:
             session.lost()
             return None
-        changed, self._changed = self._changed, {}
+        changed = places.take_changed()
         if session.is_full:
-            return session.ask_all({key: ready[key].wish for key in ready if key not in held})
-        wishes = {key: ready[key].wish for key in changed if key in ready and key not in held}
+            wishes = {key: each.wish for key, each in places.ready.items()}
+            for key in places.held:
+                del wishes[key]
+            return session.ask_all(wishes)
+        wanted = ((key, places.wished(key)) for key in changed)
+        wishes = {key: each.wish for key, each in wanted if each is not None}
         return session.ask_changed(changed, wishes)
-
-    def _hold(self, now_ms: int) -> None:
-        self._look_again_ms = now_ms + self._settings.backoff_ms
-        holds = self._throttle.holds
-        held = {
-            key: None
-            for key, each in self._ready.items()
-            if each.may_be_throttled and holds(each.topic_partition, now_ms)
-        }
-        for key in self._held.keys() ^ held.keys():
-            self._changed[key] = None
-        self._held = held
-
-    def _end_delays(self, now_ms: int) -> None:
-        while self._delayed:
-            key, due_ms = next(iter(self._delayed.items()))
-            if due_ms > now_ms:
-                return
-            self._make_ready(self._by_key[key])
 
     # -- answers --------------------------------------------------------------------------------
 
@@ -228,8 +189,8 @@ class ReplicaFetcher:
             return outcome
         self._refusals = 0
         for key, data in told:
-            followed, asked = self._ready.get(key), self._session.asked(key)
-            if followed is None or asked is None or key in self._held:
+            followed, asked = self._places.wished(key), self._session.asked(key)
+            if followed is None or asked is None:
                 continue
             if asked[:2] == (followed.fetch_offset, followed.leader_epoch):
                 self._answered_one(followed, data, now_ms, outcome)
@@ -246,7 +207,7 @@ class ReplicaFetcher:
         if code == ErrorCode.NONE:
             self._guarded(followed, now_ms, outcome, lambda: self._take(followed, data, outcome))
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._ask_offsets(followed, FetchStage.ASKS_LATEST)
+            self._places.ask(followed, FetchStage.ASKS_LATEST)
         else:
             self._refused(followed, code, now_ms, outcome)
 
@@ -266,9 +227,7 @@ class ReplicaFetcher:
         if diverging is not None and diverging.epoch >= 0:
             self._diverged(followed, diverging.epoch, diverging.end_offset, outcome)
             return
-        records = data.records
-        if records is None:
-            records = _NO_RECORDS
+        records = _NO_RECORDS if data.records is None else data.records
         assert isinstance(records, Buffer), type(records)
         replica, log = followed.replica, followed.replica.log
         if followed.fetch_offset != log.log_end_offset:
@@ -276,6 +235,11 @@ class ReplicaFetcher:
                 f"{followed.topic_partition} was fetched from {followed.fetch_offset}, and ends at "
                 f"{log.log_end_offset}"
             )
+        word = leader_word(data)
+        if replica.must_rebuild(word):
+            self._rebuild(followed, data, outcome)
+            return
+        replica.hear(word, has_records=len(records) > 0)
         changed = replica.append_as_follower(
             records,
             leader_epoch=followed.leader_epoch,
@@ -285,12 +249,28 @@ class ReplicaFetcher:
         followed.lag = max(data.high_watermark - log.log_end_offset, 0)
         if changed.has_grown:
             followed.go_on_at_end()
-            self._make_ready(followed)
+            self._places.make_ready(followed)
             outcome.grown.append(Grown(followed.topic_partition, len(records)))
         elif changed.has_new_start:
-            self._changed[followed.key] = None
+            self.touch(followed.topic_partition)
         if changed.has_committed:
             outcome.committed.append(followed.topic_partition)
+
+    def _rebuild(
+        self, followed: FollowedPartition, data: FetchPartitionResponse, outcome: FetchOutcome
+    ) -> None:
+        """The leader has removed tombstones that this log may need: it is copied anew."""
+        end_offset, tp = followed.replica.log.log_end_offset, followed.topic_partition
+        if followed.replica.is_in_sync:
+            raise InvariantViolation(
+                f"{tp} ends at {end_offset} and is in sync, though its leader has removed "
+                f"tombstones up to {data.removed_to}"
+            )
+        followed.replica.rebuild_at(data.log_start_offset)
+        text = f"it ended at {end_offset}, and the leader has removed deletes up to "
+        outcome.notes.append(FetchNote(FetchNoteKind.REBUILT, tp, f"{text}{data.removed_to}"))
+        followed.go_on_at_end()
+        self._places.make_ready(followed)
 
     def _diverged(
         self, followed: FollowedPartition, epoch: int, end_offset: int, outcome: FetchOutcome
@@ -299,101 +279,36 @@ class ReplicaFetcher:
         before = followed.fetch_offset, followed.last_fetched_epoch
         offset = truncation_offset(followed.replica.log, epoch, end_offset)
         reason = f"the leader's epoch {epoch} ends at {end_offset}"
-        self._truncate(followed, offset, outcome, reason)
-        followed.go_on_at_end()
-        self._make_ready(followed)
+        followed.truncate_to(offset, outcome, reason)
+        self._places.make_ready(followed)
         if before == (followed.fetch_offset, followed.last_fetched_epoch):
             raise CorruptRecord(f"{reason}, which changes nothing here")
-
-    def _truncate(
-        self, followed: FollowedPartition, offset: int, outcome: FetchOutcome, reason: str
-    ) -> None:
-        end_offset = followed.replica.log.log_end_offset
-        followed.replica.truncate_to(offset)
-        if offset < end_offset:
-            text = f"from {end_offset} to {followed.replica.log.log_end_offset}: {reason}"
-            outcome.notes.append(FetchNote(FetchNoteKind.TRUNCATED, followed.topic_partition, text))
-
-    # -- out of range ---------------------------------------------------------------------------
-
-    def _ask_offsets(self, followed: FollowedPartition, stage: FetchStage) -> None:
-        self._leave_request(followed.key)
-        followed.stage = stage
-        self._asking[followed.key] = followed
 
     def offsets_answered(self, answer: ListOffsetsResponse, now_ms: int) -> FetchOutcome:
         self.is_in_flight = False
         outcome = FetchOutcome()
-        told = {
-            TopicPartition(topic.name, each.partition_index): each
-            for topic in answer.topics
-            for each in topic.partitions
-        }
-        asked, self._asked = self._asked, {}
-        for topic_partition, (followed, epoch, stage) in asked.items():
-            if self._asking.get(followed.key) is not followed or (
-                followed.leader_epoch,
-                followed.stage,
-            ) != (epoch, stage):
-                continue
-            said = told.get(topic_partition)
+        for followed, said in self._questions.answered(answer):
             if said is None:
                 self._delay(followed, now_ms, outcome, "the leader told no offset")
             elif said.error_code != ErrorCode.NONE:
                 self._refused(followed, said.error_code, now_ms, outcome)
             else:
-                self._guarded(
-                    followed, now_ms, outcome, self._told_offset(followed, said, now_ms, outcome)
-                )
+                settle = self._questions.settling(followed, said.offset, outcome)
+                self._guarded(followed, now_ms, outcome, settle)
         return outcome
-
-    def _told_offset(
-        self,
-        followed: FollowedPartition,
-        said: ListOffsetsResponsePartition,
-        now_ms: int,
-        outcome: FetchOutcome,
-    ) -> Callable[[], None]:
-        if followed.stage is FetchStage.ASKS_LATEST:
-            return lambda: self._told_latest(followed, said.offset, outcome)
-        return lambda: self._told_earliest(followed, said.offset, now_ms, outcome)
-
-    def _told_latest(self, followed: FollowedPartition, offset: int, outcome: FetchOutcome) -> None:
-        if offset >= followed.replica.log.log_end_offset:
-            followed.stage = FetchStage.ASKS_EARLIEST
-            return
-        self._truncate(followed, offset, outcome, f"the leader's log ends at {offset}")
-        followed.lag = 0
-        followed.go_on_at_end()
-        self._make_ready(followed)
-
-    def _told_earliest(
-        self, followed: FollowedPartition, offset: int, now_ms: int, outcome: FetchOutcome
-    ) -> None:
-        before, end_offset = followed.fetch_offset, followed.replica.log.log_end_offset
-        if offset > end_offset:
-            followed.replica.restart_at(offset)
-            text = f"at {offset}: the leader's log begins there, this one ended at {end_offset}"
-            outcome.notes.append(FetchNote(FetchNoteKind.RESTARTED, followed.topic_partition, text))
-        followed.go_on_at_end()
-        self._make_ready(followed)
-        if followed.fetch_offset == before:
-            reason = f"offset {before} is said to be out of the leader's range, and lies within"
-            self._delay(followed, now_ms, outcome, reason)
 
     # -- trouble --------------------------------------------------------------------------------
 
     def lost(self, now_ms: int, reason: str) -> FetchOutcome:
         """No answer: the connection broke, or could not be made."""
         self.is_in_flight = False
-        self._asked = {}
         self._session.lost()
         outcome = FetchOutcome()
         self._delay_all(now_ms, outcome, reason)
         return outcome
 
     def _delay_all(self, now_ms: int, outcome: FetchOutcome, reason: str) -> None:
-        for followed in [*self._ready.values(), *self._asking.values()]:
+        for followed in [*self._places.ready.values(), *self._places.asking.values()]:
             self._delay(followed, now_ms, outcome, reason)
 
     def _delay(
@@ -404,12 +319,10 @@ class ReplicaFetcher:
         reason: str,
         error: Exception | None = None,
     ) -> None:
-        self._leave_request(followed.key)
-        followed.stage = FetchStage.FETCHING
-        self._delayed[followed.key] = now_ms + self._settings.backoff_ms
-        outcome.notes.append(
-            FetchNote(FetchNoteKind.DELAYED, followed.topic_partition, reason, error)
-        )
+        pause_ms = followed.take_pause_ms(self._settings.backoff_ms)
+        self._places.delay(followed, now_ms, pause_ms)
+        note = FetchNote(FetchNoteKind.DELAYED, followed.topic_partition, reason, error)
+        outcome.notes.append(note)
 
     def _fail(
         self,
@@ -420,9 +333,8 @@ class ReplicaFetcher:
     ) -> None:
         self.unfollow(followed.topic_partition)
         self.failed[followed.topic_partition] = reason
-        outcome.notes.append(
-            FetchNote(FetchNoteKind.FAILED, followed.topic_partition, reason, error)
-        )
+        note = FetchNote(FetchNoteKind.FAILED, followed.topic_partition, reason, error)
+        outcome.notes.append(note)
 
     def _guarded(
         self,
@@ -430,6 +342,8 @@ class ReplicaFetcher:
         now_ms: int,
         outcome: FetchOutcome,
         act: Callable[[], None],
+        *,
+        may_try_again: bool = True,
     ) -> None:
         """Trouble with one partition does not keep the others from their data."""
         try:
@@ -437,10 +351,21 @@ class ReplicaFetcher:
         except _DAMAGED as error:
             self._delay(followed, now_ms, outcome, str(error))
         except LogStorageError as error:
-            if followed.replica.log.failure is None and followed.key in self._ready:
+            if followed.replica.log.failure is None and may_try_again:
                 # The write was undone, as on a full disk: there may be room the next time.
                 self._delay(followed, now_ms, outcome, str(error), error)
             else:
                 self._fail(followed, outcome, str(error), error)
         except Exception as error:  # noqa: BLE001 - a border: one partition, not the fetcher
             self._fail(followed, outcome, f"{type(error).__name__}: {error}", error)
+
+    def check_invariants(self) -> None:
+        self._places.check_invariants()
+
+
+def _start(followed: FollowedPartition, outcome: FetchOutcome) -> None:
+    log = followed.replica.log
+    if log.epochs.latest_epoch is None and log.high_watermark < log.log_end_offset:
+        followed.truncate_to(log.high_watermark, outcome, "the log knows no epochs")
+    else:
+        followed.go_on_at_end()

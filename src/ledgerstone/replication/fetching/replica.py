@@ -5,6 +5,7 @@
 
 from typing import NamedTuple, Protocol
 
+from ledgerstone.replication.removal import LeaderWord
 from ledgerstone.storage.leader_epochs import LeaderEpochs
 from ledgerstone.types import Buffer
 
@@ -15,6 +16,15 @@ class FollowerAppend(NamedTuple):
     has_grown: bool
     has_committed: bool  # the high watermark moved
     has_new_start: bool
+
+
+class Removals(Protocol):
+    """What a follower tells of its tombstones."""
+
+    @property
+    def clean_to(self) -> int: ...
+    @property
+    def removed_to(self) -> int: ...
 
 
 class FollowingLog(Protocol):
@@ -45,8 +55,24 @@ class Replica(Protocol):
         self, records: Buffer, *, leader_epoch: int, high_watermark: int, log_start_offset: int
     ) -> FollowerAppend: ...
 
+    def removal_report(self) -> Removals | None:
+        """None: the leader need not know when tombstones may go."""
+        ...
+
+    def must_rebuild(self, word: LeaderWord | None) -> bool:
+        """Whether the leader may lack a tombstone that deletes something here."""
+        ...
+
+    def hear(self, word: LeaderWord | None, *, has_records: bool) -> None:
+        """Before what came with it is appended."""
+        ...
+
     def truncate_to(self, offset: int) -> None: ...
 
     def restart_at(self, offset: int) -> None:
         """Drops everything; the log begins again at `offset`, empty."""
+        ...
+
+    def rebuild_at(self, offset: int) -> None:
+        """The same, because the leader may lack deletes that this log needs."""
         ...

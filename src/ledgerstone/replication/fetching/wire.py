@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from ledgerstone.protocol.messages.fetch import (
     FetchForgottenTopic,
     FetchPartition,
+    FetchPartitionResponse,
     FetchReplicaState,
     FetchRequest,
     FetchTopic,
@@ -18,6 +19,7 @@ from ledgerstone.protocol.messages.list_offsets import (
 from ledgerstone.replication.fetch_session import PartitionKey
 from ledgerstone.replication.fetching.followed import FetchStage, FollowedPartition
 from ledgerstone.replication.fetching.session import Named
+from ledgerstone.replication.removal import LeaderWord
 
 # Partitions are named by topic id, and the broker epoch is told.
 LEAST_FETCH_VERSION: Final = 15
@@ -52,6 +54,8 @@ def fetch_request(named: Named, settings: FetchSettings, broker_epoch: int) -> F
                 last_fetched_epoch=wish.last_fetched_epoch,
                 log_start_offset=wish.log_start_offset,
                 partition_max_bytes=settings.partition_max_bytes,
+                clean_to=wish.clean_to,
+                removed_to=wish.removed_to,
             )
         )
     return FetchRequest(
@@ -63,6 +67,16 @@ def fetch_request(named: Named, settings: FetchSettings, broker_epoch: int) -> F
         session_epoch=named.epoch,
         topics=list(topics.values()),
         forgotten_topics_data=_forgotten(named.forgotten),
+    )
+
+
+def leader_word(data: FetchPartitionResponse) -> LeaderWord | None:
+    """What the leader says about tombstones; None from an Apache Kafka leader."""
+    if data.removable_to < 0:
+        return None
+    held_from = data.held_from_offset
+    return LeaderWord(
+        data.removable_to, data.removed_to, data.clean_to, None if held_from < 0 else held_from
     )
 
 

@@ -46,6 +46,8 @@ class Cleaning(CleaningWork):
     retention: Retains
     # The settings as the metadata has them now.
     read_settings: Callable[[], CleanerSettings]
+    # Called when a pass has ended: the leader wants to know how far it came.
+    on_cleaned: Callable[[TopicPartition], None] | None = None
     swaps: Swaps = field(init=False)
     is_stopped: bool = False
 
@@ -132,6 +134,28 @@ class Cleaning(CleaningWork):
                 for each in self.running.values()
                 if each.topic_partition == tp
             )
+
+    def pause(self, tp: TopicPartition) -> list[Effect]:
+        """No pass starts before `resume`; one at work is called off."""
+        calls_off = [
+            Proceed(each.number, go_on=False)
+            for each in self.running.values()
+            if each.topic_partition == tp and self.states.is_cleaned(tp)
+        ]
+        self.states.abort_and_pause(tp)
+        return list(calls_off)
+
+    def resume(self, tp: TopicPartition) -> None:
+        self.states.resume(tp)
+        self.look_now()
+
+    def is_at_work(self, tp: TopicPartition) -> bool:
+        return any(each.topic_partition == tp for each in self.running.values())
+
+    def moved(self, tp: TopicPartition) -> None:
+        """Its checkpoint lies beside its log. Crash here: it is cleaned once more."""
+        if not self.files.write_now():
+            self.files.write_soon(self.clock.monotonic_ms())
 
     def stop(self) -> Iterator[Effect]:
         self.is_stopped = True
@@ -308,6 +332,8 @@ class Cleaning(CleaningWork):
             first_dirty = self.files.first_dirty_offsets.get(partition.topic_partition, 0)
             end_offset = max(run.end_offset, first_dirty)
             self.files.cleaned_up_to(partition.topic_partition, end_offset)
+            if partition.removal is not None and self.on_cleaned is not None:
+                self.on_cleaned(partition.topic_partition)
 
     def _succeeded(self, partition: Partition, running: RunningPass, run: Run) -> None:
         tp, stats = partition.topic_partition, run.stats

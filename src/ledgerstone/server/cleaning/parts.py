@@ -77,5 +77,6 @@ class CleaningTotals:
     failed_passes: int = 0
     worker_deaths: int = 0
     silent_workers: int = 0
+    given_up: int = 0  # replicas that were silent for too long
     tombstones_removed: dict[TopicPartition, int] = field(default_factory=dict)
     last: Run | None = None

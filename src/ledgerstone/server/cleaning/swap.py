@@ -58,6 +58,9 @@ class Swaps:
             return
         running.held = None
         try:
+            if group.removed_to and partition.removal is not None:
+                # Crash here: it says that deletes are gone which are not, and costs a copy at most.
+                partition.removal.before_removal(group.removed_to)
             replaced = _rename(log, group)
         except (StorageError, KafkaError, OSError) as error:
             self._log_failed(tp, error)

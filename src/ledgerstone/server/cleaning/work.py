@@ -4,17 +4,18 @@
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ledgerstone.cleaner.cleaning_state import CleaningStates
 from ledgerstone.cleaner.deadlines import Due, Pending, due_times
-from ledgerstone.cleaner.holds import Holds
+from ledgerstone.cleaner.holds import Holds, ReplicaHold
 from ledgerstone.cleaner.open_txn import OpenTxn
 from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.clock import Clock
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.partition_removal import CleaningKnowledge, Standing
 from ledgerstone.server.cleaning.files import CleaningFiles
 from ledgerstone.server.cleaning.needs import HostedLogs, TxnOwners
 from ledgerstone.server.cleaning.parts import (
@@ -53,6 +54,8 @@ class CleaningWork:
     tickets: dict[int, PassTicket] = field(default_factory=dict)
     asked: dict[TopicPartition, int] = field(default_factory=dict)
     totals: CleaningTotals = field(default_factory=CleaningTotals)
+    # Silent replicas that removal does not wait for any more.
+    given_up: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     watch: Watch = field(default_factory=Watch)
     # Set when a worker died or fell silent, cleared by the next one that says something.
     worker_failure: str | None = None
@@ -63,6 +66,14 @@ class CleaningWork:
     def __post_init__(self) -> None:
         self.guard = TombstoneGuard(self.clock, self.files, self.pending, self.holds)
 
+    def knowledge(self) -> CleaningKnowledge:
+        """For replicas that others wait for."""
+        first_dirty = self.files.first_dirty_offsets
+        return CleaningKnowledge(
+            clean_to=lambda tp: first_dirty.get(tp, 0),
+            held_from_offset=lambda log: self.holds.of(log).held_from_offset,
+        )
+
     # -- logs ---------------------------------------------------------------------------------
 
     def hosted(self, partition: Partition) -> None:
@@ -70,6 +81,10 @@ class CleaningWork:
         tp, log = partition.topic_partition, partition.log
         if tp in self.pending:
             return
+        if self.files.first_dirty_offsets.get(tp, 0) > log.log_end_offset:
+            # Of an older log under this name, or of an end that was lost. What comes there now has
+            # not been cleaned, and must not pass for it once the log has grown so far.
+            self.files.set_first_dirty_offset(tp, log.log_start_offset)
         pending = Pending(watched_from_offset=log.log_end_offset)
         last = self.files.last_cleaned(log)
         if last is not None:
@@ -118,8 +133,35 @@ class CleaningWork:
         return Appraisal(facts, measured, dues)
 
     def holds_of(self, log: PartitionLog) -> Holds:
-        """Which groups hold the log's tombstones back."""
-        return self.holds.of(log)
+        """Which groups and which replicas hold the log's tombstones back."""
+        partition = self.partitions.find(log.topic_partition)
+        removal = None if partition is None else partition.removal
+        standing = None if removal is None else removal.standing()
+        if removal is None or standing is None:
+            return self.holds.of(log)
+        self._note_given_up(log.topic_partition, standing)
+        replica = ReplicaHold(standing.removable_to, standing.holder, standing.ends_at_ms)
+        if not removal.has_word:
+            return replace(self.holds.of(log), replica=replica)
+        # The leader knows the groups.
+        return Holds(
+            max_ms=log.config.ledgerstone_tombstone_hold_max_ms,
+            replica=replica,
+            told_held_from_offset=removal.told_held_from_offset,
+        )
+
+    def _note_given_up(self, tp: TopicPartition, standing: Standing) -> None:
+        """Once for each replica, until it is waited for again."""
+        known = self.given_up.get(tp, ())
+        for each in standing.given_up:
+            if each.replica_id not in known:
+                self.totals.given_up += 1
+                _LOG.warning(
+                    "deletes are removed without a replica partition=%s replica=%d silent_ms=%d",
+                    tp, each.replica_id, each.silent_ms,
+                )  # fmt: skip
+        if standing.given_up or known:
+            self.given_up[tp] = tuple(each.replica_id for each in standing.given_up)
 
     def open_txns(self, log: PartitionLog) -> list[OpenTxn]:
         """The open transactions of a log, the one that began first at the front."""

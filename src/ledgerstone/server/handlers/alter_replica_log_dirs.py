@@ -1,13 +1,13 @@
 """AlterReplicaLogDirs (34). Grade D.
 
-Behaviour: a broker has one log directory, so a replica can only be sent where it is: that is
-accepted and changes nothing. Another path gets LOG_DIR_NOT_FOUND.
+Behaviour: moves a replica to another log directory of this broker. The answer comes once the copy
+has begun; DescribeLogDirs shows how far it is. A replica that is not here yet gets
+REPLICA_NOT_AVAILABLE, and goes to the wanted directory once it comes. Asked again with another
+directory, the running copy is given up; with the one it is in, too.
 Versions: 1-2.
-Differs from Kafka: no moves between directories. A partition that is not here gets
-UNKNOWN_TOPIC_OR_PARTITION where Kafka remembers the wish for a replica to come.
 """
 
-from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.errors import KafkaError
 from ledgerstone.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsPartition,
     AlterReplicaLogDirsRequest,
@@ -27,16 +27,16 @@ def handle(broker: Broker, request: Request, message: AlterReplicaLogDirsRequest
             result.partitions += [
                 AlterReplicaLogDirsPartition(
                     partition_index=number,
-                    error_code=_check(broker, directory.path, TopicPartition(topic.name, number)),
+                    error_code=_move(broker, directory.path, TopicPartition(topic.name, number)),
                 )
                 for number in topic.partitions
             ]
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 
-def _check(broker: Broker, path: str, topic_partition: TopicPartition) -> int:
-    if path.rstrip("/") != broker.log_dir.path.rstrip("/"):
-        return ErrorCode.LOG_DIR_NOT_FOUND
-    if broker.partitions.find(topic_partition) is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _move(broker: Broker, path: str, topic_partition: TopicPartition) -> int:
+    try:
+        broker.directories.move(topic_partition, path)
+    except KafkaError as error:
+        return error.code
     return 0

@@ -70,3 +70,15 @@ def _partitions(
                     partition_index=tp.partition, partition_size=partition.log.size_bytes
                 ),
             )
+    for move in broker.directories.moves:
+        if move.target is log_dir:
+            tp, future = move.topic_partition, move.future
+            yield (
+                tp,
+                DescribeLogDirsPartition(
+                    partition_index=tp.partition,
+                    partition_size=future.size_bytes,
+                    offset_lag=move.partition.log.log_end_offset - future.end_offset,
+                    is_future_key=True,
+                ),
+            )

@@ -27,6 +27,7 @@ from ledgerstone.protocol.messages.fetch import (
     FetchTopicResponse,
 )
 from ledgerstone.replication.fetch_session import FetchContext, FetchWish, PartitionKey, Told
+from ledgerstone.replication.fetching.wire import leader_word
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers.current_leader import current_leader
 from ledgerstone.server.handlers.fetch_reading import (
@@ -47,6 +48,7 @@ from ledgerstone.types import TopicPartition
 
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADER: Final = 16
+_LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
 _NAMES_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 Answers = list[tuple[PartitionKey, FetchPartitionResponse]]
@@ -69,6 +71,8 @@ def handle(broker: Broker, request: Request, message: FetchRequest) -> Answer:
     # All that is wanted is in the context: the request would hold it a second time while it waits.
     message.topics, message.forgotten_topics_data = [], []
     waiting = _WaitingFetch(broker, request, reader, message, context, found)
+    if found.has_committed and (response := waiting.look_again()) is not None:
+        return response
     return Parked(
         attempt=waiting.attempt,
         deadline_ms=broker.clock.monotonic_ms() + message.max_wait_ms,
@@ -117,6 +121,16 @@ class _WaitingFetch:
             self._touched.add(wish.key)
         return has_news(self._reader, self._broker.partitions.find(topic_partition), wish)
 
+    def look_again(self) -> FetchResponse | None:
+        """What the first look has committed may have made coordinators append, behind its back."""
+        find = self._broker.partitions.find
+        news = [
+            name for name, wish in self._wishes.items() if has_news(self._reader, find(name), wish)
+        ]
+        for name in news:
+            self.woken(name)
+        return self.attempt(time_is_up=False) if news else None
+
     def attempt(self, time_is_up: bool) -> FetchResponse | None:
         broker, context, touched = self._broker, self._context, self._touched
         wishes = context.wishes
@@ -144,6 +158,8 @@ def _resolve(
                 asked.current_leader_epoch,
                 asked.last_fetched_epoch,
                 asked.log_start_offset,
+                clean_to=asked.clean_to,
+                removed_to=asked.removed_to,
             )
     forgotten = [
         PartitionKey(topic.topic_id if by_id else topic.topic, number)
@@ -177,7 +193,12 @@ def _respond(
     broker: Broker, request: Request, reader: Reader, context: FetchContext, answers: Answers
 ) -> FetchResponse:
     response = FetchResponse(session_id=context.session_id)
-    if request.api_version >= _FIRST_VERSION_WITH_LEADER:
+    if request.api_version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
+        for _, answer in answers:
+            if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                # Old readers take an unknown code for fatal; with this one they look elsewhere.
+                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    elif request.api_version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(broker, reader, answers, response)
     if context.session is not None:
         told = [_told(key, answer) for key, answer in answers]
@@ -240,4 +261,5 @@ def _told(key: PartitionKey, answer: FetchPartitionResponse) -> Told:
         answer.high_watermark,
         answer.log_start_offset,
         must_tell=must_tell(answer),
+        word=leader_word(answer),
     )

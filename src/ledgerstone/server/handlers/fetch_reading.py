@@ -27,6 +27,7 @@ from ledgerstone.protocol.messages.fetch import (
 from ledgerstone.replication.fetch_session import FetchWish, PartitionKey
 from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.partition_removal import FollowerReport
 from ledgerstone.replication.replica_selector import replica_in_rack
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Request
@@ -65,6 +66,7 @@ class Found(NamedTuple):
     answers: list[tuple[PartitionKey, FetchPartitionResponse]]
     size: int
     is_urgent: bool  # Not to be waited with: an error, a diverging epoch, a preferred replica.
+    has_committed: bool = False  # The fetch itself has moved a high watermark.
 
 
 def must_tell(answer: FetchPartitionResponse) -> bool:
@@ -119,7 +121,7 @@ def read_all(
     left = min(message.max_bytes, broker.config.fetch_max_bytes)
     tells = reader.is_follower and is_first_time
     total = 0
-    is_urgent = False
+    is_urgent = has_committed = False
     answers = []
     for wish in wishes:
         answer = empty_answer(wish.key.partition)
@@ -133,7 +135,9 @@ def read_all(
                 answer.records, size = b"", 0
             wish.found = partition
             if tells and answer.diverging_epoch is None:
-                _follower_fetched(broker, reader, partition, wish, answer)
+                has_committed |= _follower_fetched(broker, reader, partition, wish, answer)
+            if wish.clean_to >= 0 and reader.is_follower and answer.diverging_epoch is None:
+                _coordinate_removal(reader, partition, wish, answer, tells=tells)
         except KafkaError as error:
             size, wish.found = 0, None
             answer = empty_answer(wish.key.partition, error.code)
@@ -149,7 +153,29 @@ def read_all(
         answers.append((wish.key, answer))
     if tells:
         broker.isr.send()
-    return Found(answers, total, is_urgent)
+    return Found(answers, total, is_urgent, has_committed)
+
+
+def _coordinate_removal(
+    reader: Reader,
+    partition: Partition,
+    wish: FetchWish,
+    answer: FetchPartitionResponse,
+    *,
+    tells: bool,
+) -> None:
+    """The follower has said which deletes it still needs, and hears which may go. After the read,
+    so that the answer knows of every tombstone that the records lack."""
+    removal = partition.removal
+    if removal is None:
+        return
+    if tells:
+        removal.reported(reader.replica_id, FollowerReport(wish.clean_to, wish.removed_to))
+    word = removal.word()
+    if word is not None:
+        answer.removable_to, answer.removed_to, answer.clean_to = word[:3]
+        if word.held_from_offset is not None:
+            answer.held_from_offset = word.held_from_offset
 
 
 def without_quiet(
@@ -189,8 +215,19 @@ def _is_quiet(reader: Reader, wish: FetchWish, find: Find, now_ms: int) -> bool:
         or follower.broker_epoch != reader.broker_epoch
     ):
         return False
+    if wish.clean_to >= 0 and _has_removal_news(reader, partition, wish):
+        return False
     follower.asked_again(now_ms)
     return True
+
+
+def _has_removal_news(reader: Reader, partition: Partition, wish: FetchWish) -> bool:
+    """Notes that the follower has reported again."""
+    removal = partition.removal
+    if removal is None:
+        return False
+    removal.reported(reader.replica_id, FollowerReport(wish.clean_to, wish.removed_to))
+    return removal.word() != wish.told_word
 
 
 def has_news(reader: Reader, partition: Partition | None, wish: FetchWish) -> bool:
@@ -289,7 +326,8 @@ def _follower_fetched(
     partition: Partition,
     wish: FetchWish,
     answer: FetchPartitionResponse,
-) -> None:
+) -> bool:
+    """True if the high watermark moved."""
     role, topic_partition = partition.role, partition.topic_partition
     if not isinstance(role, Leader):
         raise NotLeaderOrFollower(f"{topic_partition} is led by {role.leader_id}")
@@ -310,3 +348,4 @@ def _follower_fetched(
         answer.high_watermark = partition.log.high_watermark
         answer.last_stable_offset = partition.log.last_stable_offset
         broker.following.high_watermark_moved(topic_partition)
+    return has_moved

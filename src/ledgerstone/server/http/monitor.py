@@ -5,7 +5,6 @@ from itertools import chain
 from typing import Final
 
 from ledgerstone.cleaner.selection import LogToClean
-from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
@@ -15,8 +14,10 @@ from ledgerstone.server.cleaning import view as cleaning_view
 from ledgerstone.server.erasing import view as erasing_view
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.http.server import Page, Routes, SlowPage
+from ledgerstone.server.isr import view as isr_view
 from ledgerstone.server.metrics import Exposition, MetricSample, add
 from ledgerstone.server.purgatory import Purgatory
+from ledgerstone.server.replicating import view as replicating_view
 from ledgerstone.server.tombstones import view as tombstone_view
 from ledgerstone.server.transactions import view as transactions_view
 
@@ -84,6 +85,8 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
         *broker.counters.samples(),
         *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
         *cluster_view.samples(broker),
+        *replicating_view.samples(broker.following.replicating),
+        *isr_view.samples(broker.partitions),
         *_waiting(broker.purgatory),
         *_group_samples(broker.groups),
         *transactions_view.samples(broker.transactions, broker.clock.now_ms()),
@@ -127,21 +130,6 @@ def _gauges(broker: Broker) -> Iterable[tuple[str, int, str]]:
         ("leadercount", len(led), "Partitions led here."),
         ("offlinereplicacount", _offline(broker.partitions), "Replicas that take no writes."),
         (
-            "underreplicatedpartitions",
-            sum(len(each.isr) < _replicas(broker.image, each) for each in led),
-            "Partitions led here whose replicas are not all in sync.",
-        ),
-        (
-            "underminisrpartitioncount",
-            sum(len(each.isr) < each.effective_min_isr for each in led),
-            "Partitions led here with fewer replicas in sync than min.insync.replicas.",
-        ),
-        (
-            "atminisrpartitioncount",
-            sum(len(each.isr) == each.effective_min_isr for each in led),
-            "Partitions led here with just min.insync.replicas in sync.",
-        ),
-        (
             "partitionswithlatetransactionscount",
             _late_transactions(broker),
             "Partitions whose oldest transaction is open for longer than "
@@ -161,11 +149,6 @@ def _late_transactions(broker: Broker) -> int:
     longest_ms = broker.config.transaction_max_timeout_ms + _LATE_TRANSACTION_MS
     logs = (each.log for each in broker.partitions)
     return sum(log.producers.is_transaction_late(now_ms, longest_ms) for log in logs)
-
-
-def _replicas(image: MetadataImage, partition: Partition) -> int:
-    state = image.partition(*partition.topic_partition)
-    return 0 if state is None else len(state.replicas)
 
 
 def _waiting(purgatory: Purgatory) -> Iterable[MetricSample]:

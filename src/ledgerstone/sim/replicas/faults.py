@@ -15,7 +15,7 @@ LEADS_PARTITIONS: Final = -1
 LEADS_QUORUM: Final = -2
 
 
-class ClusterFaults:
+class ReplicaFaults:
     def __init__(self, world: World, network: Network, nodes: list[ClusterNode]) -> None:
         self.world = world
         self.network = network
