@@ -112,6 +112,10 @@ def test_node_that_stops_is_missed_at_once(tmp_path_factory: pytest.TempPathFact
         text = shown(cluster, "/cluster", seer)
         replicas = shown(cluster, "/topics/t/replicas", seer)
 
+        with urlopen(f"{cluster.nodes[seer].http}/metrics", timeout=20) as answer:
+            metrics = answer.read().decode()
+
     assert "2 of 3 nodes up" in text
+    assert f'ledgerstone_follower_lag_records{{follower="{away}"}} 1' in metrics
     assert re.search(rf"t-0 {seer} [\d, ]+ [\d, ]+ {away} 1\b", text)
     assert "not in sync did not answer" in replicas
