@@ -111,7 +111,7 @@ class ReplicaFaults:
 
     def _reset(self, node: ClusterNode, fault: Fault) -> None:
         for link in list(self.network.links.values()):
-            if node in (link.listener, link.dialer):
+            if node.name in (link.listener.name, link.dialer.name):
                 self.network.reset(link, is_half=bool(fault.number("half")))
 
     def _slow(self, node: ClusterNode, fault: Fault) -> None:
