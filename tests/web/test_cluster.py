@@ -92,6 +92,20 @@ def test_partition_that_does_not_exist_is_not_shown(cluster: LedgerstoneCluster)
         shown(cluster, "/topics/orders/replicas?partition=9")
 
 
+def test_topic_shows_partitions_of_other_nodes_too(cluster: LedgerstoneCluster) -> None:
+    cluster.topic("alone", partitions=3, replicas=1)
+    away = next(each for each in (0, 1, 2) if cluster.leader_of("alone", each) != 1)
+    other = cluster.leader_of("alone", away)
+
+    text = shown(cluster, "/topics/alone")
+
+    assert f"{away} {other} {other} on node {other}" in text
+    assert "being made" not in text
+    assert re.search(r"\d partitions? (is|are) not on this node", text)
+    with pytest.raises(OSError, match="404"):
+        shown(cluster, f"/topics/alone/records?partition={away}")
+
+
 def test_page_of_a_single_broker_is_not_in_the_way(empty: InProcess) -> None:
     visitor = Visitor(empty)
 
