@@ -57,7 +57,7 @@ def test_nodes_are_continued_restarted_and_end_with_their_supervisor(tmp_path: P
         with Client(parse_bootstrap(cluster.bootstrap)) as client:
             create_topic(client, NewTopic(name="kept", partitions=2, configs={}))
         second = cluster.run("up")
-        assert second.returncode == 1
+        assert second.code == 1
         assert "is run by another" in second.stderr
         cluster.interrupt()
         assert cluster.wait() == 0
@@ -148,14 +148,25 @@ def test_crash_loop_is_bounded_and_an_operator_can_end_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_node_that_was_frozen_stops_with_the_others(tmp_path: Path) -> None:
+    with ClusterUp(tmp_path) as cluster:
+        cluster.command("kill", "3", "--signal", "STOP")
+        cluster.interrupt()
+
+        assert cluster.wait() == 0
+        assert "SIGKILL" not in cluster.text
+        assert sum(line.endswith("| stopped") for line in cluster.text.splitlines()) == 4
+
+
+@pytest.mark.slow
 def test_second_interrupt_kills_what_does_not_stop(tmp_path: Path) -> None:
     with ClusterUp(tmp_path) as cluster:
-        cluster.command("kill", "1", "--signal", "STOP")
         cluster.interrupt()
         wait_until(lambda: "Ctrl-C again" in cluster.text, "it says so")
         cluster.interrupt()
 
         assert cluster.wait(30) == 0
+        assert "kills what still runs" in cluster.text
         pids = [each["pid"] for each in cluster.facts["nodes"].values()]
         assert [each for each in pids if is_alive(each)] == []
 

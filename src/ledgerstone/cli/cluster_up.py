@@ -107,8 +107,12 @@ def _new(
 
 
 def _say(name: str, text: str) -> None:
-    sys.stdout.write(f"{name:<{_NAME_WIDTH}} | {printable(text)}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{name:<{_NAME_WIDTH}} | {printable(text)}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, and the cluster goes on: what is said from now on is lost.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _run(
