@@ -157,6 +157,8 @@ class Acts:
         return f"node {node.node_id} for {fault.hold_s} s"
 
     def _fill_disk(self, fault: Fault) -> str:
+        """A log that failed in the middle of a roll takes no writes until a restart, so the node
+        gets one when there is room again."""
         node = self._leader(fault)
         disk = self.arena.disks[node.node_id]
         disk.fill()
@@ -164,6 +166,8 @@ class Acts:
             time.sleep(fault.hold_s)
         finally:
             disk.free()
+        if node.is_running:
+            node.kill()
         return f"node {node.node_id} for {fault.hold_s} s{self._restarted()}"
 
     def _fail_fsync(self, fault: Fault) -> str:

@@ -81,17 +81,17 @@ def run_episode(
         faults = [each for each in faults if not only or each.kind in only]
         found.cluster.start()
         _create_topics(found, recorder)
-        workers = _workers(found.bootstrap, recorder, seed)
+        workers = all_workers(found.bootstrap, recorder, seed)
         for each in workers:
             each.start()
         try:
-            _await_progress(recorder, "the first start")
+            await_progress(recorder, "the first start")
             _torment(found, recorder, faults, verdict, say)
             wait_until(found.is_whole, "all replicas are in sync at the end", HEAL_LIMIT_S)
         except AssertionError as error:
             recorder.complain(f"stuck: {error}")
         finally:
-            _end(workers, recorder)
+            end_all(workers, recorder)
         _judge(found, recorder, verdict, say)
     return verdict
 
@@ -114,7 +114,7 @@ def _create_topics(found: Arena, recorder: Recorder) -> None:
     wait_until(found.is_whole, "all replicas are in sync", HEAL_LIMIT_S)
 
 
-def _workers(bootstrap: str, recorder: Recorder, seed: int) -> list[Worker]:
+def all_workers(bootstrap: str, recorder: Recorder, seed: int) -> list[Worker]:
     return [
         OurAppender("our-appender", bootstrap, recorder, seed),
         ConfluentAppender("confluent-appender", bootstrap, recorder, seed),
@@ -140,7 +140,7 @@ def _torment(
         verdict.faults[fault.kind] += 1
         if ended := found.restart_if_ended():
             recorder.complain(f"nodes {ended} ended by themselves in {fault.kind.value}")
-        _await_progress(recorder, fault.kind.value)
+        await_progress(recorder, fault.kind.value)
         if fault.heals_fully:
             wait_until(found.is_whole, f"replicas are in sync after {done}", HEAL_LIMIT_S)
         verdict.gaps_ms.append((fault.kind, recorder.longest_gap_ms))
@@ -150,7 +150,7 @@ def _torment(
         )
 
 
-def _await_progress(recorder: Recorder, after: str) -> None:
+def await_progress(recorder: Recorder, after: str) -> None:
     wanted = recorder.acked + PROGRESS_RECORDS
     wait_until(
         lambda: recorder.acked >= wanted,
@@ -159,7 +159,7 @@ def _await_progress(recorder: Recorder, after: str) -> None:
     )
 
 
-def _end(workers: Sequence[Worker], recorder: Recorder) -> None:
+def end_all(workers: Sequence[Worker], recorder: Recorder) -> None:
     for each in workers:
         each.end()
     deadline = time.monotonic() + END_LIMIT_S
@@ -171,14 +171,15 @@ def _end(workers: Sequence[Worker], recorder: Recorder) -> None:
 
 def _judge(found: Arena, recorder: Recorder, verdict: Verdict, say: Say) -> None:
     try:
-        ends = read_through_clients(found, recorder)
+        ends = read_through_clients(found.bootstrap, recorder)
     except Exception as error:  # noqa: BLE001
         recorder.complain(f"the logs cannot be read: {type(error).__name__}: {error}")
         ends = {}
     found.cluster.kill()
     if ends:
-        read_replicas(found, recorder, ends)
-        compare_files(found, recorder, ends)
+        nodes = list(found.cluster.nodes.values())
+        read_replicas(nodes, recorder, ends)
+        compare_files(nodes, recorder, ends)
     say("judging")
     for each in check(recorder.history):
         verdict.anomalies[each.kind] += 1

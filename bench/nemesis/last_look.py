@@ -1,11 +1,10 @@
 """The logs at the end: as clients read them, and in the files of each replica. Shell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Final
 
-from bench.nemesis.arena import Arena
 from bench.nemesis.clients import all_places, id_of, log_places, our_client
 from bench.nemesis.recorder import Recorder, now_ms
 from ledgerstone.client.blocking import Client
@@ -24,10 +23,10 @@ LIMIT_MS: Final = 60_000
 TRANSACTIONS_LIMIT_S: Final = 75.0
 
 
-def read_through_clients(arena: Arena, recorder: Recorder) -> dict[TopicPartition, int]:
+def read_through_clients(bootstrap: str, recorder: Recorder) -> dict[TopicPartition, int]:
     """Committed records of every partition; the end of each."""
     ends = {}
-    with our_client(arena.bootstrap, "last-look", LIMIT_MS) as client:
+    with our_client(bootstrap, "last-look", LIMIT_MS) as client:
         _await_transactions(client, recorder)
         for place in all_places():
             start_ms = now_ms()
@@ -67,10 +66,12 @@ def _await_transactions(client: Client, recorder: Recorder) -> None:
         recorder.complain(f"transactions hang in {', '.join(map(str, open_in()))}")
 
 
-def read_replicas(arena: Arena, recorder: Recorder, ends: dict[TopicPartition, int]) -> None:
+def read_replicas(
+    nodes: Sequence[Node], recorder: Recorder, ends: dict[TopicPartition, int]
+) -> None:
     """Each replica's files, aborted records too. Called while nothing runs."""
     now = now_ms()
-    for node in arena.cluster.nodes.values():
+    for node in nodes:
         for place, end in ends.items():
             recorder.note(
                 LogRead(
@@ -87,13 +88,12 @@ def read_replicas(arena: Arena, recorder: Recorder, ends: dict[TopicPartition, i
             )
 
 
-def compare_files(arena: Arena, recorder: Recorder, ends: dict[TopicPartition, int]) -> None:
+def compare_files(
+    nodes: Sequence[Node], recorder: Recorder, ends: dict[TopicPartition, int]
+) -> None:
     """Logs that are not compacted hold the same batches on every replica."""
     for place in log_places():
-        logs = {
-            node.node_id: dict(batches(_directory(node, place), ends[place]))
-            for node in arena.cluster.nodes.values()
-        }
+        logs = {node.node_id: dict(batches(_directory(node, place), ends[place])) for node in nodes}
         for one, other in combinations(logs, 2):
             unlike = [
                 offset

@@ -17,7 +17,7 @@ from ledgerstone.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
-from ledgerstone.types import TopicPartition
+from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition
 
 NO_NODE: Final = -1
 
@@ -99,6 +99,12 @@ class KnownCluster:
         topic = self.topics.get(partition.topic)
         info = None if topic is None else topic.partitions.get(partition.partition)
         return NO_NODE if info is None else info.leader_id
+
+    def leader_epoch_of(self, partition: TopicPartition) -> int:
+        """NO_LEADER_EPOCH where it is not known."""
+        topic = self.topics.get(partition.topic)
+        info = None if topic is None else topic.partitions.get(partition.partition)
+        return NO_LEADER_EPOCH if info is None else info.leader_epoch
 
     def why_leaderless(self, partition: TopicPartition) -> int:
         """The error code that explains why `leader_of` is NO_NODE."""

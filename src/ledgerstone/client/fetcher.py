@@ -116,6 +116,9 @@ class Fetcher:
                     partitions=[
                         FetchPartition(
                             partition=number,
+                            current_leader_epoch=cluster.leader_epoch_of(
+                                TopicPartition(topic, number)
+                            ),
                             fetch_offset=offset,
                             partition_max_bytes=self.config.partition_max_bytes,
                         )

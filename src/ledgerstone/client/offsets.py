@@ -67,7 +67,13 @@ def list_offsets(
                 ListOffsetsRequestTopic(
                     name=topic,
                     partitions=[
-                        ListOffsetsRequestPartition(partition_index=number, timestamp=timestamp)
+                        ListOffsetsRequestPartition(
+                            partition_index=number,
+                            current_leader_epoch=client.session.cluster.leader_epoch_of(
+                                TopicPartition(topic, number)
+                            ),
+                            timestamp=timestamp,
+                        )
                         for number, timestamp in partitions.items()
                     ],
                 )

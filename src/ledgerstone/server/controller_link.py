@@ -248,7 +248,9 @@ class ControllerLink:
             self._go_on(bool(batches))
         except _DISK_REFUSALS:
             # The next leader starts from what is committed, so nothing that was due is forgotten.
-            self.quorum.resign(epoch)
+            # A sole voter leads again at once, which takes a record: the disk may refuse that, too.
+            with suppress(*_DISK_REFUSALS):
+                self.quorum.resign(epoch)
         return bool(batches)
 
     def write(self, records: Sequence[MetadataRecord]) -> None:

@@ -192,6 +192,8 @@ class Network:
         if dice.chance(weather.loss_percent):
             delay_ms += RETRANSMIT_MS << dice.below(3)
         held_ms = 0
+        if source.name == target.name:
+            return delay_ms  # A loopback is never cut.
         for pair in ((source.name, target.name), (source.name, "*"), ("*", target.name)):
             held_ms = max(held_ms, self._cuts.get(pair, 0) - self.world.now_ms)
         return held_ms + delay_ms

@@ -5,15 +5,23 @@ import pytest
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.consumer import Consumer
 from ledgerstone.client.fetcher import READ_COMMITTED, READ_UNCOMMITTED, FetchConfig, Fetcher
-from ledgerstone.client.offsets import CommittedOffset, commit_offsets, committed_offsets
+from ledgerstone.client.offsets import (
+    LATEST,
+    CommittedOffset,
+    commit_offsets,
+    committed_offsets,
+    list_offsets,
+)
 from ledgerstone.errors import CorruptRecord, OffsetOutOfRange
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.fetch import (
     FetchPartitionResponse,
     FetchRequest,
     FetchResponse,
     FetchTopicResponse,
 )
+from ledgerstone.protocol.messages.list_offsets import ListOffsetsRequest
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -160,6 +168,35 @@ def test_position_that_is_gone_is_said_with_what_is_there() -> None:
 
     with cluster.client() as client, pytest.raises(OffsetOutOfRange, match="offsets 1 to 2"):
         Fetcher(client).fetch({P0: 0})
+
+
+def test_former_leader_is_told_whom_the_reader_takes_for_the_leader() -> None:
+    """A replica that is copied again has none of the offsets. Without an epoch, it would take the
+    reader for one that prefers followers, and answer OFFSET_OUT_OF_RANGE."""
+    cluster = cluster_with(batch(b"a"), batch(b"b"))
+
+    def answer_of_a_follower(request: ApiMessage) -> ApiMessage:
+        assert isinstance(request, FetchRequest)
+        ((asked,),) = (topic.partitions for topic in request.topics)
+        knows_epoch = asked.current_leader_epoch == 0
+        code = ErrorCode.FENCED_LEADER_EPOCH if knows_epoch else ErrorCode.OFFSET_OUT_OF_RANGE
+        answer = FetchPartitionResponse(partition_index=0, error_code=code)
+        topic = FetchTopicResponse(topic_id=topic_id_of("t"), partitions=[answer])
+        return FetchResponse(responses=[topic])
+
+    with cluster.client() as client:
+        client.topic("t")
+        cluster.once(FetchRequest, answer_of_a_follower)
+        (fetched,) = Fetcher(client).fetch({P0: 1})
+    assert fetched.next_offset == 2
+
+
+def test_end_of_the_log_is_asked_of_the_leader_that_the_reader_knows() -> None:
+    cluster = cluster_with(batch(b"a"))
+    with cluster.client() as client:
+        list_offsets(client, {P0: LATEST})
+    ((request,),) = ([r for _, r in cluster.requests if isinstance(r, ListOffsetsRequest)],)
+    assert request.topics[0].partitions[0].current_leader_epoch == 0
 
 
 def test_damaged_batch_is_not_handed_out() -> None:

@@ -8,6 +8,8 @@ from ledgerstone.cleaner.open_txn import TxnOwner
 from ledgerstone.cleaner.planning import CleanerSettings
 from ledgerstone.cleaner.worker import clean
 from ledgerstone.coordinator.offsets import CommittedOffset
+from ledgerstone.metadata.delta import Delta, PartitionDelta
+from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.agent import Agent
 from ledgerstone.server.cleaning.agent import Cleaning
@@ -39,19 +41,20 @@ class OneLog:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
+        self.is_here = True
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter([self.partition])
+        return iter([self.partition] if self.is_here else [])
 
     def get(self, topic_partition: TopicPartition) -> Partition:
         assert topic_partition == TP
         return self.partition
 
     def take_removed(self) -> list[TopicPartition]:
-        return []
+        return [] if self.is_here else [TP]
 
     def find(self, topic_partition: TopicPartition) -> Partition | None:
-        return self.partition if topic_partition == TP else None
+        return self.partition if topic_partition == TP and self.is_here else None
 
 
 class NoGroups:
@@ -74,10 +77,11 @@ class Alone:
         self.partition.assume(led_by(1, 0, (1,)))
         disk = DiskWatch()
         self.flushes = Flushes()
+        self.hosted = OneLog(self.partition)
         self.cleaning = Cleaning(
             clock=self.clock,
             log_dirs=LogDirs.single(log_dir),
-            partitions=OneLog(self.partition),
+            partitions=self.hosted,
             holds=TombstoneHolds(NoGroups(), lambda: True),
             txn_owners=NoCoordinators(),
             settings=CleanerSettings.from_values({}),
@@ -155,3 +159,34 @@ def test_result_of_an_effect_that_cleaning_never_asks_for_is_a_fault(alone: Alon
 
     with pytest.raises(AssertionError, match="asked for no Analyse"):
         alone.cleaning.completed(Analyse(1, plan), Done())
+
+
+def moved(before: PartitionImage, after: PartitionImage) -> Delta:
+    return Delta(partitions_changed=(PartitionDelta(TP.topic, bytes(16), 0, before, after),))
+
+
+def test_nothing_is_believed_of_a_replica_that_left_and_came_back(alone: Alone) -> None:
+    here, away = led_by(1, 0, (1,)), led_by(2, 1, (2,))
+    alone.put(("a", "1"), ("a", "2"))
+    alone.cleaning.ask(TP)
+    alone.perform(alone.cleaning.tick())
+    assert alone.cleaning.files.first_dirty_offsets == {TP: 2}
+
+    alone.hosted.is_here = False
+    alone.cleaning.metadata_changed(moved(here, away))
+
+    assert alone.cleaning.files.first_dirty_offsets == {}
+    assert TP not in alone.cleaning.pending
+    alone.hosted.is_here = True
+    alone.cleaning.metadata_changed(moved(away, led_by(1, 2, (1,))))
+    assert TP in alone.cleaning.pending
+
+
+def test_change_of_the_in_sync_set_forgets_nothing(alone: Alone) -> None:
+    alone.put(("a", "1"), ("a", "2"))
+    alone.cleaning.ask(TP)
+    alone.perform(alone.cleaning.tick())
+
+    alone.cleaning.metadata_changed(moved(led_by(1, 0, (1,)), led_by(1, 0, (1, 2))))
+
+    assert alone.cleaning.files.first_dirty_offsets == {TP: 2}

@@ -42,6 +42,7 @@ class _Shared:
     leaders: dict[int, int] = field(default_factory=dict)
     # Members of the in-sync set that lost their power since they caught up.
     tainted: set[int] = field(default_factory=set)
+    isr: tuple[int, ...] = ()
 
 
 class ReplicaChecks:
@@ -84,7 +85,7 @@ class ReplicaChecks:
             self._image_offset = offset
             if broker.image is not self.image:
                 self.image = broker.image
-                self._forget_taints()
+                self._metadata_changed()
         known = self._seen[node.node_id]
         if self._boots.get(node.node_id) != node.boot:
             self._boots[node.node_id] = node.boot
@@ -229,11 +230,19 @@ class ReplicaChecks:
                     self.world.mark("power loss took the last copy")
                     self.excused.add(place)
 
-    def _forget_taints(self) -> None:
+    def _metadata_changed(self) -> None:
         for place, shared in self._shared.items():
             state = self._state_of(place)
-            if shared.tainted and state is not None:
-                shared.tainted &= {*state.isr, *state.eligible_leader_replicas}
+            if state is None or state.isr == shared.isr:
+                continue
+            joined = [each for each in state.isr if each not in shared.isr]
+            shared.isr = state.isr
+            shared.tainted &= {*state.isr, *state.eligible_leader_replicas}
+            for member in joined if place not in self.excused else ():
+                end = self._end_of(member, place)
+                if end is not None and end < shared.committed_to:
+                    text = f"{place}: broker {member} joined with {end}, {shared.committed_to}"
+                    raise Violation("IsrHoldsCommitted", f"{text} was committed")
 
 
 def _batches(log: PartitionLog, low: int, high: int) -> list[tuple[int, tuple[int, int, int]]]:

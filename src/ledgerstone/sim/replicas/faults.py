@@ -15,7 +15,7 @@ LEADS_PARTITIONS: Final = -1
 LEADS_QUORUM: Final = -2
 
 
-class ClusterFaults:
+class ReplicaFaults:
     def __init__(self, world: World, network: Network, nodes: list[ClusterNode]) -> None:
         self.world = world
         self.network = network
@@ -111,7 +111,7 @@ class ClusterFaults:
 
     def _reset(self, node: ClusterNode, fault: Fault) -> None:
         for link in list(self.network.links.values()):
-            if node in (link.listener, link.dialer):
+            if node.name in (link.listener.name, link.dialer.name):
                 self.network.reset(link, is_half=bool(fault.number("half")))
 
     def _slow(self, node: ClusterNode, fault: Fault) -> None:

@@ -42,6 +42,26 @@ class _Line:
     number: int | None = None
 
 
+class _Outgoing:
+    """The end of links that a node has opened; a node may dial itself."""
+
+    def __init__(self, node: "ClusterNode") -> None:
+        self.name = node.name
+        self._node = node
+
+    def accepts(self, port: int) -> bool:
+        return False
+
+    def link_opened(self, link: Link) -> None:
+        raise AssertionError("this end dials")
+
+    def link_received(self, link: Link, data: bytes) -> None:
+        self._node.dialled_received(link, data)
+
+    def link_closed(self, link: Link) -> None:
+        self._node.dialled_closed(link)
+
+
 class ClusterNode(Node):
     """`find` gives a node by its host name. `is_serving`: its listener for clients is open."""
 
@@ -75,6 +95,7 @@ class ClusterNode(Node):
         # Set by every call of its process; checkers set it back.
         self.has_acted = False
         self._find = find
+        self._outgoing = _Outgoing(self)
         self._lines: dict[int, _Line] = {}
         self._by_number: dict[int, _Line] = {}
         # The start or the stop that is under way.
@@ -194,6 +215,10 @@ class ClusterNode(Node):
         self._way = None
         self.is_serving = False
         super()._end(death)
+        if death is None:
+            self.network.hang_up(self._outgoing)
+        else:
+            self.network.forget(self._outgoing)
 
     def halt(self, reason: str) -> None:
         self.world.mark("a process halted")
@@ -208,7 +233,7 @@ class ClusterNode(Node):
         if target is None:
             self.later(0, "dial", lambda: self._dial_failed(effect, "no such host"))
             return
-        link = self.network.dial(self, target, effect.port, self._accepted)
+        link = self.network.dial(self._outgoing, target, effect.port, self._accepted)
         label = f"{self.name} gives {link.number} up"
         timeout = self.world.after(effect.timeout_ms, label, lambda: self._timed_out(link))
         self._lines[link.number] = _Line(link, effect, timeout)
@@ -227,7 +252,7 @@ class ClusterNode(Node):
     def _timed_out(self, link: Link) -> None:
         line = self._lines.pop(link.number, None)
         if line is not None:
-            self.network.close(link, self)
+            self.network.close(link, self._outgoing)
             self._call(lambda broker: broker.completed(line.dial, DialFailed("timed out")))
 
     def _dial_failed(self, effect: Dial, reason: str) -> None:
@@ -238,19 +263,16 @@ class ClusterNode(Node):
         line = self._by_number.pop(number, None)
         if line is not None:
             del self._lines[line.link.number]
-            self.network.close(line.link, self)
+            self.network.close(line.link, self._outgoing)
 
     def send(self, number: int, pieces: list[Piece]) -> None:
         line = self._by_number.get(number)
         if line is None:
             super().send(number, pieces)
-        elif line.link.is_open_for(self):
-            self.network.send(line.link, self, b"".join(map(bytes_of, pieces)))
+        elif line.link.is_open_for(self._outgoing):
+            self.network.send(line.link, self._outgoing, b"".join(map(bytes_of, pieces)))
 
-    def link_received(self, link: Link, data: bytes) -> None:
-        if link.dialer is not self:
-            super().link_received(link, data)
-            return
+    def dialled_received(self, link: Link, data: bytes) -> None:
         line = self._lines.get(link.number)
         if line is not None and line.number is not None:
             self._call(lambda broker: self._take(broker, line, data))
@@ -264,10 +286,7 @@ class ClusterNode(Node):
         buffer[:] = b"\xee" * len(buffer)
         return effects
 
-    def link_closed(self, link: Link) -> None:
-        if link.dialer is not self:
-            super().link_closed(link)
-            return
+    def dialled_closed(self, link: Link) -> None:
         line = self._lines.pop(link.number, None)
         if line is None:
             return

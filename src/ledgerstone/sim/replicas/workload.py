@@ -1,14 +1,14 @@
 """Which clients are on a cluster, and when they are at their end. Part of sim."""
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Final
 
 from ledgerstone.sim.clients.script import Player, Script
 from ledgerstone.sim.history.operations import ClientHistory, OpOutcome, Sent
 from ledgerstone.sim.network import Network
-from ledgerstone.sim.replicas.clients.operator import Operator
+from ledgerstone.sim.replicas.clients.operator import ClusterOperator
 from ledgerstone.sim.replicas.clients.reach import Reach
-from ledgerstone.sim.replicas.clients.reader import Reader
+from ledgerstone.sim.replicas.clients.reader import GroupReader
 from ledgerstone.sim.replicas.clients.serials import Serials
 from ledgerstone.sim.replicas.clients.transactor import Transactor
 from ledgerstone.sim.replicas.clients.writer import Patience, Writer
@@ -35,7 +35,7 @@ class ClusterWorkload:
         config: Config,
         nodes: list[ClusterNode],
         history: ClientHistory,
-        excused: Container[TopicPartition],
+        excused: Collection[TopicPartition],
     ) -> None:
         self._excused = excused
         self._world = world
@@ -54,7 +54,7 @@ class ClusterWorkload:
         settings = {
             name: {**each, **self._settings_of(name)} for name, each in TOPIC_SETTINGS.items()
         }
-        operator = Operator(
+        operator = ClusterOperator(
             reach=self._reach("operator"),
             topics=settings,
             partitions=config.partitions,
@@ -104,7 +104,7 @@ class ClusterWorkload:
         return settings
 
     def _reach(self, name: str) -> Reach:
-        return Reach(self._world, self._network, name, self._nodes, self._history)
+        return Reach(self._world, self._network, name, self._nodes, self._history, self._excused)
 
     def _places(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, each) for each in range(self._config.partitions)]
@@ -144,12 +144,11 @@ class ClusterWorkload:
 
     def _read(self, name: str, number: int) -> None:
         topics = (FLOW, LEDGER) if number % 2 == 0 else (LEDGER, KEYED)
-        reader = Reader(
+        reader = GroupReader(
             reach=self._reach(name),
             group=f"group-{number}",
             places=[place for topic in topics for place in self._places(topic)],
             is_committed=number % 2 == 0,
             is_over=self._is_over,
-            excused=self._excused,
         )
         self._play(self._reading, reader.reach, reader.script())

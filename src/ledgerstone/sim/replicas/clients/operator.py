@@ -26,7 +26,7 @@ _ELECT_VERSION: Final = 2
 
 
 @dataclass(slots=True, kw_only=True)
-class Operator:
+class ClusterOperator:
     """`topics` are the settings of each topic, by its name."""
 
     reach: Reach

@@ -3,7 +3,7 @@
 A client asks whatever broker it likes, and asks again after every answer that says otherwise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from ledgerstone.protocol.error_codes import ErrorCode
@@ -36,10 +36,13 @@ class Reach:
         name: str,
         nodes: Mapping[int, ClusterNode],
         history: ClientHistory,
+        excused: Collection[TopicPartition],
     ) -> None:
         self.world = world
         self.name = name
         self.history = history
+        # Partitions that may have lost records with their last copy.
+        self.excused = excused
         self.dice = world.dice(f"client/{name}")
         self.gate = ClientProcess(world, name)
         self.wires = {

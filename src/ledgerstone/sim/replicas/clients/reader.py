@@ -4,7 +4,6 @@ It is a consumer that assigns itself its partitions: commits go without a member
 `assign()` does.
 """
 
-from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,7 +64,7 @@ _LEADER_MOVED: Final = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Reader:
+class GroupReader:
     """`is_over` is asked between polls: a reader goes on until the others are done."""
 
     reach: Reach
@@ -73,8 +72,6 @@ class Reader:
     places: list[TopicPartition]
     is_committed: bool
     is_over: list[bool]
-    # Partitions that may have lost records.
-    excused: Container[TopicPartition]
 
     def script(self) -> Script[None]:
         yield Resting(self.reach.dice.below(1_500))
@@ -120,7 +117,7 @@ class Reader:
             reach.forget_leader(place)
             yield reach.rest()
             return position
-        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place in self.excused:
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place in reach.excused:
             return 0
         if part.error_code != ErrorCode.NONE:
             name = ErrorCode(part.error_code).name

@@ -33,6 +33,7 @@ from ledgerstone.sim.clients.dialects import JAVA_3, JAVA_4, LATER, OVER
 from ledgerstone.sim.clients.script import Asking, Resting, Script
 from ledgerstone.sim.clients.transactional import code_of_add, code_of_offsets
 from ledgerstone.sim.clients.wire import Wire
+from ledgerstone.sim.clock import DEFAULT_START_MS
 from ledgerstone.sim.history.operations import OffsetCommitted, OpOutcome, Sent, TxnEnded
 from ledgerstone.sim.model import SERIAL_HEADER
 from ledgerstone.sim.replicas.clients.reach import GROUP, TIMEOUT_MS, TRANSACTION, Reach
@@ -47,6 +48,10 @@ _MORE_LATER: Final = LATER | {
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.NOT_CONTROLLER,
 }
+
+
+# Only where a partition has lost records.
+_FORGOTTEN: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,)
 
 
 class _Abandoned(Exception):
@@ -311,7 +316,7 @@ class Transactor:
                 code = code_of(answer)
                 if code == ErrorCode.NONE:
                     return
-                if code in OVER:
+                if code in OVER or (code in _FORGOTTEN and self.reach.excused):
                     world.mark(f"a transaction met {ErrorCode(code).name}")
                     raise _Abandoned
                 if code not in _MORE_LATER:
@@ -335,7 +340,7 @@ class Transactor:
     def _batch(self, place: TopicPartition, serials: list[int]) -> bytes:
         sequence = self._sequences.get(place, 0)
         self._sequences[place] = sequence + len(serials)
-        now_ms = self.reach.world.now_ms
+        now_ms = DEFAULT_START_MS + self.reach.world.now_ms
         records = [(now_ms, b"k", b"v", ((SERIAL_HEADER, b"%d" % each),)) for each in serials]
         return bytes(
             build_batch(

@@ -16,6 +16,7 @@ from ledgerstone.protocol.messages.produce import (
 )
 from ledgerstone.records.builder import build_batch
 from ledgerstone.sim.clients.script import Asking, Resting, Script
+from ledgerstone.sim.clock import DEFAULT_START_MS
 from ledgerstone.sim.history.operations import OpOutcome, Sent
 from ledgerstone.sim.model import SERIAL_HEADER
 from ledgerstone.sim.replicas.clients.reach import TIMEOUT_MS, Reach
@@ -50,7 +51,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class BatchRecord:
     """One record of a batch."""
 
     serial: int
@@ -81,7 +82,7 @@ class Writer:
             records = []
             for _ in range(dice.between(1, 4)):
                 value = None if dice.chance(self.tombstone_percent) else b"%d" % dice.below(1 << 30)
-                records.append(Written(self.serials.take(), dice.pick(self.keys), value, order))
+                records.append(BatchRecord(self.serials.take(), dice.pick(self.keys), value, order))
                 order += 1
             base = sequences.get(place, 0)
             is_settled = yield from self._deliver(place, records, identity, base)
@@ -102,14 +103,14 @@ class Writer:
     def _deliver(
         self,
         place: TopicPartition,
-        records: list[Written],
+        records: list[BatchRecord],
         identity: tuple[int, int],
         base_sequence: int,
     ) -> Script[bool]:
         """False where the batch was given up."""
         reach, world = self.reach, self.reach.world
         began_ms = world.now_ms
-        data = _batch(records, identity, base_sequence, began_ms)
+        data = _batch(records, identity, base_sequence, DEFAULT_START_MS + began_ms)
         may_be_there, is_first = False, True
         while True:
             wire = yield from reach.leader_of(place)
@@ -126,11 +127,14 @@ class Writer:
                     world.mark("a retried batch was acknowledged")
                 self._note(place, records, began_ms, OpOutcome.OK, offset)
                 return True
-            self._check(code, place, is_first=is_first)
+            is_forgotten = code in _FORGOTTEN and place in reach.excused
+            if not is_forgotten:
+                self._check(code, place, is_first=is_first)
             may_be_there = may_be_there or code not in _REFUSED
             is_first = False
             reach.forget_leader(place)
-            if self.patience.ms is not None and world.now_ms - began_ms > self.patience.ms:
+            is_late = self.patience.ms is not None and world.now_ms - began_ms > self.patience.ms
+            if is_forgotten or is_late:
                 outcome = OpOutcome.UNKNOWN if may_be_there else OpOutcome.FAILED
                 world.mark(f"a batch was given up, {outcome}")
                 self._note(place, records, began_ms, outcome, None)
@@ -149,7 +153,7 @@ class Writer:
     def _note(
         self,
         place: TopicPartition,
-        records: list[Written],
+        records: list[BatchRecord],
         began_ms: int,
         outcome: OpOutcome,
         offset: int | None,
@@ -173,7 +177,7 @@ class Writer:
 
 
 def _batch(
-    records: list[Written], identity: tuple[int, int], base_sequence: int, now_ms: int
+    records: list[BatchRecord], identity: tuple[int, int], base_sequence: int, now_ms: int
 ) -> bytes:
     made = [
         (now_ms, each.key, each.value, ((SERIAL_HEADER, b"%d" % each.serial),)) for each in records

@@ -1,0 +1,480 @@
+"""Rules of replication broken on purpose: the simulator must find every one.
+
+Each mutant is a few lines that replace something in a running process; nothing of it is in `src`.
+`python -m tests.sim.replicas.mutants` plays seeds until each one is found and prints a table;
+with `--write` it puts the table into docs/simulation.md.
+"""
+
+import logging
+import sys
+from typing import Any
+
+from ledgerstone.errors import KafkaError
+from ledgerstone.metadata import registration
+from ledgerstone.metadata.image import PartitionImage
+from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.fetch import FetchDivergingEpoch
+from ledgerstone.replication import follower
+from ledgerstone.replication.fetching import fetcher
+from ledgerstone.replication.fetching.divergence import truncation_offset
+from ledgerstone.replication.fetching.places import FetchPlaces
+from ledgerstone.replication.fetching.replica import FollowerAppend
+from ledgerstone.replication.isr import InSyncReplicas
+from ledgerstone.replication.leader import Leader
+from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.removal import LeaderRemoval
+from ledgerstone.replication.state_log import StateLog
+from ledgerstone.server.groups.hosted_shard import HostedShard
+from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
+from ledgerstone.server.transactions.hosted_shard import HostedTransactions
+from ledgerstone.sim.replicas.cluster import run
+from ledgerstone.sim.replicas.scenario import draw, parse
+from ledgerstone.storage.leader_epochs import LeaderEpochs
+from ledgerstone.storage.log import PartitionLog
+from ledgerstone.storage.log_reader import FetchIsolation, read
+from ledgerstone.storage.producer_replay import apply_batch
+from tests.sim.hunting import Kill, Mutant, Patch, Simulator, write_table
+from tests.sim.hunting import hunt as hunt_in
+
+MAX_SEEDS = 60
+SIMULATOR = Simulator(
+    draw,
+    parse,
+    run,
+    "<!-- mutants: made by `make sim PROFILE=replicas MUTANTS=1` -->",
+    "<!-- end of the replicas' mutants -->",
+)
+
+_BUSY = """
+set brokers 3
+set controllers 3
+set replicas 3
+set min_isr 2
+set elr 0
+set partitions 1
+set writers 2
+set keepers 0
+set readers 2
+set transactors 1
+set operations 0
+set batches 24
+set pace_ms 100
+set lag_ms 1500
+set session_ms 3000
+set loss_percent 0
+set fragments 1
+set disk_max_ms 5
+set fault_ms 14000
+"""
+# Leaders die, are cut off and stand still, one after the other: the lead moves all the time.
+_FAILOVERS = f"""{_BUSY}
+4000 crash node=-1 down=2500
+5500 cut node=-1 way=both ms=3500
+7500 pause node=-1 ms=3500
+9500 crash node=-1 down=800
+11000 cut node=-1 way=out ms=3000
+12500 crash node=-1 down=300
+"""
+# A leader that is cut off from its followers, and not from its clients, goes on appending.
+_DIVERGENCE = f"""{_BUSY}
+3500 split nodes=1 ms=4500
+5500 split nodes=2 ms=4500
+7500 split nodes=4 ms=4500
+9500 split nodes=1 ms=3500
+11000 split nodes=2 ms=3000
+"""
+# Followers fall behind, leave the ISR and join it again.
+_LAG = f"""{_BUSY}
+set min_isr 1
+set loss_percent 10
+3500 pause node=0 ms=2500
+5000 link node=1 to=0 ms=3000 ways=2
+6500 link node=2 to=1 ms=3000 ways=2
+8000 crash node=-1 down=100
+9000 pause node=2 ms=2500
+10500 link node=0 to=2 ms=2500 ways=1
+12000 crash node=-1 down=2500
+"""
+# Power is lost by one node at a time.
+_POWER = f"""{_BUSY}
+4000 power node=-1 down=300 mode=none
+7000 power node=-1 down=300 mode=none
+10000 power node=-1 down=300 mode=none
+12500 power node=-1 down=300 mode=none
+"""
+# Brokers are away while keys are deleted and the log is cleaned.
+_DELETES = f"""{_BUSY}
+set writers 0
+set readers 0
+set transactors 0
+set keepers 1
+set keys 3
+set tombstone_percent 60
+set delete_retention_ms 0
+set segment_bytes 400
+set min_isr 1
+3500 pause node=0 ms=4000
+7500 pause node=1 ms=4000
+10000 pause node=2 ms=3000
+"""
+
+
+def hunt(mutant: Mutant, max_seeds: int = MAX_SEEDS) -> Kill | None:
+    return hunt_in(SIMULATOR, mutant, max_seeds)
+
+
+# -- what is committed ------------------------------------------------------------------------
+
+
+def leader_commits_alone(patch: Patch) -> None:
+    patch.setattr(InSyncReplicas, "common_end", lambda self, end, now_ms: end)
+
+
+def fastest_follower_commits(patch: Patch) -> None:
+    """One more copy is taken for enough, whoever has it."""
+
+    def common_end(self: InSyncReplicas, end: int, now_ms: int) -> int:
+        ends = [each.end_offset for each in self.followers.values()]
+        return min(end, max(ends, default=end))
+
+    patch.setattr(InSyncReplicas, "common_end", common_end)
+
+
+def shrunk_set_counts_at_once(patch: Patch) -> None:
+    def maximal(self: InSyncReplicas) -> tuple[int, ...]:
+        pending = self.pending
+        return self.committed if pending is None else tuple(each[0] for each in pending.isr)
+
+    patch.setattr(InSyncReplicas, "maximal", property(maximal))
+
+
+def newcomer_is_not_waited_for(patch: Patch) -> None:
+    """The controller may have added it already."""
+
+    def common_end(self: InSyncReplicas, end: int, now_ms: int) -> int:
+        members = [each for each in self.followers if each in self.committed]
+        return min([end, *(self.followers[each].end_offset for each in members)])
+
+    patch.setattr(InSyncReplicas, "common_end", common_end)
+
+
+def anyone_joins(patch: Patch) -> None:
+    """A follower that lags is taken into the ISR."""
+
+    def expand(self: InSyncReplicas, broker_id: int, **_: int) -> Any:
+        if self.pending is not None or broker_id in self.committed:
+            return None
+        if not self.is_eligible(broker_id, self.followers[broker_id]):
+            return None
+        return self._propose((*self.committed, broker_id), joining=broker_id)
+
+    patch.setattr(InSyncReplicas, "expand", expand)
+
+
+def new_leader_believes_followers(patch: Patch) -> None:
+    """It takes members of the ISR for caught up before their first fetch."""
+    assume = InSyncReplicas.assume
+
+    def believing(self: InSyncReplicas, state: PartitionImage, **known: int) -> None:
+        is_new = self.leader_epoch < 0
+        assume(self, state, leader_end_offset=known["leader_end_offset"], now_ms=known["now_ms"])
+        for broker_id, each in self.followers.items():
+            if is_new and broker_id in state.isr:
+                each.end_offset = known["leader_end_offset"]
+
+    patch.setattr(InSyncReplicas, "assume", believing)
+
+
+def refused_fetches_count(patch: Patch) -> None:
+    """A fetch that is answered with divergence says how far the follower is."""
+    diverging = fetch_reading._diverging_epoch
+
+    def counted(partition: Partition, wish: Any) -> Any:
+        found = diverging(partition, wish)
+        if found is not None and isinstance(partition.role, Leader):
+            for state in partition.role.in_sync.followers.values():
+                state.end_offset = max(state.end_offset, partition.log.log_end_offset)
+            partition.role.advance_high_watermark()
+        return found
+
+    patch.setattr(fetch_reading, "_diverging_epoch", counted)
+
+
+def old_epochs_are_served(patch: Patch) -> None:
+    patch.setattr(Partition, "check_epoch", lambda self, epoch: None)
+    patch.setattr(InSyncReplicas, "is_stale", lambda self, broker_id, epoch: False)
+
+
+# -- produce ----------------------------------------------------------------------------------
+
+
+def acks_all_does_not_wait(patch: Patch) -> None:
+    answered: Any = produce_answers.answered
+
+    def at_once(*args: Any) -> Any:
+        return answered(*args[:-1], {})
+
+    patch.setattr(produce, "answered", at_once)
+    patch.setattr(produce_answers, "answered", at_once)
+
+
+def parked_produce_ignores_leadership(patch: Patch) -> None:
+    """It is answered once the high watermark is high enough, whoever leads by then."""
+
+    def attempt(
+        broker: Any, request: Any, response: Any, waiting: Any, time_is_up: bool
+    ) -> Any | None:
+        for place, (required, answer) in list(waiting.items()):
+            partition = broker.partitions.find(place)
+            if partition is None:
+                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                del waiting[place]
+            elif partition.log.high_watermark >= required:
+                del waiting[place]
+            elif time_is_up:
+                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        return response if time_is_up or not waiting else None
+
+    patch.setattr(produce_answers, "_attempt", attempt)
+
+
+def lost_leadership_answers_success(patch: Patch) -> None:
+    attempt = produce_answers._attempt
+
+    def forgiving(
+        broker: Any, request: Any, response: Any, waiting: Any, time_is_up: bool
+    ) -> Any | None:
+        for place in list(waiting):
+            try:
+                broker.partitions.get(place).check_leader()
+            except KafkaError:
+                del waiting[place]
+        return attempt(broker, request, response, waiting, time_is_up)
+
+    patch.setattr(produce_answers, "_attempt", forgiving)
+
+
+def followers_forget_producers(patch: Patch) -> None:
+    """Only a leader learns who wrote what."""
+    is_follower = [False]
+    append, keep = PartitionLog.append_as_follower, PartitionLog._keep_producer
+
+    def appending(self: PartitionLog, *args: Any, **named: Any) -> Any:
+        is_follower[0] = True
+        try:
+            return append(self, *args, **named)
+        finally:
+            is_follower[0] = False
+
+    def keeping(self: PartitionLog, *args: Any) -> Any:
+        return None if is_follower[0] else keep(self, *args)
+
+    patch.setattr(PartitionLog, "append_as_follower", appending)
+    patch.setattr(PartitionLog, "_keep_producer", keeping)
+
+
+def truncation_keeps_producers(patch: Patch) -> None:
+    """A batch that was cut off is still taken for written."""
+    truncate = Partition.truncate_to
+
+    def cut(self: Partition, offset: int) -> None:
+        producers = self.log.producers
+        known = dict(producers._producers)
+        truncate(self, offset)
+        self.log.producers._producers.update(known)
+
+    patch.setattr(Partition, "truncate_to", cut)
+
+
+# -- followers --------------------------------------------------------------------------------
+
+
+def divergence_is_not_noticed(patch: Patch) -> None:
+    patch.setattr(fetch_reading, "_diverging_epoch", lambda partition, wish: None)
+
+
+def divergence_by_length(patch: Patch) -> None:
+    """Logs of the same length are taken for equal."""
+
+    def by_length(partition: Partition, wish: Any) -> Any:
+        end = partition.log.log_end_offset
+        if wish.last_fetched_epoch < 0 or wish.fetch_offset <= end:
+            return None
+        return FetchDivergingEpoch(epoch=wish.last_fetched_epoch, end_offset=end)
+
+    patch.setattr(fetch_reading, "_diverging_epoch", by_length)
+
+
+def truncates_to_high_watermark(patch: Patch) -> None:
+    """Before it fetches, as before KIP-101."""
+    start = fetcher._start
+
+    def cut_first(followed: Any, outcome: Any) -> None:
+        log = followed.replica.log
+        if log.high_watermark < log.log_end_offset:
+            followed.replica.truncate_to(log.high_watermark)
+        start(followed, outcome)
+
+    patch.setattr(fetcher, "_start", cut_first)
+
+
+def truncates_a_record_short(patch: Patch) -> None:
+    """What lies behind the end of the leader's epoch stays."""
+
+    def short(log: Any, epoch: int, end_offset: int) -> int:
+        return min(truncation_offset(log, epoch, end_offset) + 1, int(log.log_end_offset))
+
+    patch.setattr("ledgerstone.replication.fetching.fetcher.truncation_offset", short)
+
+
+def followers_commit_what_they_have(patch: Patch) -> None:
+    append = follower.append_fetched
+
+    def committing(log: PartitionLog, *args: Any, **named: Any) -> FollowerAppend:
+        done = append(log, *args, **named)
+        moved = log.advance_high_watermark(log.log_end_offset)
+        return done._replace(has_committed=done.has_committed or moved)
+
+    patch.setattr("ledgerstone.replication.partition.append_fetched", committing)
+
+
+def epochs_are_noted_late(patch: Patch) -> None:
+    """A leader's first append writes its epoch down, not the election."""
+    is_electing = [False]
+    lead, note = Partition._lead, PartitionLog.note_leader_epoch
+
+    def leading(self: Partition, state: PartitionImage) -> Any:
+        is_electing[0] = True
+        try:
+            return lead(self, state)
+        finally:
+            is_electing[0] = False
+
+    def noting(self: PartitionLog, epoch: int, offset: int) -> None:
+        if not is_electing[0]:
+            note(self, epoch, offset)
+
+    patch.setattr(Partition, "_lead", leading)
+    patch.setattr(PartitionLog, "note_leader_epoch", noting)
+
+
+def truncation_keeps_epochs(patch: Patch) -> None:
+    patch.setattr(LeaderEpochs, "truncate_from_end", lambda self, offset: False)
+
+
+def a_delay_never_ends(patch: Patch) -> None:
+    patch.setattr(FetchPlaces, "end_delays", lambda self, now_ms: None)
+
+
+def high_watermark_is_not_told(patch: Patch) -> None:
+    """A follower that has everything hears nothing more."""
+    quiet = fetch_reading._is_quiet
+
+    def deaf(reader: Any, wish: Any, find: Any, now_ms: int) -> bool:
+        partition = wish.found
+        if isinstance(partition, Partition) and isinstance(partition.role, Leader):
+            is_level = partition.log.log_end_offset == wish.fetch_offset
+            if is_level and wish.current_leader_epoch == partition.role.leader_epoch:
+                return True
+        return quiet(reader, wish, find, now_ms)
+
+    patch.setattr(fetch_reading, "_is_quiet", deaf)
+
+
+def broker_that_lost_power_stays_in_sync(patch: Patch) -> None:
+    patch.setattr(registration, "changes_for_new_incarnation", lambda *args, **named: [])
+
+
+# -- readers and coordinators -----------------------------------------------------------------
+
+
+def consumers_read_to_the_end(patch: Patch) -> None:
+    def reading(*args: Any, **named: Any) -> Any:
+        return read(*args, **{**named, "isolation": FetchIsolation.LOG_END})
+
+    patch.setattr("ledgerstone.server.handlers.fetch_reading.read", reading)
+
+
+def followers_forget_aborts(patch: Patch) -> None:
+    """Their index of aborted transactions stays empty."""
+    is_follower = [False]
+    append = PartitionLog.append_as_follower
+
+    def appending(self: PartitionLog, *args: Any, **named: Any) -> Any:
+        is_follower[0] = True
+        try:
+            return append(self, *args, **named)
+        finally:
+            is_follower[0] = False
+
+    def applying(*args: Any) -> Any:
+        aborted = apply_batch(*args)
+        return None if is_follower[0] else aborted
+
+    patch.setattr(PartitionLog, "append_as_follower", appending)
+    patch.setattr("ledgerstone.storage.log.apply_batch", applying)
+
+
+def coordinators_answer_before_commit(patch: Patch) -> None:
+    def committed(self: StateLog[Any], high_watermark: int) -> list[Any]:
+        return self.lost()
+
+    patch.setattr(StateLog, "committed", committed)
+
+
+def coordinators_load_halfway(patch: Patch) -> None:
+    """They serve before what they have read is committed."""
+    for shard in (HostedShard, HostedTransactions):
+        patch.setattr(shard, "can_serve", property(lambda self: self._replayed_to is not None))
+
+
+def tombstones_ignore_other_replicas(patch: Patch) -> None:
+    def removable_to(self: LeaderRemoval, own_clean_to: int, **_: int) -> int:
+        return own_clean_to
+
+    patch.setattr(LeaderRemoval, "removable_to", removable_to)
+
+
+MUTANTS = (
+    Mutant("a leader commits what it has alone", leader_commits_alone),
+    Mutant("one follower is enough to commit", fastest_follower_commits, _LAG),
+    Mutant("a shrunk in-sync set counts before it is agreed", shrunk_set_counts_at_once, _LAG),
+    Mutant("a newcomer is not waited for", newcomer_is_not_waited_for, _LAG),
+    Mutant("a follower that lags joins the in-sync set", anyone_joins, _LAG),
+    Mutant(
+        "a new leader takes its followers for caught up", new_leader_believes_followers, _FAILOVERS
+    ),
+    Mutant("a fetch that diverged counts as progress", refused_fetches_count, _DIVERGENCE),
+    Mutant("fetches of old epochs are served", old_epochs_are_served, _FAILOVERS),
+    Mutant("acks=all does not wait", acks_all_does_not_wait, _DIVERGENCE),
+    Mutant("a parked produce ignores who leads", parked_produce_ignores_leadership, _DIVERGENCE),
+    Mutant("a lost leadership answers success", lost_leadership_answers_success, _DIVERGENCE),
+    Mutant("followers forget producers", followers_forget_producers, _FAILOVERS),
+    Mutant("truncation keeps producers", truncation_keeps_producers, _DIVERGENCE),
+    Mutant("divergence is not noticed", divergence_is_not_noticed, _DIVERGENCE),
+    Mutant("divergence is seen by length only", divergence_by_length, _DIVERGENCE),
+    Mutant(
+        "a follower truncates to its high watermark first", truncates_to_high_watermark, _FAILOVERS
+    ),
+    Mutant("a follower keeps a record too many", truncates_a_record_short, _DIVERGENCE),
+    Mutant("a follower commits what it has", followers_commit_what_they_have, _DIVERGENCE),
+    Mutant("a leader notes its epoch at its first append", epochs_are_noted_late, _DIVERGENCE),
+    Mutant("truncation keeps leader epochs", truncation_keeps_epochs, _DIVERGENCE),
+    Mutant("a delayed fetch never goes on", a_delay_never_ends, _FAILOVERS),
+    Mutant("a high watermark is not told", high_watermark_is_not_told),
+    Mutant(
+        "a broker that lost its power stays in sync", broker_that_lost_power_stays_in_sync, _POWER
+    ),
+    Mutant("consumers read what is not committed", consumers_read_to_the_end, _DIVERGENCE),
+    Mutant("followers forget aborted transactions", followers_forget_aborts, _FAILOVERS),
+    Mutant("coordinators answer before commit", coordinators_answer_before_commit, _DIVERGENCE),
+    Mutant(
+        "coordinators serve before their log is committed", coordinators_load_halfway, _FAILOVERS
+    ),
+    Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
+)
+
+
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    sys.exit(write_table(SIMULATOR, MUTANTS, MAX_SEEDS, "python -m tests.sim.replicas.mutants"))
