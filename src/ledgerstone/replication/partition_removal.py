@@ -74,7 +74,7 @@ class PartitionRemoval:
         self.role = role
         own = self._own if self.is_coordinated else None
         if own is not None and isinstance(role, Leader):
-            self._leading(role)
+            self._leading(role).assume(role.replicas, now_ms=self._now_ms())
             return
         self._leader = None
         if own is not None:
@@ -84,8 +84,8 @@ class PartitionRemoval:
         now_ms = self._now_ms()
         if self._leader is None or self._leader_epoch != role.leader_epoch:
             self._leader = LeaderRemoval(leader_id=role.leader_id, began_ms=now_ms)
+            self._leader.assume(role.replicas, now_ms=now_ms)
             self._leader_epoch = role.leader_epoch
-        self._leader.assume(role.replicas, now_ms=now_ms)
         return self._leader
 
     # -- as a leader --------------------------------------------------------------------------
