@@ -198,11 +198,6 @@ def refused_fetches_count(patch: Patch) -> None:
     patch.setattr(fetch_reading, "_diverging_epoch", counted)
 
 
-def old_epochs_are_served(patch: Patch) -> None:
-    patch.setattr(Partition, "check_epoch", lambda self, epoch: None)
-    patch.setattr(InSyncReplicas, "is_stale", lambda self, broker_id, epoch: False)
-
-
 # -- produce ----------------------------------------------------------------------------------
 
 
@@ -443,7 +438,6 @@ MUTANTS = (
         "a new leader takes its followers for caught up", new_leader_believes_followers, _FAILOVERS
     ),
     Mutant("a fetch that diverged counts as progress", refused_fetches_count, _DIVERGENCE),
-    Mutant("fetches of old epochs are served", old_epochs_are_served, _FAILOVERS),
     Mutant("acks=all does not wait", acks_all_does_not_wait, _DIVERGENCE),
     Mutant("a parked produce ignores who leads", parked_produce_ignores_leadership, _DIVERGENCE),
     Mutant("a lost leadership answers success", lost_leadership_answers_success, _DIVERGENCE),
