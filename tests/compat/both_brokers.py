@@ -235,12 +235,16 @@ _BY_CHANCE = {
     "usable_bytes": None,
 }
 _MEMBER_IDS = ("member_id", "leader")
+# Tagged fields of our own, with the value that leaves them out of the answer.
+_OURS = {"removable_to": -1, "removed_to": -1, "clean_to": -1, "held_from_offset": -1}
 _UUID_LENGTH = 36
 
 
 def _flat(path: str, value: object, side: Side) -> Iterator[tuple[str, object]]:
     if isinstance(value, Struct):
         for field in value.__slots__:
+            if field in _OURS and getattr(value, field) == _OURS[field]:
+                continue
             yield from _flat(f"{path}.{field}".lstrip("."), getattr(value, field), side)
     elif isinstance(value, list):
         # Settings come in an order of each broker's own, and we have some that Kafka has not.
