@@ -51,6 +51,10 @@ _SECRETS_VERSION: Final = 1
 _BATCH_BYTES: Final = 1 << 20
 
 
+class ChangeInFlight(LogStorageError):
+    """Replicas have to take the last change first; it is true then, whoever asked for it."""
+
+
 class SealedAt(NamedTuple):
     """Where the journal holds a sealed key, and the record that makes it superfluous."""
 
@@ -244,7 +248,7 @@ class ErasureJournal:
 
     def _check_is_committed(self, log: StateLog["_Placed"]) -> None:
         if len(log):
-            raise LogStorageError(f"{JOURNAL}: a change is written and not committed yet")
+            raise ChangeInFlight(f"{JOURNAL}: a change is written and not committed yet")
 
     def _remember(self) -> None:
         """After the journal is synced, so that it is never behind what is remembered of it."""

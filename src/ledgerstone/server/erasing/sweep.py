@@ -13,6 +13,7 @@ from ledgerstone.erasure.rounds import Round, make_round
 from ledgerstone.erasure.steps import Step
 from ledgerstone.server.erasing import receipts, steps
 from ledgerstone.server.erasing.facts import Look
+from ledgerstone.server.erasing.journal import ChangeInFlight
 from ledgerstone.server.erasing.journal_topic import JOURNAL
 from ledgerstone.server.erasing.needs import UnlinksSoon
 from ledgerstone.server.erasing.next_steps import look_at
@@ -68,6 +69,10 @@ class Sweeps:
                     return
                 if is_done:
                     return
+        except ChangeInFlight:
+            # As usual where the journal is replicated: its commit makes everyone look again.
+            self._sweep = None
+            self.work.due_ms = clock.monotonic_ms() + LOOK_MS
         except DISK_REFUSED as error:
             # Nothing was promised: the journal has what is true, and it is tried again.
             _LOG.error("erasures held up reason=%s", error)
