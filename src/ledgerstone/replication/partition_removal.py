@@ -35,7 +35,7 @@ class FollowerReport(NamedTuple):
     removed_to: int
 
 
-class Standing(NamedTuple):
+class RemovalStanding(NamedTuple):
     """How far removal may go here, and who is waited for."""
 
     removable_to: int
@@ -70,21 +70,22 @@ class PartitionRemoval:
     # -- roles --------------------------------------------------------------------------------
 
     def assume(self, role: Leader | Follower) -> None:
+        """Of a new log the marks are written here, while there is nothing that it could lack."""
         self.role = role
-        if not self.is_coordinated:
-            self._leader = None
-        elif isinstance(role, Leader):
-            self._leading(role)
-        else:
-            self._leader = None
-            self._own.follow(role.leader_epoch, is_empty=self._is_empty)
+        own = self._own if self.is_coordinated else None
+        if own is not None and isinstance(role, Leader):
+            self._leading(role).assume(role.replicas, now_ms=self._now_ms())
+            return
+        self._leader = None
+        if own is not None:
+            own.follow(role.leader_epoch, is_empty=self._is_empty)
 
     def _leading(self, role: Leader) -> LeaderRemoval:
         now_ms = self._now_ms()
         if self._leader is None or self._leader_epoch != role.leader_epoch:
             self._leader = LeaderRemoval(leader_id=role.leader_id, began_ms=now_ms)
+            self._leader.assume(role.replicas, now_ms=now_ms)
             self._leader_epoch = role.leader_epoch
-        self._leader.assume(role.replicas, now_ms=now_ms)
         return self._leader
 
     # -- as a leader --------------------------------------------------------------------------
@@ -156,7 +157,7 @@ class PartitionRemoval:
 
     # -- cleaning -----------------------------------------------------------------------------
 
-    def standing(self) -> Standing | None:
+    def standing(self) -> RemovalStanding | None:
         """None: there is nothing to wait for."""
         role = self.role
         if not self.is_coordinated:
@@ -168,10 +169,12 @@ class PartitionRemoval:
         )
         word = self._own.word
         if word is None:
-            return Standing(limit, f"leader {role.leader_id} has not said how far")
-        return Standing(limit, f"leader {role.leader_id} allows it below {word.removable_to}")
+            return RemovalStanding(limit, f"leader {role.leader_id} has not said how far")
+        return RemovalStanding(
+            limit, f"leader {role.leader_id} allows it below {word.removable_to}"
+        )
 
-    def _standing_as_leader(self, role: Leader) -> Standing:
+    def _standing_as_leader(self, role: Leader) -> RemovalStanding:
         leading, own, now_ms = self._leading(role), self.clean_to, self._now_ms()
         hold_max_ms = self._hold_max_ms
         slowest = leading.slowest(own, hold_max_ms=hold_max_ms, now_ms=now_ms)
@@ -179,9 +182,9 @@ class PartitionRemoval:
         limit = self._removable_to(role)
         if slowest is None:
             text = f"the next pass here goes beyond offset {own}"
-            return Standing(limit, text, given_up=given_up)
+            return RemovalStanding(limit, text, given_up=given_up)
         ends_at_ms = self.log.clock.now_ms() + hold_max_ms - slowest.silent_ms
-        return Standing(limit, str(slowest), ends_at_ms, given_up)
+        return RemovalStanding(limit, str(slowest), ends_at_ms, given_up)
 
     def before_removal(self, removed_to: int) -> None:
         """Before files are swapped in that lack tombstones or markers below `removed_to`. A log
@@ -217,7 +220,11 @@ class PartitionRemoval:
             return log.log_end_offset
         # Passes of the time when the log had one replica removed below the first dirty offset.
         removed_to = 0 if self._is_empty else self.clean_to
-        self._write(None, removed_to)
+        try:
+            self._write(None, removed_to)
+        except LogStorageError as error:
+            # The next start finds none, and believes at least as much.
+            _LOG.warning("%s", error)
         return removed_to
 
     def _write(self, before: int | None, removed_to: int) -> None:

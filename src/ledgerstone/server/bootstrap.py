@@ -149,14 +149,16 @@ def _compose(
         partitions.cleaning_knowledge = agents.cleaning.knowledge()
         _join(broker, world, advertised)
         return broker
+    _begin_alone(broker)
+    return broker
+
+
+def _begin_alone(broker: Broker) -> None:
     broker.cleaning.load()
     broker.directories.load()
     broker.following.leadership()
-    # Nobody is connected yet, so nobody waits for the rest.
-    while broker.following.load_coordinators():
-        pass
+    broker.following.load_all_coordinators()
     broker.erasing.load()
-    return broker
 
 
 def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -> None:

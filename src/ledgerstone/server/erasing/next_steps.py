@@ -87,9 +87,9 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
 def _holders(work: ErasingWork, topic: TopicImage | None) -> tuple[int, ...]:
     """Nodes that may hold the key: every broker. A replica that was moved away may have left files
     behind, and the metadata forgets where replicas were."""
-    replicas = () if topic is None else topic.partitions.values()
-    assigned = {node for each in replicas for node in each.replicas}
-    return tuple(sorted({work.config.node_id, *work.image().brokers, *assigned}))
+    states = () if topic is None else topic.partitions.values()
+    nodes = {work.config.node_id, *work.image().brokers}
+    return tuple(sorted(nodes.union(*(each.replicas for each in states))))
 
 
 def _in_flight(work: ErasingWork, erasure: Erasure) -> str | None:

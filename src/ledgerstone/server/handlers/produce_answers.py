@@ -17,6 +17,7 @@ from ledgerstone.errors import (
     KeylessRecord,
     LogStorageError,
     MessageTooLarge,
+    NotEnoughReplicas,
     NotLeaderOrFollower,
     OutOfOrderSequence,
     RecordListTooLarge,
@@ -60,6 +61,7 @@ _FOUND_LATE: Final = (
     InvalidTimestamp,
     InvalidTxnState,
     KeylessRecord,
+    NotEnoughReplicas,
     OutOfOrderSequence,
 )
 # Clients that know nothing of coordinators repeat the request for this code, and do not ask for

@@ -134,9 +134,9 @@ class Replicating:
 
     def report_changed(self, topic_partition: TopicPartition) -> None:
         """Something that the next request tells about the partition has changed."""
-        known = self._followed.get(topic_partition)
-        if known is not None:
-            self.fetchers[known.line].touch(topic_partition)
+        line = self._line_of.get(topic_partition)
+        if line is not None:
+            self.fetchers[line].touch(topic_partition)
 
     def _wanted(self, partition: Partition) -> _Following | None:
         if partition.is_leader or partition.leader_id == NO_LEADER:

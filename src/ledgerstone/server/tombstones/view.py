@@ -8,7 +8,7 @@ from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes
 from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.replication.partition import Partition
-from ledgerstone.replication.partition_removal import PartitionRemoval, Standing
+from ledgerstone.replication.partition_removal import PartitionRemoval, RemovalStanding
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, MetricSample
 from ledgerstone.server.tombstones.guard import Margin
@@ -143,7 +143,7 @@ def partition_samples(cleaning: CleaningWork, partition: Partition) -> Iterator[
 
 
 def _replica_samples(
-    removal: PartitionRemoval, standing: Standing, labels: Labels
+    removal: PartitionRemoval, standing: RemovalStanding, labels: Labels
 ) -> Iterator[MetricSample]:
     for name, value, text in (
         ("clean_to_offset", removal.clean_to, "Passes have been through what lies below."),
