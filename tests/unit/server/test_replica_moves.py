@@ -316,3 +316,28 @@ def test_deleted_records_stay_deleted_after_a_move() -> None:
 
     assert machine.broker.partitions.get(TP).log.log_start_offset == 7
     assert end_offset(machine) == 20
+
+
+def test_a_log_that_is_cut_during_its_move_is_copied_again() -> None:
+    machine = a_machine(rate=1 << 20)
+    client = machine.connect()
+    values = fill(client, 2500)
+    log = machine.broker.partitions.get(TP).log
+    move(client, "/b")
+    machine.advance(1_200)
+    assert machine.broker.directories.moves.under_way[TP].future.size_bytes > 0
+
+    # As a follower does that has diverged.
+    log.high_watermark = 300
+    machine.broker.log_dirs.truncate_to(TP, 400)
+    values = values[:400]
+    for number in range(3):
+        write(client, f"after {number}")
+        values.append(f"after {number}")
+    while machine.broker.directories.moves.under_way:
+        machine.advance(100)
+
+    assert held_by(machine) == {"/a": [], "/b": [0]}
+    assert read_all_of(client) == values
+    machine.kill()
+    assert read_all_of(machine.connect()) == values

@@ -172,6 +172,7 @@ class Moves:
         future = move.future
         if future.is_stale:
             self._again(move)
+            return []
         if not future.is_copying and not future.plan():
             return self._sync(move)
         copied = future.step(STEP_BYTES)
