@@ -70,21 +70,22 @@ class PartitionRemoval:
     # -- roles --------------------------------------------------------------------------------
 
     def assume(self, role: Leader | Follower) -> None:
+        """Of a new log the marks are written here, while there is nothing that it could lack."""
         self.role = role
-        if not self.is_coordinated:
-            self._leader = None
-        elif isinstance(role, Leader):
-            self._leading(role)
-        else:
-            self._leader = None
-            self._own.follow(role.leader_epoch, is_empty=self._is_empty)
+        own = self._own if self.is_coordinated else None
+        if own is not None and isinstance(role, Leader):
+            self._leading(role).assume(role.replicas, now_ms=self._now_ms())
+            return
+        self._leader = None
+        if own is not None:
+            own.follow(role.leader_epoch, is_empty=self._is_empty)
 
     def _leading(self, role: Leader) -> LeaderRemoval:
         now_ms = self._now_ms()
         if self._leader is None or self._leader_epoch != role.leader_epoch:
             self._leader = LeaderRemoval(leader_id=role.leader_id, began_ms=now_ms)
+            self._leader.assume(role.replicas, now_ms=now_ms)
             self._leader_epoch = role.leader_epoch
-        self._leader.assume(role.replicas, now_ms=now_ms)
         return self._leader
 
     # -- as a leader --------------------------------------------------------------------------
@@ -219,7 +220,11 @@ class PartitionRemoval:
             return log.log_end_offset
         # Passes of the time when the log had one replica removed below the first dirty offset.
         removed_to = 0 if self._is_empty else self.clean_to
-        self._write(None, removed_to)
+        try:
+            self._write(None, removed_to)
+        except LogStorageError as error:
+            # The next start finds none, and believes at least as much.
+            _LOG.warning("%s", error)
         return removed_to
 
     def _write(self, before: int | None, removed_to: int) -> None:

@@ -272,11 +272,15 @@ class Look:
         return None
 
     def _held(self, log: PartitionLog, offset: int, horizon_ms: int | None) -> Obstacle | None:
-        """Past its horizon a tombstone may still be held for groups that have not read it."""
+        """Past its horizon a tombstone may still be held for groups that have not read it, or for
+        replicas that may need it."""
         now_ms = self.clock.now_ms()
         if horizon_ms is None or now_ms < horizon_ms:
             return None
         holds = self.cleaning.holds_of(log)
+        if holds.replica is not None and offset >= holds.replica.removable_to:
+            text = f"the tombstone at offset {offset} is past its horizon and held back"
+            return Obstacle(f"{text}: {holds.replica.holder}", holds.replica.ends_at_ms)
         if not holds.holds(offset, horizon_ms, now_ms=now_ms):
             return None
         groups = "; ".join(str(each) for each in holds.holding(offset)[:_SHOWN_GROUPS])
