@@ -8,9 +8,12 @@ from urllib.request import urlopen
 
 import pytest
 
+from ledgerstone.client.cluster_admin import reassign
+from ledgerstone.cluster.survey import survey
 from ledgerstone.server.anatomy.partition import anatomy_from_json
 from ledgerstone.testing.cluster import LedgerstoneCluster
 from ledgerstone.testing.waiting import wait_until
+from ledgerstone.types import TopicPartition
 from tests.kit.in_process import InProcess
 from tests.web.kit import Visitor
 
@@ -133,3 +136,28 @@ def test_node_that_stops_is_missed_at_once(tmp_path_factory: pytest.TempPathFact
     assert f'ledgerstone_follower_lag_records{{follower="{away}"}} 1' in metrics
     assert re.search(rf"t-0 {seer} [\d, ]+ [\d, ]+ {away} 1\b", text)
     assert "not in sync did not answer" in replicas
+
+
+def test_move_is_shown_until_it_is_over(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with LedgerstoneCluster(tmp_path_factory.mktemp("moving")) as cluster:
+        cluster.topic("t", replicas=1)
+        cluster.produce("t", "a", "1")
+        here = cluster.leader_of("t")
+        away = next(each for each in (1, 2, 3) if each != here)
+        cluster.stop(away)
+
+        with cluster.client() as client:
+            reassign(client, {TopicPartition("t", 0): (here, away)})
+            wait_until(lambda: "Moves under way" in shown(cluster, "/cluster", here), "it is shown")
+            text = shown(cluster, "/cluster", here)
+            status = survey(client)
+            cluster.start(away)
+            wait_until(lambda: not survey(client).moves, "the move is over")
+
+        assert re.search(rf"t-0 {here} {away} none", text)
+        assert "1 on the move" in text
+        assert [(each.topic, each.adding) for each in status.moves] == [("t", (away,))]
+        cluster.wait_in_sync("t")
+        wait_until(
+            lambda: "All replicas are in sync" in shown(cluster, "/cluster", here), "all is well"
+        )

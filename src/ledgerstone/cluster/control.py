@@ -46,7 +46,7 @@ def socket_path(directory: Path) -> Iterator[str]:
 
 
 def listening_socket(directory: Path) -> socket.socket:
-    """The caller holds the directory's lock: a socket that is there is nobody's."""
+    """The caller holds the directory's lock: a socket that is there is a leftover."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     (directory / CONTROL).unlink(missing_ok=True)
     before = os.umask(0o177)

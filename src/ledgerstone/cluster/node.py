@@ -17,7 +17,7 @@ from ledgerstone.cluster.restarts import Restarts
 _LOOK_S: Final = 0.03
 # A longer line is cut into several.
 _LONGEST_LINE: Final = 1 << 16
-# This line of a node's output grants changes; whoever may see it reads the ready file.
+# This line of a node's output grants changes; the ready file has the same, for its owner only.
 _SECRET: Final = b"ledgerstone page "
 
 

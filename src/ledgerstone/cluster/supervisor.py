@@ -2,7 +2,7 @@
 
 Nodes are processes of their own; this one only starts them, passes their output on, starts them
 again when they end, and stops them in an order in which each can hand over: brokers first, then
-controllers, the active one last. The last voter cannot hand over to anybody, and does not wait.
+controllers, the active one last. The last voters have no majority to hand over to, and do not wait.
 """
 
 import asyncio

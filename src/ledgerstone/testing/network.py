@@ -1,8 +1,8 @@
 """The network between brokers of one process, cut and healed by a test. Shell.
 
 Brokers talk over real sockets. What one of them dials passes through a gate here, which knows both
-ends. A cut swallows bytes: neither side hears of it, as with a cable that was pulled, and each
-notices by its own timeouts. A new connection needs both directions, as TCP's handshake does. When
+ends. A cut swallows bytes without an error, as a pulled cable does, and each side notices by its
+own timeouts. A new connection needs both directions, as TCP's handshake does. When
 the network heals, connections that lost bytes break, and are dialled again.
 
 Connections of clients are not touched.

@@ -42,7 +42,7 @@ class PeerWatch:
         self._turn = threading.Lock()
 
     def want(self) -> None:
-        """Somebody looks at what others say."""
+        """An open page shows what others say."""
         self._is_wanted = True
 
     def tick(self) -> None:

@@ -4,8 +4,8 @@ GET /api/v1/cluster     nodes, the controller, counts of partitions, those not i
 GET /api/v1/lags        of the partitions led here: records that followers lack, by node, and
                         the largest lags one by one; without followers that have not fetched
 
-The first is the same on every node. The second is of this node: whoever wants the lag of a broker
-asks every leader and adds up.
+The first is the same on every node. The second is of this node: the lag of a broker is the sum of
+what all leaders say.
 """
 
 import heapq
