@@ -9,6 +9,7 @@ something was lost, doubled, resurrected or stuck.
 """
 
 import argparse
+import math
 import shutil
 import sys
 import tempfile
@@ -35,7 +36,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=20, help="at least this many kill -9")
     parser.add_argument("--cuts", type=int, default=8, help="at least this many cuts")
     parser.add_argument("--seed", type=int, default=1, help="of the first episode")
-    parser.add_argument("--minutes", type=float, help="begin no further episode after this time")
+    parser.add_argument("--minutes", type=float, help="no further fault after this time")
     parser.add_argument("--keep", type=Path, help="where histories and node logs go")
     parser.add_argument("--only", type=Kind, action="append", default=[], help="kinds of faults")
     return parser.parse_args(arguments)
@@ -59,19 +60,23 @@ def main(arguments: Sequence[str]) -> int:
     keep.mkdir(parents=True, exist_ok=True)
     verdicts: list[Verdict] = []
     began = time.monotonic()
+    deadline_s = math.inf if options.minutes is None else began + options.minutes * 60
     with ended_by_signals():
         try:
             for number, (kills, cuts) in enumerate(episodes(options.kills, options.cuts)):
-                if options.minutes and time.monotonic() - began > options.minutes * 60:
+                if time.monotonic() > deadline_s:
                     break
-                verdicts.append(_episode(options, options.seed + number, kills, cuts, keep))
+                seed = options.seed + number
+                verdicts.append(_episode(options, seed, kills, cuts, keep, deadline_s))
         except KeyboardInterrupt:
             print("stopped", flush=True)
     print(summary(options.kind, verdicts, time.monotonic() - began))
     return 0 if verdicts and all(each.is_good for each in verdicts) else 1
 
 
-def _episode(options: argparse.Namespace, seed: int, kills: int, cuts: int, keep: Path) -> Verdict:
+def _episode(
+    options: argparse.Namespace, seed: int, kills: int, cuts: int, keep: Path, deadline_s: float
+) -> Verdict:
     work = keep / f"{options.kind}-{seed}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -81,7 +86,14 @@ def _episode(options: argparse.Namespace, seed: int, kills: int, cuts: int, keep
         print(f"[{seed} {time.monotonic() - began:5.0f} s] {text}", flush=True)
 
     found = run_episode(
-        options.kind, seed, work, kills=kills, cuts=cuts, say=say, only=options.only
+        options.kind,
+        seed,
+        work,
+        kills=kills,
+        cuts=cuts,
+        say=say,
+        only=options.only,
+        deadline_s=deadline_s,
     )
     for text in found.texts[:SHOWN]:
         say(text)

@@ -1,5 +1,6 @@
 """One cluster from its first start to the verdict on its history. Shell."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -73,7 +74,9 @@ def run_episode(
     cuts: int,
     say: Say,
     only: Sequence[Kind] = (),
+    deadline_s: float = math.inf,
 ) -> Verdict:
+    """After the deadline, of the monotonic clock, no further fault comes."""
     verdict = Verdict(seed)
     with arena(kind, work) as found, Recorder(work / "history.jsonl") as recorder:
         left_out = [] if found.sabotage else [Kind.FSYNC, Kind.CLOCK]
@@ -86,7 +89,7 @@ def run_episode(
             each.start()
         try:
             await_progress(recorder, "the first start")
-            _torment(found, recorder, faults, verdict, say)
+            _torment(found, recorder, faults, verdict, say, deadline_s)
             wait_until(found.is_whole, "all replicas are in sync at the end", HEAL_LIMIT_S)
         except AssertionError as error:
             recorder.complain(f"stuck: {error}")
@@ -129,10 +132,17 @@ def all_workers(bootstrap: str, recorder: Recorder, seed: int) -> list[Worker]:
 
 
 def _torment(
-    found: Arena, recorder: Recorder, faults: Sequence[Fault], verdict: Verdict, say: Say
+    found: Arena,
+    recorder: Recorder,
+    faults: Sequence[Fault],
+    verdict: Verdict,
+    say: Say,
+    deadline_s: float,
 ) -> None:
     acts = Acts(found)
     for number, fault in enumerate(faults, 1):
+        if time.monotonic() > deadline_s:
+            return
         recorder.begin_gap()
         done = acts.perform(fault)
         verdict.kills += fault.kills

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         seconds=time.perf_counter() - began,
         versions=machine.versions(jars),
         notes=tuple(notes),
-        lines=tuple(_line(name, values) for name, values in found.items() if values),
+        lines=tuple(line_of(name, values) for name, values in found.items() if values),
     )
     print("\n".join([*section.notes, *report.table(section)]))
     return 0
@@ -79,13 +79,11 @@ def _round(
     return found
 
 
-def _line(name: str, rounds: Sequence[dict[str, float]]) -> Line:
+def line_of(name: str, rounds: Sequence[dict[str, float]]) -> Line:
+    """One program alone stands in the first column."""
     figure = FIGURES[name]
     pairs = [
-        # One program alone stands in our column.
-        Pair(each.get(LEDGERSTONE, each.get(KAFKA, 0.0)), each.get(KAFKA))
-        if LEDGERSTONE in each
-        else Pair(each[KAFKA], None)
+        Pair(each[LEDGERSTONE], each.get(KAFKA)) if LEDGERSTONE in each else Pair(each[KAFKA], None)
         for each in rounds
     ]
     return Line(

@@ -57,7 +57,7 @@ def test_nodes_are_continued_restarted_and_end_with_their_supervisor(tmp_path: P
         with Client(parse_bootstrap(cluster.bootstrap)) as client:
             create_topic(client, NewTopic(name="kept", partitions=2, configs={}))
         second = cluster.run("up")
-        assert second.returncode == 1
+        assert second.code == 1
         assert "is run by another" in second.stderr
         cluster.interrupt()
         assert cluster.wait() == 0
@@ -102,6 +102,29 @@ def test_node_that_never_starts_ends_the_start_with_its_reason(tmp_path: Path) -
     assert "process.roles" in cluster.text
 
 
+def test_log_directory_of_a_broker_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\n")
+
+    done = ledgerstone("cluster", "up", "--data", str(tmp_path))
+
+    assert done.code == 1
+    assert "is the log directory of a broker" in done.stderr
+    assert not (tmp_path / "cluster.json").exists()
+
+
+def test_places_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    missing = str(tmp_path / "missing" / "ready.json")
+
+    under_a_file = ledgerstone("cluster", "up", "--data", str(file / "cluster"))
+    nowhere = ledgerstone("cluster", "up", "--data", str(tmp_path / "c"), "--ready-file", missing)
+
+    assert (under_a_file.code, nowhere.code) == (2, 2)
+    assert "Not a directory" in under_a_file.stderr
+    assert "is no directory" in nowhere.stderr
+
+
 def test_signal_must_be_one(tmp_path: Path) -> None:
     done = ledgerstone("cluster", "kill", "1", "--signal", "HUH", "--data", str(tmp_path))
 
@@ -125,14 +148,25 @@ def test_crash_loop_is_bounded_and_an_operator_can_end_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_node_that_was_frozen_stops_with_the_others(tmp_path: Path) -> None:
+    with ClusterUp(tmp_path) as cluster:
+        cluster.command("kill", "3", "--signal", "STOP")
+        cluster.interrupt()
+
+        assert cluster.wait() == 0
+        assert "SIGKILL" not in cluster.text
+        assert sum(line.endswith("| stopped") for line in cluster.text.splitlines()) == 4
+
+
+@pytest.mark.slow
 def test_second_interrupt_kills_what_does_not_stop(tmp_path: Path) -> None:
     with ClusterUp(tmp_path) as cluster:
-        cluster.command("kill", "1", "--signal", "STOP")
         cluster.interrupt()
         wait_until(lambda: "Ctrl-C again" in cluster.text, "it says so")
         cluster.interrupt()
 
         assert cluster.wait(30) == 0
+        assert "kills what still runs" in cluster.text
         pids = [each["pid"] for each in cluster.facts["nodes"].values()]
         assert [each for each in pids if is_alive(each)] == []
 
@@ -145,6 +179,23 @@ def test_node_left_down_stays_down_until_it_is_started(tmp_path: Path) -> None:
 
         assert cluster.command("start", "2") == "node 2 is up\n"
         assert cluster.read()["nodes"]["2"]["up"]
+
+
+@pytest.mark.slow
+def test_broker_that_is_down_can_be_removed(tmp_path: Path) -> None:
+    with ClusterUp(tmp_path, nodes=4) as cluster:
+        with Client(parse_bootstrap(cluster.bootstrap)) as client:
+            create_topic(client, NewTopic(name="t", partitions=4, configs={}))
+            records = [NewRecord("t", f"k{each}".encode(), b"v") for each in range(100)]
+            answers = Producer(client, ProducerConfig()).send(records)
+        assert [each for each in answers if isinstance(each, Exception)] == []
+
+        cluster.command("kill", "4", "--no-restart")
+        removed = cluster.command("remove", "4")
+
+        assert "removed broker 4, moved 3 replicas of 3 partitions" in removed
+        status = json.loads(cluster.command("status", "--wait", "30", "--json"))
+        assert [each["replicas"] for each in status["nodes"]] == [4] * 3
 
 
 @pytest.mark.slow

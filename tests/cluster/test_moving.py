@@ -65,11 +65,11 @@ def test_drain_refuses_before_anything_moves(cluster: LoopbackCluster) -> None:
     assert "has 3 replicas, and 2 brokers would be left without broker 3" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["drain", "spread"])
+@pytest.mark.parametrize("command", [["drain", "9"], ["spread", "9", "--wait", "0"]])
 def test_command_about_an_unknown_broker_says_which_there_are(
-    cluster: LoopbackCluster, command: str
+    cluster: LoopbackCluster, command: list[str]
 ) -> None:
-    done = ledgerstone("cluster", command, "9", "--bootstrap", bootstrap_of(cluster))
+    done = ledgerstone("cluster", *command, "--bootstrap", bootstrap_of(cluster))
 
     assert done.code == 1
     assert "broker 9" in done.stderr

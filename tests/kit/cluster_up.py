@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kit.broker import broker_environment, wait_until
+from tests.kit.command_line import Done, ledgerstone
 
 # Elections and sessions short enough for a test, long enough for a busy machine.
 QUICK = (
@@ -104,19 +105,11 @@ class ClusterUp:
     def command(self, name: str, *arguments: str) -> str:
         """What `ledgerstone cluster NAME ... --data` prints."""
         done = self.run(name, *arguments)
-        assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{self.text}"
+        assert done.code == 0, f"{done.stdout}{done.stderr}\n{self.text}"
         return done.stdout
 
-    def run(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "ledgerstone", "cluster", name, *arguments]
-        return subprocess.run(
-            [*command, "--data", str(self.data)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=broker_environment(),
-            timeout=240,
-        )
+    def run(self, name: str, *arguments: str) -> Done:
+        return ledgerstone("cluster", name, *arguments, "--data", str(self.data))
 
     def interrupt(self) -> None:
         assert self.process is not None

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.replication.fetching.fetcher import ReplicaFetcher
 from tests.kit.followers import SETTINGS, TP, FollowerBench, stored
 
 # Batches of a test have some hundred bytes: the leader cuts answers in the middle of one.
@@ -128,6 +129,13 @@ class FollowerModel(RuleBasedStateMachine):
         self.late = None
         self.told_epoch = self.epoch
         self.bench.restart(self.epoch)
+
+    @rule()
+    def move_to_another_fetcher(self) -> None:
+        """What the former one has asked for is answered in vain."""
+        other = ReplicaFetcher(SMALL_ANSWERS)
+        other.adopt(self.bench.fetcher)
+        self.bench.fetcher, self.late = other, None
 
     # -- what holds -----------------------------------------------------------------------------
 

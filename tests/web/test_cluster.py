@@ -92,6 +92,20 @@ def test_partition_that_does_not_exist_is_not_shown(cluster: LedgerstoneCluster)
         shown(cluster, "/topics/orders/replicas?partition=9")
 
 
+def test_topic_shows_partitions_of_other_nodes_too(cluster: LedgerstoneCluster) -> None:
+    cluster.topic("alone", partitions=3, replicas=1)
+    away = next(each for each in (0, 1, 2) if cluster.leader_of("alone", each) != 1)
+    other = cluster.leader_of("alone", away)
+
+    text = shown(cluster, "/topics/alone")
+
+    assert f"{away} {other} {other} on node {other}" in text
+    assert "being made" not in text
+    assert re.search(r"\d partitions? (is|are) not on this node", text)
+    with pytest.raises(OSError, match="404"):
+        shown(cluster, f"/topics/alone/records?partition={away}")
+
+
 def test_page_of_a_single_broker_is_not_in_the_way(empty: InProcess) -> None:
     visitor = Visitor(empty)
 
@@ -112,6 +126,10 @@ def test_node_that_stops_is_missed_at_once(tmp_path_factory: pytest.TempPathFact
         text = shown(cluster, "/cluster", seer)
         replicas = shown(cluster, "/topics/t/replicas", seer)
 
+        with urlopen(f"{cluster.nodes[seer].http}/metrics", timeout=20) as answer:
+            metrics = answer.read().decode()
+
     assert "2 of 3 nodes up" in text
+    assert f'ledgerstone_follower_lag_records{{follower="{away}"}} 1' in metrics
     assert re.search(rf"t-0 {seer} [\d, ]+ [\d, ]+ {away} 1\b", text)
     assert "not in sync did not answer" in replicas

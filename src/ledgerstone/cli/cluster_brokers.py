@@ -67,12 +67,21 @@ def spread(
     brokers: Annotated[list[int], typer.Argument(metavar="BROKER-ID…", min=0)],
     data: DataOption = None,
     bootstrap: ClusterOption = None,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For brokers that are still starting.")
+    ] = 30.0,
     at_once: AtOnceOption = AT_ONCE,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Move to new brokers their share of partitions, evenly, and let them lead some."""
     with ClusterPlace.of(data, bootstrap).client() as client:
+        moving = Moving(client, _wait_line)
+        moving.wait_for(
+            lambda: not set(brokers) - {each.id for each in _serving(client)},
+            f"broker {', '.join(map(str, brokers))} to serve",
+            at_most_s=wait,
+        )
         moves = _spread(client, brokers, at_once, dry_run=dry_run)
     _tell(moves, f"spread onto {', '.join(map(str, brokers))}", dry_run=dry_run, as_json=as_json)
 

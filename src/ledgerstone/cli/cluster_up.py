@@ -64,10 +64,16 @@ def up(
     unknown = [key for key in settings if key not in BROKER_KEYS]
     if unknown:
         raise typer.BadParameter(f"{unknown[0]} is not a setting of a broker", param_hint="-c")
-    lock = directory.lock()
+    if ready_file is not None and not ready_file.parent.is_dir():
+        raise typer.BadParameter(f"{ready_file.parent} is no directory", param_hint="--ready-file")
+    try:
+        lock = directory.lock()
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="--data") from error
     try:
         layout = directory.load()
         if layout is None:
+            directory.check_new()
             layout = _new(
                 nodes or DEFAULT_NODES,
                 host,
@@ -101,8 +107,12 @@ def _new(
 
 
 def _say(name: str, text: str) -> None:
-    sys.stdout.write(f"{name:<{_NAME_WIDTH}} | {printable(text)}\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(f"{name:<{_NAME_WIDTH}} | {printable(text)}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, and the cluster goes on: what is said from now on is lost.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _run(
@@ -148,10 +158,10 @@ async def _run(
         code = 1
     finally:
         _say("cluster", "stops: brokers hand over what they lead; Ctrl-C again kills them")
-        await supervisor.stop()
-        control.stop()
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
+        await supervisor.stop()
+        control.stop()
         _say("cluster", "stopped")
     return code
 

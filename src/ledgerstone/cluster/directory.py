@@ -18,6 +18,7 @@ from ledgerstone.config.broker import load_broker_config
 from ledgerstone.errors import LedgerstoneError
 from ledgerstone.server.formatting.plan import FormatOptions, plan_format
 from ledgerstone.server.formatting.writing import write_format
+from ledgerstone.storage.filenames import META_PROPERTIES
 from ledgerstone.system import OsFilesystem, SystemClock, SystemDice
 
 LAYOUT: Final = "cluster.json"
@@ -47,6 +48,11 @@ class ClusterDirectory:
             return layout_from_json(json.loads(text))
         except (LayoutRefused, ValueError) as error:
             raise LayoutRefused(f"{file}: {error}") from error
+
+    def check_new(self) -> None:
+        """Before the first layout: a log directory is not to be mixed with a cluster."""
+        if (self.path / META_PROPERTIES).exists():
+            raise LayoutRefused(f"{self.path} is the log directory of a broker, not of a cluster")
 
     def save(self, layout: ClusterLayout) -> None:
         write_private(self.path / LAYOUT, json.dumps(layout.to_json(), indent=2) + "\n")

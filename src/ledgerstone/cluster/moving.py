@@ -87,9 +87,12 @@ class Moving:
             reassign(self._client, wanted)
         return set(wanted)
 
-    def wait_for(self, is_over: Callable[[], bool], what: str) -> None:
+    def wait_for(
+        self, is_over: Callable[[], bool], what: str, *, at_most_s: float | None = None
+    ) -> None:
         """Polls; says what it waits for, at once and every few seconds."""
-        while not is_over():
+        end_s = None if at_most_s is None else time.monotonic() + at_most_s
+        while not is_over() and (end_s is None or time.monotonic() < end_s):
             self._line(f"waits for {what}")
             self._sleep(_LOOK_S)
 

@@ -80,6 +80,8 @@ class SupervisedNode:
         if self._process is not None:
             self._become(NodeState.STOPPING)
             self.send(signal.SIGTERM)
+            # A node that was frozen to see what happens has to hear it.
+            self.send(signal.SIGCONT)
             if hurries:
                 # The second one means: do not wait for a controller.
                 await asyncio.sleep(_LOOK_S)

@@ -147,6 +147,7 @@ class BrokerConfig:
                 field: each for field, each in _IN_CLUSTER.items() if _PLAIN[field] not in given
             }
         _check_groups(plain)
+        _check_fetch_wait(cluster, plain["replica_lag_time_max_ms"])
         return cls(
             **plain,
             node_id=node_id,
@@ -297,6 +298,19 @@ def _http_hosts(given: Mapping[str, Value]) -> tuple[str, ...]:
     text = given.get("ledgerstone.http.hosts") or ""
     assert isinstance(text, str)
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _check_fetch_wait(cluster: ClusterConfig, max_lag_ms: int) -> None:
+    """A follower that has to wait for its answer must not be taken for one that is gone."""
+    wait_ms, timeout_ms = cluster.replica_fetch_wait_max_ms, cluster.replica_socket_timeout_ms
+    for key, limit_ms in (
+        ("replica.socket.timeout.ms", timeout_ms),
+        ("replica.lag.time.max.ms", max_lag_ms),
+    ):
+        if wait_ms > limit_ms:
+            raise ConfigError(
+                "replica.fetch.wait.max.ms", str(wait_ms), f"must not exceed {key}={limit_ms}"
+            )
 
 
 def _check_groups(values: Mapping[str, Any]) -> None:

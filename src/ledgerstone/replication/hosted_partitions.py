@@ -18,7 +18,7 @@ offline too, and is not made again elsewhere: its records are only there.
 
 import logging
 from collections.abc import Container, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from ledgerstone.config.topic import resolve_topic
 from ledgerstone.errors import (
@@ -30,8 +30,6 @@ from ledgerstone.errors import (
 )
 from ledgerstone.metadata.delta import Delta, PartitionDelta
 from ledgerstone.metadata.image import (
-    MIGRATING,
-    UNASSIGNED,
     BrokerImage,
     ConfigResource,
     MetadataImage,
@@ -42,6 +40,13 @@ from ledgerstone.metadata.image import (
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.partition_removal import CleaningKnowledge, PartitionRemoval
+from ledgerstone.replication.replica_places import (
+    DirectoryAssignment,
+    assigned_directory,
+    came_back,
+    is_stale,
+    place,
+)
 from ledgerstone.storage.log_config import LogConfig
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.storage.log_dirs import LogDirs
@@ -53,13 +58,6 @@ _DISK_REFUSED: Final = (OSError, StorageError, InconsistentTopicId)
 # What is done in one go: as many as usual topics have, and not for longer than others may wait.
 SLICE_PARTITIONS: Final = 16
 _SLICE_MS: Final = 20
-
-
-class DirectoryAssignment(NamedTuple):
-    """Where a replica really is."""
-
-    topic_id: bytes
-    directory_id: bytes
 
 
 class HostedPartitions:
@@ -172,8 +170,8 @@ class HostedPartitions:
         the same meanwhile: what changes is applied as a delta afterwards."""
         self._image = image
         log_dirs = self._log_dirs
-        log_dirs.drop_duplicates(lambda tp: self._directory_of(image, tp))
-        log_dirs.drop_stale(lambda tp: self._is_stale(image, tp))
+        log_dirs.drop_duplicates(lambda tp: assigned_directory(image, tp, self._node_id))
+        log_dirs.drop_stale(lambda tp: is_stale(image.partition(*tp), self._node_id))
         for log_dir in list(log_dirs.online):
             yield from self._open_logs(image, log_dir)
         self._check_unknown(topic_ids)
@@ -283,7 +281,7 @@ class HostedPartitions:
         if self._node_id not in change.after.replicas:
             # Reassigned: its data is on the other replicas.
             self._remove(topic_partition)
-        elif hosted is not None and self._came_back(change):
+        elif hosted is not None and came_back(change, self._node_id):
             # Removed and assigned again, and only the outcome was told: it starts from nothing.
             self._remove(topic_partition)
             self._want(topic_partition, change.after)
@@ -320,7 +318,8 @@ class HostedPartitions:
         if log is None:
             config = self._log_config(image, topic.name)
             try:
-                log_dir = self._place(topic_partition, state)
+                preferred = self.preferred.get(topic_partition, "")
+                log_dir = place(self._log_dirs, topic_partition, state, self._node_id, preferred)
                 log = log_dir.create(topic_partition, config, topic_id=topic.topic_id)
             except (*_DISK_REFUSED, LogStorageError) as error:
                 self._log_dirs.creation_failed(error)
@@ -342,24 +341,6 @@ class HostedPartitions:
         self.preferred.pop(topic_partition, None)
         self._assume(partition, state)
         return partition
-
-    def _place(self, topic_partition: TopicPartition, state: PartitionImage) -> LogDir:
-        """The directory for a replica that is not here yet. LogStorageError where it may be in one
-        that is offline: a second, empty log would pass for the whole."""
-        log_dirs = self._log_dirs
-        assigned = state.directory_of(self._node_id)
-        # Its copy was not finished when a crash came, whatever the metadata says.
-        is_half_moved = any(topic_partition in each.futures for each in log_dirs.online)
-        assigned_dir = log_dirs.with_id(assigned)
-        if assigned_dir is not None and not is_half_moved:
-            return assigned_dir
-        if log_dirs.offline and (is_half_moved or assigned not in (UNASSIGNED, MIGRATING)):
-            raise LogStorageError(
-                f"{topic_partition} may be in a log directory that is offline: "
-                f"{', '.join(each.path for each in log_dirs.offline)}"
-            )
-        preferred = log_dirs.at(self.preferred.get(topic_partition, ""))
-        return preferred or log_dirs.least_used()
 
     def _registered(self, broker_id: int) -> BrokerImage | None:
         return None if self._image is None else self._image.brokers.get(broker_id)
@@ -461,39 +442,6 @@ class HostedPartitions:
         if state is None or self._node_id not in state.replicas:
             return None
         return image.topics[topic_partition.topic].topic_id
-
-    # -- replicas that were away ----------------------------------------------------------------
-
-    def _directory_of(self, image: MetadataImage, topic_partition: TopicPartition) -> bytes | None:
-        state = image.partition(*topic_partition)
-        if state is None or self._node_id not in state.replicas:
-            return None
-        return state.directory_of(self._node_id)
-
-    def _is_stale(self, image: MetadataImage, topic_partition: TopicPartition) -> bool:
-        """Whether a log found at start may be older than this broker's assignment. A replica that
-        is being added and is not in sync was perhaps removed and added again while the broker was
-        down. Its old records may have been deleted since, and their tombstones, too. A copy that
-        was only interrupted is made again from the start: safe, and rare."""
-        state = image.partition(*topic_partition)
-        return (
-            state is not None
-            and self._node_id in state.adding_replicas
-            and self._node_id not in (*state.isr, *state.eligible_leader_replicas)
-        )
-
-    def _came_back(self, change: PartitionDelta) -> bool:
-        """Whether this replica was removed and added again between two images. One change at a
-        time shows both; a snapshot of the metadata shows only what came of it."""
-        before, after = change.before, change.after
-        if (
-            before is None
-            or self._node_id not in after.adding_replicas
-            or self._node_id in after.isr
-        ):
-            return False
-        was_added = self._node_id in before.adding_replicas
-        return not was_added or after.partition_epoch > before.partition_epoch + 1
 
 
 def _followed_by(partition: Partition) -> tuple[int, int] | None:

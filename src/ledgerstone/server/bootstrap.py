@@ -157,9 +157,7 @@ def _begin_alone(broker: Broker) -> None:
     broker.cleaning.load()
     broker.directories.load()
     broker.following.leadership()
-    # Nobody is connected yet, so nobody waits for the rest.
-    while broker.following.load_coordinators():
-        pass
+    broker.following.load_all_coordinators()
     broker.erasing.load()
 
 

@@ -12,6 +12,7 @@ from ledgerstone.raft.replica import ReplicaKey
 from ledgerstone.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.broker_life.machine import BrokerState
+from ledgerstone.server.follower_lags import follower_lags, lag_by_node
 from ledgerstone.server.metrics import MetricSample
 from ledgerstone.server.quorum.agent import QuorumAgent
 
@@ -70,6 +71,14 @@ def samples(broker: Broker) -> Iterator[MetricSample]:
         yield MetricSample(_BROKER + name, "gauge", text, value)
     if broker.config.cluster.is_controller:
         yield from _controller_samples(broker)
+    for node, lag in sorted(lag_by_node(follower_lags(broker.partitions)).items()):
+        yield MetricSample(
+            "ledgerstone_follower_lag_records",
+            "gauge",
+            "Records of partitions led here that a follower has not fetched.",
+            lag,
+            (("follower", str(node)),),
+        )
 
 
 def raft_samples(quorum: QuorumAgent) -> Iterator[MetricSample]:

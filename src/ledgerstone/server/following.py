@@ -103,6 +103,11 @@ class Following:
         )
         return has_groups or has_transactions
 
+    def load_all_coordinators(self) -> None:
+        """At the start of a single node: no client is connected yet that would wait for it."""
+        while self.load_coordinators():
+            pass
+
     def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
         """A follower has fetched, or this follower has learned how far its leader got: requests and
         decisions that waited for it may be answered."""

@@ -15,9 +15,7 @@ from typing import Final
 from ledgerstone.errors import StorageError
 from ledgerstone.fs import Filesystem, join, name_of
 from ledgerstone.storage.filenames import (
-    CLEANING_HISTORY,
-    LEADER_EPOCH_CHECKPOINT,
-    PARTITION_METADATA,
+    TMP,
     Kind,
     future_dir_name,
     parse_file_name,
@@ -31,7 +29,6 @@ from ledgerstone.uuid_text import random_uuid
 
 # Of the last segment: what may be left to copy when the log is switched over, within one turn.
 LAST_BYTES: Final = 256 * 1024
-_CHANGING: Final = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, CLEANING_HISTORY)
 
 
 @dataclass(slots=True)
@@ -155,9 +152,10 @@ class FutureLog:
         active = log.segments.active
         self._left += self._files_of(active)
         self._copied[active.base_offset] = active.size
-        for name in _CHANGING:
-            source = join(log.directory, name)
-            if fs.exists(source):
+        for name in fs.list_dir(log.directory):
+            # What is not named after an offset is small, and goes where the log goes.
+            if parse_file_name(name) is None and not name.endswith(TMP):
+                source = join(log.directory, name)
                 self._left.append(self._file(source, fs.size_of(source)))
         while self._left:
             self.step(LAST_BYTES)

@@ -51,6 +51,7 @@ from ledgerstone.storage.segments import Segments
 from ledgerstone.storage.sync_plan import DirectoryAt, Syncable, sync_all
 from ledgerstone.storage.verification import TxnTerms
 from ledgerstone.types import (
+    INT32_MAX,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     Buffer,
@@ -252,9 +253,14 @@ class PartitionLog:
                     f"lies below the expected offset {expected}"
                 )
             expected = header.next_offset
-        highest = max(header.max_timestamp for _, header in batches)
-        self._append(data, batches, highest, self.clock.now_ms())
+        highest, now_ms = max(header.max_timestamp for _, header in batches), self.clock.now_ms()
         first, last = batches[0][1], batches[-1][1]
+        if last.last_offset - first.base_offset <= INT32_MAX:
+            self._append(data, batches, highest, now_ms)
+        else:
+            # Compaction has left a gap that no segment spans.
+            for at, header in batches:
+                self._append_one(memoryview(data)[at : at + header.size], header, now_ms)
         return self._result(first.base_offset, last.last_offset, highest)
 
     def _append_one(self, data: Buffer, header: BatchHeader, now_ms: int) -> None:

@@ -32,6 +32,10 @@ from ledgerstone.uuid_text import random_uuid
 _LOG: Final = logging.getLogger(__name__)
 METADATA_TOPIC: Final = "__cluster_metadata"
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+# The process ran out of something: no directory is to blame, and another one would not help.
+_NOT_THE_DISK: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+# A read that fails with anything else has found a file gone, which concerns one log.
+_DISK_GONE: Final = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EROFS, errno.ESTALE)
 
 
 class OfflineDir(NamedTuple):
@@ -262,7 +266,10 @@ class LogDirs:
 
     def io_error(self, log_dir: LogDirPartitions, error: BaseException) -> None:
         """The disk refused something that concerns the whole directory."""
-        if self.may_fail and (self.fails_when_full or not is_full(error)):
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not self.may_fail or (isinstance(cause, OSError) and cause.errno in _NOT_THE_DISK):
+            return
+        if self.fails_when_full or not is_full(error):
             self._failures.setdefault(log_dir.path, str(error))
 
     def creation_failed(self, error: BaseException) -> None:
@@ -273,10 +280,12 @@ class LogDirs:
                     self.io_error(each, error)
 
     def partition_error(self, topic_partition: TopicPartition, error: BaseException) -> None:
-        """A read or write of a partition failed; nothing happens unless the disk is to blame."""
+        """A read of a partition failed; nothing happens unless the disk is to blame. Failed writes
+        are told by the log itself."""
         cause = error if isinstance(error, OSError) else error.__cause__
         log_dir = self.of(topic_partition) if self.may_fail else None
-        if log_dir is not None and isinstance(cause, OSError):
+        is_disk = isinstance(cause, OSError) and cause.errno in _DISK_GONE
+        if log_dir is not None and cause is not None and is_disk:
             self.io_error(log_dir, cause)
 
     @property

@@ -18,7 +18,7 @@ from ledgerstone.server.http.server import HttpRequest, Job
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.anatomy_legend import COLOURS, MARKS, STAGE_LEGEND
 from ledgerstone.web.anatomy_words import about_box, about_horizon, about_pass, sentences
-from ledgerstone.web.hosting import hosted, topic_facts, topic_of
+from ledgerstone.web.hosting import hosted, not_here, topic_facts, topic_of
 from ledgerstone.web.record_at import RecordAddress, course_at, place_in, record_at
 from ledgerstone.web.router import NotShown, Rendered, SlowAnswer
 from ledgerstone.web.strip import STRIP_PX, strip_of
@@ -36,7 +36,7 @@ def anatomy_view(broker: Broker, request: HttpRequest, parts: Mapping[str, str])
     topic = topic_of(broker, parts)
     numbers = [each.topic_partition.partition for each in hosted(broker, topic)]
     if not numbers:
-        raise NotShown(404, f"No partition of {topic} is hosted here.")
+        raise not_here(broker, topic, 0)
     first = _first(request.query.get("from", "0"), numbers)
     only, place = request.query.get("partition"), place_in(request.query)
     if place is not None:
@@ -141,7 +141,7 @@ def _first(text: str, numbers: list[int]) -> int:
 def _anatomy(broker: Broker, topic: str, number: int) -> PartitionAnatomy:
     partition: Partition | None = broker.partitions.find(TopicPartition(topic, number))
     if partition is None:
-        raise NotShown(404, f"Partition {number} of {topic} is not hosted here.")
+        raise not_here(broker, topic, number)
     try:
         return anatomy_of(broker.anatomy, partition)
     except (OSError, StorageError, KafkaError) as error:

@@ -36,8 +36,16 @@ def partition_of(broker: Broker, topic: str, request: HttpRequest) -> Partition:
     number = whole_number(dict(request.query), "partition", at_most=_MOST_PARTITIONS) or 0
     found = broker.partitions.find(TopicPartition(topic, number))
     if found is None:
-        raise NotShown(404, f"Partition {number} of {topic} is not hosted here.")
+        raise not_here(broker, topic, number)
     return found
+
+
+def not_here(broker: Broker, topic: str, number: int) -> NotShown:
+    """Says who has the partition, if anyone does."""
+    state = broker.image.partition(topic, number)
+    others = () if state is None else state.replicas
+    where = f": nodes {', '.join(map(str, others))} have it" if others else ""
+    return NotShown(404, f"Partition {number} of {topic} is not hosted here{where}.")
 
 
 def topic_facts(broker: Broker, topic: str) -> dict[str, object]:

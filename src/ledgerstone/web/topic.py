@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgerstone.metadata.config_entries import ConfigEntry, ConfigSource, topic_entries
+from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http.server import HttpRequest
+from ledgerstone.storage.log import PartitionLog
 from ledgerstone.web.hosting import hosted, topic_facts, topic_of
 from ledgerstone.web.router import Rendered
 
@@ -20,10 +22,7 @@ _SOURCES: Final = {
 }
 
 
-class PartitionRow(NamedTuple):
-    number: int
-    leader: int
-    isr: tuple[int, ...]
+class LogFigures(NamedTuple):
     log_start_offset: int
     last_stable_offset: int
     high_watermark: int
@@ -31,6 +30,15 @@ class PartitionRow(NamedTuple):
     size_bytes: int
     segments: int
     failure: str | None
+
+
+class PartitionRow(NamedTuple):
+    number: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    # Of the replica on this node; None if it has none.
+    log: LogFigures | None
 
 
 class ConfigRow(NamedTuple):
@@ -61,21 +69,34 @@ def partitions_fragment(broker: Broker, argument: str) -> Rendered:
 
 
 def _partition_facts(broker: Broker, topic: str) -> dict[str, object]:
-    partitions = hosted(broker, topic)
+    states = broker.image.topics[topic].partitions
+    own = [number for number, each in states.items() if broker.config.node_id in each.replicas]
+    here = {each.topic_partition.partition: each for each in hosted(broker, topic)}
+    numbers = sorted(states)
     return {
         "topic": topic,
-        "partition_rows": [_partition_row(each) for each in partitions[:SHOWN_PARTITIONS]],
-        "hidden_partitions": max(len(partitions) - SHOWN_PARTITIONS, 0),
-        "unmade": len(broker.image.topics[topic].partitions) - len(partitions),
+        "partition_rows": [
+            _partition_row(number, states[number], here.get(number))
+            for number in numbers[:SHOWN_PARTITIONS]
+        ],
+        "hidden_partitions": max(len(numbers) - SHOWN_PARTITIONS, 0),
+        "unmade": len(set(own) - here.keys()),
+        "elsewhere": len(states) - len(own),
     }
 
 
-def _partition_row(partition: Partition) -> PartitionRow:
-    log = partition.log
+def _partition_row(number: int, state: PartitionImage, partition: Partition | None) -> PartitionRow:
     return PartitionRow(
-        number=partition.topic_partition.partition,
-        leader=partition.leader_id,
-        isr=partition.isr,
+        number=number,
+        leader=None if state.leader < 0 else state.leader,
+        replicas=state.replicas,
+        isr=state.isr,
+        log=None if partition is None else _figures(partition.log),
+    )
+
+
+def _figures(log: PartitionLog) -> LogFigures:
+    return LogFigures(
         log_start_offset=log.log_start_offset,
         last_stable_offset=log.last_stable_offset,
         high_watermark=log.high_watermark,

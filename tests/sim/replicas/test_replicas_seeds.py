@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ledgerstone.sim.replicas.__main__ import main
 from ledgerstone.sim.replicas.cluster import run
 from ledgerstone.sim.replicas.scenario import draw, parse
+from tests.sim.hunting import Mutant
+from tests.sim.replicas.mutants import MUTANTS, hunt
 
 ROOT = Path(__file__).parents[3]
 # One copy of everything: what is written on a broker comes back with it.
@@ -20,10 +23,24 @@ set operations 0
 set transactors 0
 """
 
+# Found by their first seed, so that the default suite shows that the simulator has teeth.
+QUICK = [
+    each
+    for each in MUTANTS
+    if each.name in ("a leader commits what it has alone", "followers forget producers")
+]
 
-@pytest.mark.parametrize("first", range(0, 12, 4))
-def test_seeds_keep_every_promise_without_replication(first: int) -> None:
-    for seed in range(first, first + 4):
+
+@pytest.mark.parametrize("first", range(0, 12, 3))
+def test_seeds_keep_every_promise(first: int) -> None:
+    for seed in range(first, first + 3):
+        outcome = run(draw(seed))
+        replay = f"python -m ledgerstone.sim.replicas --first {seed} --seeds 1"
+        assert outcome.violation is None, f"{outcome.violation}; {replay}"
+
+
+def test_seeds_keep_every_promise_without_replication() -> None:
+    for seed in range(20, 23):
         scenario = draw(seed)
         config = parse(f"seed {seed}\n{SINGLE_COPIES}").config
         outcome = run(replace(scenario, config=config))
@@ -54,3 +71,30 @@ def test_a_scenario_survives_its_own_text() -> None:
     for seed in range(100):
         scenario = draw(seed)
         assert parse(scenario.text()) == scenario
+
+
+def test_power_loss_of_the_last_copy_excuses_a_partition_and_nothing_else() -> None:
+    text = f"seed 4\n{SINGLE_COPIES}5000 power node=-1 down=400 mode=none\n"
+    outcome = run(parse(text))
+    assert outcome.violation is None
+    assert outcome.marks["power loss took the last copy"] > 0
+
+
+@pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_found_within_a_few_seeds(mutant: Mutant) -> None:
+    assert hunt(mutant, max_seeds=3) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_mutant_is_found(mutant: Mutant) -> None:
+    assert hunt(mutant) is not None
+
+
+@pytest.mark.slow
+def test_hundreds_of_seeds_keep_every_promise_and_hit_every_mark(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--seeds", "300", "--jobs", "2"]) == 0
+
+    assert "never happened" not in capsys.readouterr().out

@@ -194,6 +194,7 @@ def test_a_broken_properties_file_is_refused() -> None:
         ("log.dirs=a,b,a/", "Duplicate log directory found: a, b, a/"),
         ("log.dirs=,", "At least one log directory"),
         ("group.min.session.timeout.ms=1800001", "group.max.session.timeout.ms=1800000"),
+        ("replica.fetch.wait.max.ms=30001", "replica.socket.timeout.ms=30000"),
     ],
 )
 def test_a_bad_value_is_refused_with_key_and_reason(override: str, reason: str) -> None:
@@ -201,6 +202,14 @@ def test_a_bad_value_is_refused_with_key_and_reason(override: str, reason: str) 
 
     assert refusal.key == override.partition("=")[0]
     assert reason in refusal.reason
+
+
+def test_followers_that_wait_longer_than_they_may_lag_are_refused() -> None:
+    refusal = _refusal("replica.lag.time.max.ms=400")
+
+    assert refusal.key == "replica.fetch.wait.max.ms"
+    assert "replica.lag.time.max.ms=400" in refusal.reason
+    assert _load("replica.lag.time.max.ms=400", "replica.fetch.wait.max.ms=400").node_id == 1
 
 
 def test_topic_defaults_that_contradict_each_other_are_refused() -> None:

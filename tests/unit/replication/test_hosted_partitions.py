@@ -296,3 +296,66 @@ def test_followings_end_with_leadership_and_with_the_replica(node: Node) -> None
     node.follow(RemoveTopicRecord(topic_id=TOPIC_ID))
 
     assert node.hosted.take_followings() == [TopicPartition("t", 2)]
+
+
+# -- replicas that were away --------------------------------------------------------------------
+
+
+def adding(replicas: list[int], adding: list[int], isr: list[int]) -> MetadataRecord:
+    return PartitionChangeRecord(
+        partition_id=0,
+        topic_id=TOPIC_ID,
+        replicas=replicas,
+        adding_replicas=adding,
+        isr=isr,
+    )
+
+
+def test_a_replica_that_is_removed_goes_and_comes_back_empty(node: Node) -> None:
+    node.follow(*a_topic(replicas=(2, 1)))
+    node.hosted.get(TP).log.append_as_follower(batch(("k", "v"), base_offset=0))
+
+    node.follow(change(replicas=[2, 3], isr=[2, 3]))
+    assert node.hosted.find(TP) is None
+    assert node.hosted.take_removed() == [TP]
+    node.follow(adding([2, 3, 1], [1], [2, 3]))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+
+
+def test_a_replica_that_was_away_and_back_while_the_broker_was_down_starts_empty(
+    node: Node,
+) -> None:
+    node.follow(*a_topic(replicas=(2, 1)))
+    node.hosted.get(TP).log.append_as_follower(batch(("k", "v"), base_offset=0))
+    node.log_dir.close()
+    # Not seen by this broker: it was removed, and is being added again.
+    node.image, _ = apply(node.image, [change(replicas=[2], isr=[2])])
+    node.image, _ = apply(node.image, [adding([2, 1], [1], [2])])
+
+    node.start()
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert any(name.endswith("-delete") for name in node.fs.list_dir("/data"))
+
+
+def test_a_replica_that_was_in_sync_keeps_its_log_while_others_are_added(node: Node) -> None:
+    node.follow(*a_topic(replicas=(2, 1)))
+    node.hosted.get(TP).log.append_as_follower(batch(("k", "v"), base_offset=0))
+    node.log_dir.close()
+    node.image, _ = apply(node.image, [adding([2, 1, 3], [3], [2])])
+
+    node.start()
+
+    assert node.hosted.get(TP).log.log_end_offset == 1
+
+
+def test_one_delta_that_removes_and_adds_again_wipes_the_log(node: Node) -> None:
+    """As after a snapshot of the metadata, which shows only what came of it."""
+    node.follow(*a_topic(replicas=(2, 1)))
+    node.hosted.get(TP).log.append_as_follower(batch(("k", "v"), base_offset=0))
+
+    node.follow(change(replicas=[2], isr=[2]), adding([2, 1], [1], [2]))
+
+    assert node.hosted.get(TP).log.log_end_offset == 0
+    assert node.hosted.take_removed() == [TP]

@@ -386,3 +386,43 @@ def test_the_agent_tells_of_every_state_once() -> None:
     ]
     assert life.was_released
     assert agent.next_deadline_ms is None
+
+
+# -- failed log directories -----------------------------------------------------------------------
+
+FAILED_DIR = bytes(15) + b"\xc8"
+
+
+def test_a_failed_directory_is_told_at_once_and_in_every_heartbeat(story: Story) -> None:
+    story.run()
+
+    story.life.directory_failed(story.now_ms, FAILED_DIR)
+
+    assert story.due_in() == 0
+    for _ in range(3):
+        assert story.heartbeat().offline_log_dirs == [FAILED_DIR]
+        story.answer(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
+        story.wait()
+    story.wait(60_000)
+    story.take()
+    assert not story.life.could_not_tell
+
+
+def test_a_failed_directory_that_cannot_be_told_ends_the_process(story: Story) -> None:
+    story.run()
+    # Already in flight: it does not name the directory, so its answer does not count.
+    story.wait()
+    before = story.heartbeat()
+    story.life.directory_failed(story.now_ms, FAILED_DIR)
+    story.answer(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
+    assert before.offline_log_dirs == []
+
+    for _ in range(14):
+        story.heartbeat()
+        story.life.failed(story.now_ms, "no answer")
+        story.wait()
+    assert not story.life.could_not_tell
+    story.wait(4_000)
+    story.take()
+
+    assert story.life.could_not_tell

@@ -271,3 +271,17 @@ def test_producer_id_block_names_the_error_of_the_controller(node: Node) -> None
 
     assert isinstance(answer, AllocateProducerIdsResponse)
     assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_disk_that_refuses_a_decision_due_by_the_clock_and_the_next_lead_ends_there(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sole voter that resigns leads again at once, which takes a record. Agents behind the
+    controller in the same tick must not pay for that."""
+
+    def refuse(*_: object) -> None:
+        raise LogStorageError("no space left")
+
+    monkeypatch.setattr(type(node.link), "_append", refuse)
+    monkeypatch.setattr(type(node.quorum), "resign", refuse)
+    assert node.link.act_on_time() is False

@@ -285,6 +285,24 @@ def test_an_interrupted_move_goes_on_after_a_restart() -> None:
     assert read_all_of(machine.connect()) == values
 
 
+def test_files_beside_the_segments_move_too() -> None:
+    machine = a_machine()
+    client = machine.connect()
+    fill(client, 2)
+    old = f"/a/{TOPIC}-0"
+    for name in ("cleaning-history.json", "removal-marks"):
+        machine.fs.open(f"{old}/{name}", create=True).pwrite(name.encode(), 0)
+    names = [name for name in machine.fs.list_dir(old) if parse_file_name(name) is None]
+
+    move(client, "/b")
+    settle(machine)
+
+    new = f"/b/{TOPIC}-0"
+    assert [name for name in machine.fs.list_dir(new) if parse_file_name(name) is None] == names
+    marks = machine.fs.open(f"{new}/removal-marks")
+    assert marks.pread(marks.size(), 0) == b"removal-marks"
+
+
 def test_deleted_records_stay_deleted_after_a_move() -> None:
     machine = a_machine()
     client = machine.connect()

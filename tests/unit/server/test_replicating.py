@@ -424,3 +424,19 @@ def test_operators_see_lag_and_failures(follows: Follows) -> None:
     assert found["total"].value == size
     assert dict(found["consumerlag"].labels)["clientId"] == "ReplicaFetcherThread-0-2"
     assert [each.value for each in samples(None)] == [0, 0, 0]
+
+
+def test_change_that_others_report_is_told_with_the_next_request(follows: Follows) -> None:
+    follows.create()
+    log = follows.leaders[2].logs[TopicPartition("t", 0)]
+    log.append(3)
+    for _ in range(2):
+        follows.answer()
+    follows.hosted.get(TopicPartition("t", 0)).log.raise_log_start_offset(2)
+    follows.agent.report_changed(TopicPartition("t", 0))
+    follows.agent.report_changed(TopicPartition("other", 0))
+    follows.answer()
+    request = follows.wires[0].asked[0].request
+
+    assert isinstance(request, FetchRequest)
+    assert [p.log_start_offset for t in request.topics for p in t.partitions] == [2]

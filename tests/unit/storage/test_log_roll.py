@@ -264,6 +264,18 @@ def test_replicated_offset_beyond_31_bits_rolls_at_its_own_base() -> None:
     assert reopened.log_end_offset == INT32_MAX + 4
 
 
+def test_replicated_set_with_a_gap_beyond_31_bits_is_spread_over_segments() -> None:
+    world = World()
+    log = world.open()
+
+    log.append_as_follower(stored(3, "a") + stored(4, "b") + stored(INT32_MAX + 9, "c"))
+    log.close()
+    reopened = world.open(clean=True)
+
+    assert reopened.segments.bases() == [0, INT32_MAX + 9]
+    assert offsets(all_records(reopened)) == [3, 4, INT32_MAX + 9]
+
+
 def test_offset_of_exactly_31_bits_still_fits() -> None:
     log = World().open()
 

@@ -47,6 +47,7 @@ Find = Callable[[TopicPartition], Partition | None]
 class Reader(NamedTuple):
     """Who fetches. `replica_id` is negative for consumers."""
 
+    is_follower: bool
     replica_id: int
     broker_epoch: int
     isolation: FetchIsolation
@@ -56,10 +57,6 @@ class Reader(NamedTuple):
     rack: str = ""
     # Of live brokers that a consumer with a rack can reach, if replicas are chosen by rack.
     racks: Mapping[int, str | None] | None = None
-
-    @property
-    def is_follower(self) -> bool:
-        return self.replica_id >= 0
 
 
 class Found(NamedTuple):
@@ -86,6 +83,7 @@ def reader_of(broker: Broker, request: Request, message: FetchRequest) -> Reader
     if message.rack_id and not is_follower and broker.config.replica_selector_class is not None:
         racks = {each.broker_id: each.rack for each, _ in live_brokers(broker.image, listener)}
     return Reader(
+        is_follower,
         replica_id,
         broker_epoch,
         FetchIsolation.LOG_END if is_follower else isolation,

@@ -9,24 +9,16 @@ asks every leader and adds up.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from ledgerstone.replication.leader import Leader
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cluster_facts import ClusterFacts, cluster_facts
+from ledgerstone.server.follower_lags import follower_lags, lag_by_node
 from ledgerstone.server.http.server import HttpRequest
-from ledgerstone.types import NO_OFFSET
 
 Calls = Mapping[str, Callable[[], object]]
 LISTED: Final = 200
-
-
-class ReplicaLag(NamedTuple):
-    lag: int
-    topic: str
-    partition: int
-    node: int
 
 
 def calls(broker: Broker, request: HttpRequest, parts: list[str]) -> Calls | None:
@@ -47,26 +39,10 @@ def facts_of(broker: Broker) -> ClusterFacts:
 
 
 def lags_json(broker: Broker) -> dict[str, Any]:
-    lags = list(_lags(broker))
-    nodes: dict[str, int] = {}
-    for each in lags:
-        nodes[str(each.node)] = nodes.get(str(each.node), 0) + each.lag
+    lags = list(follower_lags(broker.partitions))
     largest = heapq.nlargest(LISTED, (each for each in lags if each.lag))
     return {
         "node": broker.config.node_id,
-        "nodes": nodes,
+        "nodes": {str(node): lag for node, lag in lag_by_node(lags).items()},
         "largest": [each._asdict() for each in largest],
     }
-
-
-def _lags(broker: Broker) -> Iterator[ReplicaLag]:
-    for partition in broker.partitions:
-        role = partition.role
-        if not isinstance(role, Leader):
-            continue
-        log = partition.log
-        for node, follower in role.in_sync.followers.items():
-            # A new leader does not know what a follower has before its first fetch.
-            if follower.end_offset != NO_OFFSET:
-                lag = max(log.log_end_offset - follower.end_offset, 0)
-                yield ReplicaLag(lag, *partition.topic_partition, node)

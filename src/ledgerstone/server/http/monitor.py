@@ -11,6 +11,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server import cluster_view, damage
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.cleaning import view as cleaning_view
+from ledgerstone.server.directories import view as directories_view
 from ledgerstone.server.erasing import view as erasing_view
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.http.server import Page, Routes, SlowPage
@@ -46,6 +47,7 @@ def readiness(broker: Broker) -> Page:
         if partition.log.failure is not None
     ]
     failed += [f"{name}: {reason}" for name, reason in broker.partitions.offline.items()]
+    failed += directories_view.complaints(broker)
     failed += cluster_view.complaints(broker)
     failed += cleaning_view.complaints(broker.cleaning)
     failed += erasing_view.complaints(broker.erasing)
@@ -84,6 +86,7 @@ def sample_slices(broker: Broker) -> Iterator[list[MetricSample]]:
     yield [
         *broker.counters.samples(),
         *(MetricSample(name, "gauge", text, value) for name, value, text in _gauges(broker)),
+        *directories_view.samples(broker),
         *cluster_view.samples(broker),
         *replicating_view.samples(broker.following.replicating),
         *isr_view.samples(broker.partitions),

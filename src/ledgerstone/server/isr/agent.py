@@ -116,8 +116,10 @@ class IsrAgent:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        due = [each for each in (self._check_ms, self._retry_ms) if each is not None]
-        return min(due, default=None)
+        # Asked after every request that had to wait.
+        if self._retry_ms is None or self._check_ms is None:
+            return self._check_ms if self._retry_ms is None else self._retry_ms
+        return min(self._check_ms, self._retry_ms)
 
     def tick(self) -> list[Effect]:
         now_ms = self._clock.monotonic_ms()

@@ -109,7 +109,8 @@ class Settling:
         if gone or not markers.partitions:
             self._marked(number, hosted, markers, gone)
         under_way = self._under_way.get((number, transactional_id), set())
-        to_ask = [each for each in markers.partitions if each not in under_way.union(gone)]
+        settled = under_way.union(gone)
+        to_ask = [each for each in markers.partitions if each not in settled]
         if not to_ask:
             return
         self._under_way[number, transactional_id] = under_way.union(to_ask)

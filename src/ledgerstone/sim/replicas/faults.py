@@ -10,9 +10,12 @@ from ledgerstone.sim.replicas.node import ClusterNode
 from ledgerstone.sim.replicas.scenario import PLACES
 from ledgerstone.sim.script_text import Fault
 from ledgerstone.sim.world import World
+from ledgerstone.types import TopicPartition
 
 LEADS_PARTITIONS: Final = -1
 LEADS_QUORUM: Final = -2
+LEADS_FLOW: Final = -3
+_FLOW: Final = TopicPartition("flow", 0)
 
 
 class ReplicaFaults:
@@ -45,7 +48,7 @@ class ReplicaFaults:
     def _target(self, number: int) -> ClusterNode:
         if number >= 0:
             return self.nodes[number % len(self.nodes)]
-        leads = _leads_partitions if number == LEADS_PARTITIONS else _leads_quorum
+        leads = _LEADS[number]
         return self._dice.pick([each for each in self.nodes if leads(each)] or self.nodes)
 
     def heal(self) -> None:
@@ -103,7 +106,9 @@ class ReplicaFaults:
             self.network.cut(other.name, node.name, until_ms)
 
     def _split(self, node: ClusterNode, fault: Fault) -> None:
-        until_ms, members = self.world.now_ms + fault.number("ms"), fault.number("nodes")
+        """Brokers only: clients reach both sides. Without `nodes`, one node is alone."""
+        until_ms = self.world.now_ms + fault.number("ms")
+        members = fault.number("nodes", 1 << self.nodes.index(node))
         for a, one in enumerate(self.nodes):
             for b, other in enumerate(self.nodes):
                 if (members >> a & 1) != (members >> b & 1):
@@ -155,3 +160,15 @@ def _leads_partitions(node: ClusterNode) -> bool:
 
 def _leads_quorum(node: ClusterNode) -> bool:
     return node.broker is not None and node.broker.quorum.leader_id == node.node_id
+
+
+def _leads_flow(node: ClusterNode) -> bool:
+    hosted = None if node.broker is None else node.broker.partitions.find(_FLOW)
+    return hosted is not None and hosted.is_leader
+
+
+_LEADS: Final = {
+    LEADS_PARTITIONS: _leads_partitions,
+    LEADS_QUORUM: _leads_quorum,
+    LEADS_FLOW: _leads_flow,
+}

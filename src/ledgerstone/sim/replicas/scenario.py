@@ -150,8 +150,8 @@ PLACES: Final = (
 
 
 def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:
-    # Half of the time one is hit that leads something: -1 partitions, -2 the quorum.
-    target = dice.pick((-1, -1, -1, -2)) if dice.chance(50) else dice.below(config.brokers)
+    # Half of the time one is hit that leads: -1 a partition, -2 the quorum, -3 a certain partition.
+    target = dice.pick((-1, -1, -2, -3)) if dice.chance(50) else dice.below(config.brokers)
     node: dict[str, int | str] = {"node": target}
     ms = dice.pick((100, 800, 2_500, 6_000, 12_000))
     match kind:
@@ -170,7 +170,8 @@ def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | s
         case "link":
             return {**node, "to": dice.below(config.brokers), "ms": ms, "ways": dice.between(1, 2)}
         case "split":
-            return {"nodes": dice.below(1 << config.brokers), "ms": ms}
+            nodes = {"nodes": dice.below(1 << config.brokers)}
+            return {**(node if target < 0 else nodes), "ms": ms}
         case "reset":
             return {**node, "half": dice.below(2)}
         case "full":

@@ -37,6 +37,8 @@ _COMMIT_VERSION: Final = 8
 _OFFSETS_VERSION: Final = 8
 _MAX_BYTES: Final = 2_000
 _WAIT_MS: Final = 200
+# More answers in a row than metadata can be late.
+_LONG_OUT_OF_RANGE: Final = 40
 _COORDINATOR_MOVED: Final = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -72,6 +74,7 @@ class GroupReader:
     places: list[TopicPartition]
     is_committed: bool
     is_over: list[bool]
+    _out_of_range: int = 0
 
     def script(self) -> Script[None]:
         yield Resting(self.reach.dice.below(1_500))
@@ -117,11 +120,19 @@ class GroupReader:
             reach.forget_leader(place)
             yield reach.rest()
             return position
-        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place in reach.excused:
-            return 0
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if place in reach.excused:
+                return 0
+            # A follower says so, too, while its log is shorter; the leader is asked then.
+            self._out_of_range += 1
+            if self._out_of_range < _LONG_OUT_OF_RANGE:
+                reach.forget_leader(place)
+                yield reach.rest()
+                return position
         if part.error_code != ErrorCode.NONE:
             name = ErrorCode(part.error_code).name
             raise Violation("ReadersGoOn", f"{reach.name} at {position} of {place}: {name}")
+        self._out_of_range = 0
         aborted = [
             AbortedRange(each.producer_id, each.first_offset)
             for each in part.aborted_transactions or ()
