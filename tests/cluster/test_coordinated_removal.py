@@ -112,6 +112,7 @@ def test_102_reassigned_away_and_back_with_its_old_directory_starts_over(
     deleted = delete_while_away(cluster, 3)
     cluster.reassign(1, 2)
     cluster.await_isr(1, 2)
+    cluster.await_caught_up(1, 2)
     cluster.clean(1, 2)
     for node_id in (1, 2):
         cluster.await_removable(node_id, deleted + 1)

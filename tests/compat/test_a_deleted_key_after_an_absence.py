@@ -60,7 +60,7 @@ CONFIGS: Final = {
 OUR_CONFIGS: Final = {"ledgerstone.tombstone.replica.hold.max.ms": "2000"}
 
 
-def _cluster(kind: str, work: Path) -> Cluster:
+def _cluster(kind: str, work: Path, away: str | None = None) -> Cluster:
     nodes = [
         PlannedNode(node_id=STAYS, roles=COMBINED, port=free_port(), controller_port=free_port()),
         PlannedNode(node_id=AWAY, roles=BROKER, port=free_port(), controller_port=0),
@@ -69,19 +69,21 @@ def _cluster(kind: str, work: Path) -> Cluster:
         plan=ClusterPlan(nodes=nodes, settings=SETTINGS, features=WITHOUT_NEW_GROUPS),
         work=work,
         jars=fetch_jars(),
-        kinds={STAYS: kind, AWAY: kind},
+        kinds={STAYS: kind, AWAY: away or kind},
     )
     cluster.format()
     return cluster
 
 
-def _create(cluster: Cluster, configs: dict[str, str]) -> None:
-    """The replica that goes away is the preferred leader."""
+def _create(
+    cluster: Cluster, configs: dict[str, str], replicas: tuple[int, int] = (AWAY, STAYS)
+) -> None:
+    """The replica that goes away is the preferred leader, unless told otherwise."""
     wanted = CreateTopicsRequestTopic(
         name=TOPIC,
         num_partitions=-1,
         replication_factor=-1,
-        assignments=[CreateTopicsAssignment(partition_index=0, broker_ids=[AWAY, STAYS])],
+        assignments=[CreateTopicsAssignment(partition_index=0, broker_ids=list(replicas))],
         configs=[CreateTopicsRequestConfig(*each) for each in configs.items()],
     )
     request = CreateTopicsRequest(topics=[wanted], timeout_ms=10_000)
@@ -185,3 +187,23 @@ def test_we_do_not(tmp_path: Path) -> None:
     assert _value_after_an_absence(cluster, {**CONFIGS, **OUR_CONFIGS}) is None
 
     assert "log rebuilt partition=t-0" in cluster[AWAY].log_text
+
+
+@pytest.mark.parametrize(("leads", "follows"), [(KAFKA, LEDGERSTONE), (LEDGERSTONE, KAFKA)])
+def test_replicas_of_both_kinds_work_together(tmp_path: Path, leads: str, follows: str) -> None:
+    """Kafka does not know what our follower reports, and takes it; nor does it report itself."""
+    with _cluster(leads, tmp_path, follows) as cluster:
+        cluster.start(STAYS)
+        cluster.start(AWAY)
+        _create(cluster, CONFIGS, (STAYS, AWAY))
+        for number in range(5):
+            _write(cluster, KEY, b"%d" % number)
+        _write(cluster, KEY, None)
+        _write(cluster, b"other", b"1")
+
+        # With acks=all: a follower that cannot follow would have been dropped for it.
+        assert _state(cluster) == (STAYS, {STAYS, AWAY})
+        _write(cluster, b"other", b"2")
+        # Nothing has told our broker that the other one does not need the tombstone.
+        if leads == LEDGERSTONE:
+            assert (KEY, None) in _records(cluster)

@@ -155,9 +155,14 @@ class DeletingCluster(LoopbackCluster):
                 )
             ],
         )
-        answer = self.ask(next(iter(self.nodes)), request)
-        assert isinstance(answer, AlterPartitionReassignmentsResponse)
-        assert answer.responses[0].partitions[0].error_code == 0
+
+        def is_taken() -> bool:
+            answer = self.ask(next(iter(self.nodes)), request)
+            assert isinstance(answer, AlterPartitionReassignmentsResponse)
+            # A controller may just have been elected.
+            return not answer.error_code and not answer.responses[0].partitions[0].error_code
+
+        wait_until(is_taken, "the reassignment is taken", 30)
 
     # -- logs ----------------------------------------------------------------------------------
 

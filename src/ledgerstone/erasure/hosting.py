@@ -6,7 +6,7 @@ proves it by a scan of its own. A broker that joins after the scans copies only 
 the proof of its source covers it.
 
 What a transport has to carry, from each hosting broker to the coordinator of the erasure:
-a `ReplicaProgress` whenever it changes, and a `ReplicaProof` for each scan it was asked for.
+a `TombstoneProgress` whenever it changes, and a `ReplicaProof` for each scan it was asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ class Assignment(NamedTuple):
     replicas: tuple[int, ...]
 
 
-class ReplicaProgress(NamedTuple):
+class TombstoneProgress(NamedTuple):
     """How far one assigned replica is with one tombstone."""
 
     broker_id: int
@@ -51,7 +51,7 @@ class ReplicaProof(NamedTuple):
     digest: str  # of the list of files
 
 
-class Standing(NamedTuple):
+class ProofStanding(NamedTuple):
     """Of one partition of an erasure with several replicas."""
 
     is_committed: bool
@@ -98,11 +98,11 @@ def standing(
     *,
     min_in_sync: int,
     in_sync: Sequence[int],
-    progress: Mapping[int, ReplicaProgress],
+    progress: Mapping[int, TombstoneProgress],
     proofs: Iterable[ReplicaProof],
     lives: Mapping[int, Incarnation],
     destroyed: Iterable[int] = (),
-) -> Standing:
+) -> ProofStanding:
     """`lives` are the brokers that are registered now; a proof of a former life with another disk
     proves nothing."""
     assigned = hosting.current
@@ -115,7 +115,7 @@ def standing(
     is_removed = is_stamped and all(each.is_removed for each in known)
     exceptions = tuple(sorted(set(destroyed) & hosting.hosts().keys()))
     missing = _missing(hosting, tombstone, proofs, lives, exceptions)
-    return Standing(
+    return ProofStanding(
         is_committed=is_committed,
         is_stamped=is_stamped,
         is_removed=is_removed,

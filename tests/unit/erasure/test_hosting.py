@@ -8,14 +8,14 @@ from ledgerstone.erasure.hosting import (
     Assignment,
     Hosting,
     Incarnation,
-    ReplicaProgress,
+    ProofStanding,
     ReplicaProof,
-    Standing,
+    TombstoneProgress,
     standing,
 )
 
 TOMBSTONE = 7
-DONE = {each: ReplicaProgress(each, 10, 10, is_removed=True) for each in (1, 2, 3, 4)}
+DONE = {each: TombstoneProgress(each, 10, 10, is_removed=True) for each in (1, 2, 3, 4)}
 
 
 def life(broker_id: int, disk: bytes = b"d") -> Incarnation:
@@ -34,7 +34,7 @@ def hosting(*assignments: tuple[int, tuple[int, ...]]) -> Hosting:
     return found
 
 
-def judged(found: Hosting | None = None, **how: Any) -> Standing:
+def judged(found: Hosting | None = None, **how: Any) -> ProofStanding:
     known: dict[str, Any] = {
         "min_in_sync": 2,
         "in_sync": (1, 2, 3),
@@ -77,9 +77,9 @@ def test_an_operator_may_declare_a_broker_destroyed_and_the_receipt_names_it() -
     [
         ({"in_sync": (1,)}, (False, False, False)),
         ({"progress": {1: DONE[1], 2: DONE[2]}}, (True, False, False)),
-        ({"progress": {**DONE, 3: ReplicaProgress(3, 10, TOMBSTONE, is_removed=False)}},
+        ({"progress": {**DONE, 3: TombstoneProgress(3, 10, TOMBSTONE, is_removed=False)}},
          (True, False, False)),
-        ({"progress": {**DONE, 3: ReplicaProgress(3, 10, 10, is_removed=False)}},
+        ({"progress": {**DONE, 3: TombstoneProgress(3, 10, 10, is_removed=False)}},
          (True, True, False)),
     ],
 )  # fmt: skip
