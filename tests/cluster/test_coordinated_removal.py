@@ -13,7 +13,8 @@ HOLD_MS = "ledgerstone_tombstone_replica_hold_max_ms"
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[DeletingCluster]:
-    with DeletingCluster(tmp_path) as nodes:
+    nodes = DeletingCluster(tmp_path)
+    with nodes:
         yield nodes
 
 

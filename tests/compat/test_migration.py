@@ -147,9 +147,11 @@ def test_nodes_of_kafka_give_way_to_ours(cluster: Cluster, tmp_path: Path) -> No
         workers = all_workers(cluster.plan.bootstrap, recorder, 4)
         for each in workers:
             each.start()
-        await_progress(recorder, "the start")
-        _migrate(cluster, Reader(cluster, tmp_path), recorder)
-        end_all(workers, recorder)
+        try:
+            await_progress(recorder, "the start")
+            _migrate(cluster, Reader(cluster, tmp_path), recorder)
+        finally:
+            end_all(workers, recorder)
         ends = read_through_clients(cluster.plan.bootstrap, recorder)
         cluster.kill()
         nodes = [cluster[each] for each in NEW]
@@ -197,6 +199,6 @@ def _migrate(cluster: Cluster, reader: Reader, recorder: Recorder) -> None:
     await_progress(recorder, "Kafka's brokers have stopped")
     cluster.stop(1)
     said = reader.type(has="quorum remove 1")
-    assert "voters 4,5,6" in said.replace(", ", ","), said
+    assert "voters 3" in said, said
     await_progress(recorder, "the last node of Kafka has stopped")
     assert reader.is_at_the_end()

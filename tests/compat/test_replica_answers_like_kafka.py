@@ -6,6 +6,7 @@ Two clusters of two brokers are set up by the same requests, one of Kafka's and 
 
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -191,7 +192,7 @@ def _set_up(leader: Side, follower: Side) -> None:
     said: Any = ask(leader.bootstrap, CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
     assert {each.error_code for each in said.topics} == {ErrorCode.NONE}, said
     for side in (leader, follower):
-        wait_until(lambda side=side: _learn(side), "both know the topics", 30)
+        wait_until(partial(_learn, side), "both know the topics", 30)
     for _ in range(COUNT):
         wait_until(lambda: _is_written(leader), "a record is written", 30)
     # It learns with its next fetch that they are committed.

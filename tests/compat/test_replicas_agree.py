@@ -96,7 +96,9 @@ def _produce(cluster: Cluster, count: int, note: str) -> set[bytes]:
             TOPIC,
             value,
             partition=number % PARTITIONS,
-            on_delivery=lambda error, said: acked.add(said.value()) if error is None else None,
+            on_delivery=lambda error, said: (
+                acked.add(said.value() or b"") if error is None else None
+            ),
         )
     assert producer.flush(60) == 0
     assert len(acked) == count

@@ -3,7 +3,6 @@
 The first test runs by default: three brokers in this process, with real connections and disks. The
 others are processes that are killed, paused and restarted."""
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -202,19 +201,18 @@ def test_89_to_93_coordinators_killed_and_restarted_again_and_again(processes: P
 
 @pytest.mark.slow
 def test_99_a_coordinator_that_slept_is_not_believed(processes: Processes) -> None:
-    values = values_of(400)
+    values = values_of(420)
     copier = Copier(processes.bootstrap, SOURCE, TARGET, PARTITIONS)
-    produce(processes.bootstrap, SOURCE, values[:200], PARTITIONS)
+    produce(processes.bootstrap, SOURCE, values[:210], PARTITIONS)
     copier.start()
     wait_until(lambda: copier.committed_count > 3, "the copier copies", 60)
 
-    for start, kind in ((200, CONSUMER_OFFSETS), (300, TRANSACTION_STATE)):
+    for start, kind in ((210, CONSUMER_OFFSETS), (315, TRANSACTION_STATE)):
         paused = processes.coordinator_of(copier, kind)
         count = copier.committed_count
         node = processes.cluster[paused]
         node.pause()
-        time.sleep(0.05)
-        produce(processes.bootstrap, SOURCE, values[start : start + 100], PARTITIONS)
+        produce(processes.bootstrap, SOURCE, values[start : start + 105], PARTITIONS)
         wait_for_more(copier, count)
         node.resume()
         wait_until(processes.is_whole, "every replica is in sync", 120)
@@ -224,13 +222,13 @@ def test_99_a_coordinator_that_slept_is_not_believed(processes: Processes) -> No
 
 @pytest.mark.slow
 def test_89_a_rolling_restart_disturbs_no_transaction(processes: Processes) -> None:
-    values = values_of(600)
+    values = values_of(630)
     copier = Copier(processes.bootstrap, SOURCE, TARGET, PARTITIONS)
     copier.start()
     for number, node_id in enumerate(NODES):
         processes.cluster.stop(node_id)
-        start = number * 200
-        produce(processes.bootstrap, SOURCE, values[start : start + 200], PARTITIONS)
+        start = number * 210
+        produce(processes.bootstrap, SOURCE, values[start : start + 210], PARTITIONS)
         processes.cluster.start(node_id)
         wait_until(processes.is_whole, "every replica is in sync", 90)
 

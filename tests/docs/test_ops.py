@@ -57,11 +57,14 @@ def exported_metrics(page: str) -> dict[str, set[str]]:
     return found
 
 
-def unit() -> configparser.RawConfigParser:
+UNITS = ("ledgerstone.service", "ledgerstone@.service")
+
+
+def unit(name: str = UNITS[0]) -> configparser.RawConfigParser:
     # A key may stand there several times; the last one is enough here.
     parser = configparser.RawConfigParser(strict=False, delimiters=("=",), allow_no_value=True)
     parser.optionxform = str  # type: ignore[assignment, method-assign] # systemd minds the case
-    parser.read(OPS / "ledgerstone.service")
+    parser.read(OPS / name)
     return parser
 
 
@@ -128,15 +131,29 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap() -> None:
     assert max(x for x, _ in cells) < 24
 
 
-def test_command_of_the_unit_is_taken_by_the_program() -> None:
-    program, *words = shlex.split(unit()["Service"]["ExecStart"])
+@pytest.mark.parametrize("name", UNITS)
+def test_command_of_the_unit_is_taken_by_the_program(name: str) -> None:
+    program, *words = shlex.split(unit(name)["Service"]["ExecStart"])
 
     assert Path(program).name == "ledgerstone"
     assert complaint(CommandLine(tuple(words), is_whole=True)) is None
 
 
-def test_unit_claims_no_notify_protocol_and_lets_kernels_be_linked() -> None:
-    service = unit()["Service"]
+def test_template_is_the_unit_with_a_directory_and_settings_for_each_node() -> None:
+    one, each = (dict(unit(name)["Service"]) for name in UNITS)
+
+    assert {key for key in each if each[key] != one[key]} == {
+        "ExecStart",
+        "StateDirectory",
+        "WorkingDirectory",
+    }
+    assert each.keys() == one.keys()
+    assert each["StateDirectory"] == "ledgerstone/%i"
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_unit_claims_no_notify_protocol_and_lets_kernels_be_linked(name: str) -> None:
+    service = unit(name)["Service"]
 
     assert service["Type"] == "exec"
     assert "MemoryDenyWriteExecute" not in service

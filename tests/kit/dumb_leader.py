@@ -155,8 +155,10 @@ class DumbLeader:
             for topic in request.topics
             for each in topic.partitions
         }
-        if request.session_epoch == 0:
+        if request.session_epoch in (0, -1):
             self._sessions.pop(request.session_id, None)
+            if request.session_epoch == -1:
+                return self._answers(named, 0, lambda _: True)
             self._next_session += 1
             self._sessions[self._next_session] = (1, named)
             return self._answers(named, self._next_session, lambda _: True)

@@ -25,7 +25,9 @@ _QUICK: Final = {
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str], partitions: int) -> None:
-    """Acknowledged by every replica in sync."""
+    """Acknowledged by every replica in sync. A multiple of the partitions, so that what is produced
+    in parts lies as if it had been produced at once."""
+    assert len(values) % partitions == 0
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, **_QUICK}
     )

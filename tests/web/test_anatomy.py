@@ -20,6 +20,7 @@ from ledgerstone.state.anatomy_plan import Shares
 from ledgerstone.types import TopicPartition
 from ledgerstone.web.anatomy import anatomy_fragment, fragment_name
 from ledgerstone.web.anatomy_words import about_box, about_horizon, sentences
+from ledgerstone.web.peers import PeerWatch
 from ledgerstone.web.rendering import PageFacts, Renderer
 from ledgerstone.web.samples import Samples
 from ledgerstone.web.strip import MAX_BOXES, STRIP_PX, WIDTH, grouped, strip_of, widths_of, x_of
@@ -387,6 +388,7 @@ def test_fragment_is_the_panel_of_the_page(machine: ErasingMachine, visitor: Vis
         version="",
         is_virtual=False,
         samples=Samples(machine.broker),
+        peers=PeerWatch(machine.broker),
     )
 
     argument = fragment_name(COMPACTED, 0).partition(":")[2]

@@ -6,7 +6,7 @@ until `ledgerstone.tombstone.hold.max.ms` past its horizon. The contract is rule
 """
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ledgerstone.cleaner.plan import LAST_HORIZON_MS
 from ledgerstone.types import INT64_MAX
@@ -36,6 +36,9 @@ class ReplicaHold(NamedTuple):
     removable_to: int
     holder: str  # what is known of the replica that the others wait for
     ends_at_ms: int | None = None  # when it is waited for no longer; None: not known
+
+    def to_json(self) -> dict[str, Any]:
+        return self._asdict()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

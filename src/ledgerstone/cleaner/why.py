@@ -17,8 +17,9 @@ from ledgerstone.cleaner.selection import LogFacts, LogToClean, first_protected_
 
 HORIZON: Final = "horizon"
 HOLD: Final = "hold"
+REPLICAS: Final = "replicas"
 # Gates that only delay the removal of tombstones.
-FOR_TOMBSTONES: Final = (HORIZON, HOLD)
+FOR_TOMBSTONES: Final = (HORIZON, HOLD, REPLICAS)
 _SHOWN_GROUPS: Final = 3
 
 
@@ -66,6 +67,7 @@ def gates(situation: Situation) -> list[Gate]:
         _dirty_enough(situation),
         _horizon(situation),
         *_held(situation),
+        *_held_for_replicas(situation),
     ]
 
 
@@ -215,6 +217,28 @@ def _held(about: Situation) -> Iterator[Gate]:
     yield Gate(HOLD, False, text, ends_at_ms)
 
 
+def _held_for_replicas(about: Situation) -> Iterator[Gate]:
+    """Only for logs with several replicas."""
+    hold = about.holds.replica
+    if hold is None:
+        return
+    found = [
+        each
+        for each in about.ranges
+        if each.earliest_horizon_ms <= about.now_ms and each.last_offset >= hold.removable_to
+    ]
+    if not found:
+        yield Gate(REPLICAS, True, "no tombstone past its horizon waits for another replica")
+        return
+    first = max(min(each.first_offset for each in found), hold.removable_to)
+    last = max(each.last_offset for each in found)
+    text = (
+        f"tombstones from offset {first} to {last} are past their horizon and held back by another "
+        f"replica, which may hold older values: {hold.holder}"
+    )
+    yield Gate(REPLICAS, False, text, hold.ends_at_ms)
+
+
 class KeyRecord(NamedTuple):
     """One record of a key as it was read from the log."""
 
@@ -262,5 +286,9 @@ def explain_record(
         groups = "; ".join(str(each) for each in holds.holding(record.offset)[:_SHOWN_GROUPS])
         text = f"a tombstone past its delete horizon, but held: {groups}"
         return Gate("held tombstone", False, text, holds.ends_at_ms(record.delete_horizon_ms))
+    if record.offset >= holds.removable_to:
+        assert holds.replica is not None
+        text = f"a tombstone past its delete horizon, but held back: {holds.replica.holder}"
+        return Gate("held tombstone", False, text, holds.replica.ends_at_ms)
     text = f"a tombstone past its delete horizon: the next pass removes it ({waits})"
     return Gate("due tombstone", False, text, opens_at_ms)

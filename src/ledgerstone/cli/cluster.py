@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ledgerstone.cli.cluster_brokers import add, drain, remove, spread
+from ledgerstone.cli.cluster_brokers import add, drain, remove, replicate, spread
 from ledgerstone.cli.cluster_place import ClusterPlace, DataOption
 from ledgerstone.cli.cluster_status import status
 from ledgerstone.cli.cluster_up import up
@@ -18,6 +18,7 @@ app.command("up")(up)
 app.command("status")(status)
 app.command("add")(add)
 app.command("spread")(spread)
+app.command("replicate")(replicate)
 app.command("drain")(drain)
 app.command("remove")(remove)
 

@@ -1,4 +1,4 @@
-"""`ledgerstone cluster add`, `spread`, `drain`, `remove`: brokers come and go. Shell."""
+"""`ledgerstone cluster add`, `spread`, `replicate`, `drain`, `remove`. Shell."""
 
 from typing import Annotated
 
@@ -15,7 +15,14 @@ from ledgerstone.client.cluster_admin import (
     list_reassignments,
     unregister_broker,
 )
-from ledgerstone.cluster.moves import BrokerPlace, CannotMove, Move, plan_drain, plan_spread
+from ledgerstone.cluster.moves import (
+    BrokerPlace,
+    CannotMove,
+    Move,
+    plan_drain,
+    plan_factor,
+    plan_spread,
+)
 from ledgerstone.cluster.moving import AT_ONCE, Moving, assigned_partitions
 from ledgerstone.errors import LedgerstoneError
 
@@ -116,6 +123,28 @@ def remove(
         if voters == 2:
             write_line("two voters are left: the failure of either stops the cluster")
     flush()
+
+
+def replicate(
+    factor: Annotated[int, typer.Option(min=1, help="Replicas that each partition gets.")],
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", help="Only of this topic; repeatable.")
+    ] = None,
+    data: DataOption = None,
+    bootstrap: ClusterOption = None,
+    at_once: AtOnceOption = AT_ONCE,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Give partitions more replicas, as after growing from one broker to three."""
+    with ClusterPlace.of(data, bootstrap).client() as client:
+        chosen = [
+            each for each in assigned_partitions(client) if topic is None or each.topic in topic
+        ]
+        moves = plan_factor(_places(_serving(client)), chosen, factor)
+        if not dry_run:
+            Moving(client, _wait_line, at_once=at_once).carry_out(moves)
+    _tell(moves, f"each partition has {factor} replicas", dry_run=dry_run, as_json=as_json)
 
 
 # -- what they share -----------------------------------------------------------------------------

@@ -1,7 +1,10 @@
 """`ledgerstone cluster status`. Shell."""
 
+import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from ledgerstone.cli.cluster_place import ClusterOption, ClusterPlace, DataOption
 from ledgerstone.cli.options import JsonOption
@@ -9,6 +12,7 @@ from ledgerstone.cli.output import Cell, flush, printable, write_json, write_lin
 from ledgerstone.cluster.survey import ClusterStatus, NodeStatus, survey
 
 SHOWN: Final = 20
+_PAUSE_S: Final = 1.0
 _COLUMNS: Final = (
     "node",
     "roles",
@@ -26,20 +30,50 @@ _COLUMNS: Final = (
 
 
 def status(
-    data: DataOption = None, bootstrap: ClusterOption = None, as_json: JsonOption = False
+    data: DataOption = None,
+    bootstrap: ClusterOption = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Wait until all nodes are up and all replicas in sync; exit code 1 if too late.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show nodes, the controller, who leads how much, what is not in sync, and moves under way.
 
     BEHIND counts replicas that are not in sync, LAG records that the replicas of a node lack."""
     place = ClusterPlace.of(data, bootstrap)
-    processes = place.processes()
-    with place.client() as client:
-        found = survey(client, processes)
+    end_s = time.monotonic() + (wait or 0)
+    while not (found := _survey(place)).is_whole and time.monotonic() < end_s:
+        typer.echo(f"waits for {_missing(found)}", err=True)
+        time.sleep(_PAUSE_S)
     if as_json:
         write_json(found.to_json())
     else:
         _show(found)
     flush()
+    if wait is not None and not found.is_whole:
+        raise typer.Exit(1)
+
+
+def _survey(place: ClusterPlace) -> ClusterStatus:
+    processes = place.processes()
+    with place.client() as client:
+        return survey(client, processes)
+
+
+def _missing(found: ClusterStatus) -> str:
+    """The first reason why the cluster is not whole."""
+    if found.trouble is not None:
+        return f"an answer: {printable(found.trouble)}"
+    absent = [str(each.id) for each in found.nodes.values() if each.state != "up"]
+    if absent:
+        return f"node {', '.join(absent)}"
+    if found.under_replicated or found.offline:
+        return f"{len(found.under_replicated)} partitions to be in sync"
+    return f"{len(found.moves)} moves"
 
 
 def _show(found: ClusterStatus) -> None:

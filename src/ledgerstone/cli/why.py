@@ -5,11 +5,12 @@ client, including batch headers, and explains what keeps each of its records.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from ledgerstone.cleaner.holds import NO_HOLDS, GroupHold, Holds
+from ledgerstone.cleaner.holds import NO_HOLDS, GroupHold, Holds, ReplicaHold
 from ledgerstone.cleaner.why import (
     FOR_TOMBSTONES,
     Gate,
@@ -85,7 +86,9 @@ def _holds(status: dict[str, Any]) -> Holds:
     groups = [
         GroupHold(each["group"], each["committed_offset"]) for each in status.get("holds", ())
     ]
-    return Holds(groups=tuple(groups), max_ms=status["hold_max_ms"]) if groups else NO_HOLDS
+    holds = Holds(groups=tuple(groups), max_ms=status["hold_max_ms"]) if groups else NO_HOLDS
+    replica = status.get("replica_hold")
+    return replace(holds, replica=ReplicaHold(**replica)) if replica else holds
 
 
 def _show_partition(status: dict[str, Any], *, as_json: bool) -> None:

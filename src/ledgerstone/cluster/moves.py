@@ -64,6 +64,20 @@ def plan_spread(
     return plan.moves()
 
 
+def plan_factor(
+    brokers: Sequence[BrokerPlace], partitions: Iterable[AssignedPartition], factor: int
+) -> list[Move]:
+    """Partitions with fewer replicas get more, on the least loaded brokers. None loses any."""
+    if factor > len(brokers):
+        raise CannotMove(f"{factor} replicas need as many brokers; {len(brokers)} serve")
+    plan = _Plan(brokers, partitions)
+    for key, replicas in list(plan.after.items()):
+        for _ in range(factor - len(replicas)):
+            plan.add(key)
+    plan.even_newcomers()
+    return plan.moves()
+
+
 _Key = tuple[str, int]
 
 
@@ -130,18 +144,28 @@ class _Plan:
             after = _led_by(after, min(after, key=lambda each: (self.leaders.get(each, 0), each)))
         self._assign(key, after)
 
+    def add(self, key: _Key) -> None:
+        replicas = self.after[key]
+        used = {self.racks.get(each) for each in replicas} - {None}
+        newcomer = min(
+            (each for each in self.racks if each not in replicas),
+            key=lambda each: (self.racks[each] in used, self.replicas[each], each),
+        )
+        self._assign(key, (*replicas, newcomer))
+
     def even_newcomers(self) -> None:
         """Partition by partition the choice was good; together it may not be."""
         changed = True
         while changed:
             changed = False
             for key, replicas in self.after.items():
-                for newcomer in set(replicas) - set(self.before[key]):
-                    better = self._better_than(newcomer, replicas)
+                for newcomer in sorted(set(replicas) - set(self.before[key])):
+                    now = self.after[key]
+                    better = self._better_than(newcomer, now)
                     if better is not None:
                         changed = True
                         self._assign(
-                            key, tuple(better if each == newcomer else each for each in replicas)
+                            key, tuple(better if each == newcomer else each for each in now)
                         )
 
     def _better_than(self, newcomer: int, replicas: tuple[int, ...]) -> int | None:

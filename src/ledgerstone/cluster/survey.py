@@ -70,6 +70,16 @@ class ClusterStatus:
     moves: list[MoveStatus] = field(default_factory=list)
     trouble: str | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Every node is up, every partition has a leader, and every replica is in sync."""
+        return (
+            self.trouble is None
+            and self.controller is not None
+            and all(each.state == "up" for each in self.nodes.values())
+            and not (self.offline or self.under_replicated or self.moves)
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "nodes": [asdict(each) for each in self.nodes.values()]}
 

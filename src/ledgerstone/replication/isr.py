@@ -133,7 +133,11 @@ class InSyncReplicas:
     # -- metadata -----------------------------------------------------------------------------
 
     def assume(self, state: PartitionImage, *, leader_end_offset: int, now_ms: int) -> None:
-        """News of the partition end every proposal, whether they are its result or not."""
+        """News of the partition end a proposal, whether they are its result or not. What the
+        controller has answered already is no news: a later proposal is under way by then."""
+        epochs = state.leader_epoch, state.partition_epoch
+        if self.pending is not None and epochs == (self.leader_epoch, self.partition_epoch):
+            return
         followers = {
             each: self.followers.get(each) or FollowerState()
             for each in state.replicas

@@ -63,7 +63,8 @@ class Leader:
             leader_end_offset=self.log.log_end_offset,
             now_ms=self.log.clock.monotonic_ms(),
         )
-        self._unsent = None
+        if self.in_sync.pending is None:
+            self._unsent = None
         return self.advance_high_watermark()
 
     def append(

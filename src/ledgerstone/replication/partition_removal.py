@@ -35,7 +35,7 @@ class FollowerReport(NamedTuple):
     removed_to: int
 
 
-class Standing(NamedTuple):
+class RemovalStanding(NamedTuple):
     """How far removal may go here, and who is waited for."""
 
     removable_to: int
@@ -156,7 +156,7 @@ class PartitionRemoval:
 
     # -- cleaning -----------------------------------------------------------------------------
 
-    def standing(self) -> Standing | None:
+    def standing(self) -> RemovalStanding | None:
         """None: there is nothing to wait for."""
         role = self.role
         if not self.is_coordinated:
@@ -168,10 +168,12 @@ class PartitionRemoval:
         )
         word = self._own.word
         if word is None:
-            return Standing(limit, f"leader {role.leader_id} has not said how far")
-        return Standing(limit, f"leader {role.leader_id} allows it below {word.removable_to}")
+            return RemovalStanding(limit, f"leader {role.leader_id} has not said how far")
+        return RemovalStanding(
+            limit, f"leader {role.leader_id} allows it below {word.removable_to}"
+        )
 
-    def _standing_as_leader(self, role: Leader) -> Standing:
+    def _standing_as_leader(self, role: Leader) -> RemovalStanding:
         leading, own, now_ms = self._leading(role), self.clean_to, self._now_ms()
         hold_max_ms = self._hold_max_ms
         slowest = leading.slowest(own, hold_max_ms=hold_max_ms, now_ms=now_ms)
@@ -179,9 +181,9 @@ class PartitionRemoval:
         limit = self._removable_to(role)
         if slowest is None:
             text = f"the next pass here goes beyond offset {own}"
-            return Standing(limit, text, given_up=given_up)
+            return RemovalStanding(limit, text, given_up=given_up)
         ends_at_ms = self.log.clock.now_ms() + hold_max_ms - slowest.silent_ms
-        return Standing(limit, str(slowest), ends_at_ms, given_up)
+        return RemovalStanding(limit, str(slowest), ends_at_ms, given_up)
 
     def before_removal(self, removed_to: int) -> None:
         """Before files are swapped in that lack tombstones or markers below `removed_to`. A log

@@ -95,13 +95,6 @@ class LeaderRemoval:
             if each.silent_ms >= hold_max_ms and (each.clean_to or 0) < own_clean_to
         ]
 
-    def next_release_ms(self, own_clean_to: int, *, hold_max_ms: int, now_ms: int) -> int | None:
-        """When the next silent replica is given up, unless it reports before that."""
-        slowest = self.slowest(own_clean_to, hold_max_ms=hold_max_ms, now_ms=now_ms)
-        if slowest is None:
-            return None
-        return min(now_ms + hold_max_ms - slowest.silent_ms, INT64_MAX)
-
     def _holders(self, now_ms: int) -> Iterator[Holder]:
         for replica_id, assigned_ms in self._assigned_ms.items():
             report = self._reports.get(replica_id)

@@ -149,6 +149,11 @@ def _compose(
         partitions.cleaning_knowledge = agents.cleaning.knowledge()
         _join(broker, world, advertised)
         return broker
+    _begin_alone(broker)
+    return broker
+
+
+def _begin_alone(broker: Broker) -> None:
     broker.cleaning.load()
     broker.directories.load()
     broker.following.leadership()
@@ -156,7 +161,6 @@ def _compose(
     while broker.following.load_coordinators():
         pass
     broker.erasing.load()
-    return broker
 
 
 def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -> None:

@@ -49,7 +49,7 @@ _HOST: Final = "127.0.0.1"
 T = TypeVar("T")
 
 
-class ClusterNode:
+class NodeUnderTest:
     """One node of a cluster under test; its ports are the same after a restart."""
 
     def __init__(self, node_id: int, directory: Path, ports: HeldPorts) -> None:
@@ -102,7 +102,7 @@ class LedgerstoneCluster(TopicAccess):
         self._ports = HeldPorts()
         self._network = CutNetwork()
         self.nodes = {
-            each: ClusterNode(each, directory / f"node-{each}", self._ports)
+            each: NodeUnderTest(each, directory / f"node-{each}", self._ports)
             for each in range(1, size + 1)
         }
         for node in self.nodes.values():
@@ -189,7 +189,7 @@ class LedgerstoneCluster(TopicAccess):
         thread, node.thread = node.thread, None
         how(thread)
 
-    def _settings(self, node: ClusterNode) -> dict[str, str]:
+    def _settings(self, node: NodeUnderTest) -> dict[str, str]:
         return {
             **self._configs,
             "node.id": str(node.id),
@@ -203,7 +203,7 @@ class LedgerstoneCluster(TopicAccess):
             "ledgerstone.http.listener": node.http.removeprefix("http://"),
         }
 
-    def _format(self, node: ClusterNode) -> None:
+    def _format(self, node: NodeUnderTest) -> None:
         voters = ",".join(
             f"{each.id}@{each.controller}:{each.directory_id}" for each in self.nodes.values()
         )

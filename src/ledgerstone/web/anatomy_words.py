@@ -77,11 +77,11 @@ def _deletes(about: PartitionAnatomy) -> Iterator[str]:
     waiting = [each for each in about.horizons if each.tombstones != 0]
     if waiting:
         first = waiting[0]
-        when = (
-            "may go with the next pass"
-            if first.goes_at_ms <= about.now_ms
-            else f"may go in {span(first.goes_at_ms - about.now_ms)}"
-        )
+        when = f"may go in {span(first.goes_at_ms - about.now_ms)}"
+        if first.goes_at_ms <= about.now_ms:
+            when = "may go with the next pass"
+            if first.held_for is not None:
+                when = f"is held back for another replica: {first.held_for}"
         counts = [each.tombstones for each in waiting]
         known = [each for each in counts if each is not None]
         words = _tombstones(sum(known)) if len(known) == len(counts) else "Tombstones"
@@ -134,5 +134,7 @@ def about_horizon(mark: HorizonMark, now_ms: int) -> str:
     if last.goes_at_ms > first.goes_at_ms:
         when = f"{when} to {moment(last.goes_at_ms)}"
     held = ", held back by a group that has not read them" if mark.is_held else ""
+    if first.held_for is not None:
+        held = f", held back for another replica: {first.held_for}"
     due = "may go with the next pass, since" if mark.is_due else "may go from"
     return f"{what} {where} {due} {when}{held}"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ledgerstone.cleaner.deadlines import Due
-from ledgerstone.cleaner.holds import GroupHold, Holds
+from ledgerstone.cleaner.holds import GroupHold, Holds, ReplicaHold
 from ledgerstone.cleaner.open_txn import OpenTxn, TxnOwner
 from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.selection import CleaningReason, DirtySegment, LogFacts, measure
@@ -249,3 +249,39 @@ def test_hold_keeps_no_pass_from_older_values() -> None:
     found = explain_record(KeyRecord(1, False, None, 6), gates(about), now_ms=NOW, holds=HOLDS)
 
     assert found.text == "superseded by a later record of its key; the next pass will see it"
+
+
+REPLICA_HOLD = Holds(replica=ReplicaHold(5, "replica 3 has not reported", NOW + HOUR_MS))
+
+
+def test_tombstones_that_another_replica_needs_are_told_with_it() -> None:
+    about = situation(holds=REPLICA_HOLD, ranges=(TombstoneRange(2, 8, NOW - 1),))
+
+    gate = next(each for each in gates(about) if each.name == "replicas")
+
+    assert not gate.is_open
+    assert "from offset 5 to 8" in gate.text
+    assert "replica 3 has not reported" in gate.text
+    assert gate.opens_at_ms == NOW + HOUR_MS
+
+
+@pytest.mark.parametrize("tombstones", [(2, 4, NOW - 1), (2, 8, NOW + 1)])
+def test_replicas_hold_nothing_below_or_before_the_horizon(
+    tombstones: tuple[int, int, int],
+) -> None:
+    about = situation(holds=REPLICA_HOLD, ranges=(TombstoneRange(*tombstones),))
+
+    assert next(each for each in gates(about) if each.name == "replicas").is_open
+
+
+def test_a_tombstone_that_another_replica_needs_is_explained() -> None:
+    record = KeyRecord(6, True, NOW - 1, None)
+
+    found = explain_record(record, [], now_ms=NOW, holds=REPLICA_HOLD)
+
+    assert (found.name, found.is_open) == ("held tombstone", False)
+    assert "held back: replica 3 has not reported" in found.text
+    assert (
+        explain_record(record._replace(offset=4), [], now_ms=NOW, holds=REPLICA_HOLD).name
+        == "due tombstone"
+    )

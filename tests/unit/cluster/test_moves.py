@@ -12,6 +12,7 @@ from ledgerstone.cluster.moves import (
     CannotMove,
     Move,
     plan_drain,
+    plan_factor,
     plan_spread,
 )
 
@@ -162,3 +163,30 @@ def test_drained_leaderships_are_shared_out() -> None:
 
     assert set(Counter(found[0] for found in after.values()).values()) == {4}
     assert set(Counter(each for found in after.values() for each in found).values()) == {8}
+
+
+@given(clusters(), st.integers(1, 4))
+def test_more_replicas_go_where_there_are_fewest(
+    cluster: tuple[list[BrokerPlace], list[AssignedPartition]], factor: int
+) -> None:
+    brokers, partitions = cluster
+    factor = min(factor, len(brokers))
+
+    after = applied(partitions, plan_factor(brokers, partitions, factor))
+
+    for each in partitions:
+        now = after[each.topic, each.partition]
+        assert len(set(now)) == len(now) == max(factor, len(each.replicas))
+        # What is there stays, its leader first.
+        assert now[: len(each.replicas)] == each.replicas
+
+
+def test_topics_of_one_broker_are_shared_out_over_three() -> None:
+    partitions = assigned(*[(1,)] * 9)
+
+    after = applied(partitions, plan_factor(places(1, 2, 3, 4), partitions, 3))
+
+    counts = Counter(each for found in after.values() for each in found)
+    assert counts == {1: 9, 2: 6, 3: 6, 4: 6}
+    with pytest.raises(CannotMove, match="5 replicas need as many brokers; 4 serve"):
+        plan_factor(places(1, 2, 3, 4), partitions, 5)

@@ -468,6 +468,27 @@ def test_refused_partition_pauses_and_others_go_on(code: ErrorCode) -> None:
     assert asked(bench.ask()).keys() == {0}
 
 
+def test_leader_that_has_not_heard_of_the_partition_is_asked_again_soon(
+    bench: FollowerBench,
+) -> None:
+    """A follower may learn of an election, or of a topic, before the leader does."""
+    bench.leading.errors = [ErrorCode.UNKNOWN_LEADER_EPOCH] * 7
+    pauses = []
+    for _ in range(7):
+        bench.run(1)
+        due_ms = bench.fetcher.next_due_ms(bench.now_ms)
+        assert due_ms is not None
+        pauses.append(due_ms - bench.now_ms)
+        bench.now_ms = due_ms
+    assert pauses == [31, 62, 125, 250, 500, 1000, 1000]
+
+    bench.run(1)
+    bench.follow(1)
+    bench.leading.errors = [ErrorCode.UNKNOWN_LEADER_EPOCH]
+    bench.run(1)
+    assert bench.fetcher.next_due_ms(bench.now_ms) == bench.now_ms + 31, "another epoch"
+
+
 def test_fenced_partition_waits_for_the_metadata(bench: FollowerBench) -> None:
     """70."""
     bench.leading.lead_next(1)

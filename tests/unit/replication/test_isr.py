@@ -297,6 +297,18 @@ def test_news_end_a_proposal_and_its_late_answer_says_nothing() -> None:  # 77
     assert lead.machine.committed == (ONE, TWO)
 
 
+def test_news_that_the_answer_has_told_already_leave_the_next_proposal_alone() -> None:
+    """The controller may have agreed to that one, too: its newcomer is waited for."""
+    lead = Lead(isr=(ONE,))
+    lead.agree(made(lead.fetch(TWO, 0)))
+    change = made(lead.fetch(THREE, 0))
+
+    lead.news((ONE, TWO), partition_epoch=1)
+
+    assert lead.machine.pending is change
+    assert lead.machine.maximal == (ONE, TWO, THREE)
+
+
 def test_agreement_without_a_change_ends_the_proposal_too() -> None:
     lead = Lead(isr=(ONE,))
     change = made(lead.fetch(TWO, 0))

@@ -9,6 +9,10 @@ import pytest
 from ledgerstone.erasure.erasure import Stage
 from ledgerstone.erasure.receipt import verify
 from ledgerstone.protocol.error_codes import ErrorCode
+from ledgerstone.protocol.messages.metadata_records import (
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
 from ledgerstone.records.batch import Codec, iter_headers
 from ledgerstone.records.control import end_txn_marker
 from ledgerstone.records.record import iter_records
@@ -24,6 +28,7 @@ from tests.unit.server.erasing_kit import (
     TOPIC,
     ErasingMachine,
     alter_topic,
+    base64,
     machine_with,
 )
 
@@ -52,6 +57,37 @@ def receipt_of(machine: ErasingMachine, erasure_id: str) -> dict[str, Any]:
 
 
 # -- the ordinary way -----------------------------------------------------------------------------
+
+
+def test_erasure_is_refused_while_other_brokers_may_hold_the_key() -> None:
+    machine = machine_with()
+    machine.put(HOME, (KEY, b"lives in Ulm"))
+    machine.broker.controller_link.write([RegisterBrokerRecord(broker_id=7, fenced=True)])
+
+    page = machine.page(
+        "POST",
+        f"topics/{TOPIC}/erasures",
+        reason="ticket 4711",
+        requested_by="clerk",
+        key=base64(KEY),
+    )
+
+    assert page.status == 400, page.body
+    assert "other brokers (7)" in page.body
+    assert not machine.broker.erasing.journal.unfinished
+
+
+def test_erasure_waits_while_there_is_a_broker_that_came_later() -> None:
+    machine = machine_with()
+    machine.put(HOME, (KEY, b"lives in Ulm"))
+    erasure_id = machine.erase()
+    machine.broker.controller_link.write([RegisterBrokerRecord(broker_id=7, fenced=True)])
+
+    assert not machine.run(erasure_id).is_over
+    assert "other brokers (7)" in str(machine.broker.erasing.outlooks[erasure_id].reason)
+    machine.broker.controller_link.write([UnregisterBrokerRecord(broker_id=7)])
+
+    assert machine.run(erasure_id).stage is Stage.RECEIPTED
 
 
 def test_erasure_ends_with_a_receipt_and_without_a_trace_of_the_key() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledgerstone.metadata.image import MIGRATING
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.delete_records import (
     DeleteRecordsRequest,
@@ -15,6 +16,11 @@ from ledgerstone.protocol.messages.list_offsets import (
     ListOffsetsRequestPartition,
     ListOffsetsRequestTopic,
     ListOffsetsResponse,
+)
+from ledgerstone.protocol.messages.metadata_records import (
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
 )
 from ledgerstone.protocol.messages.produce import ProducePartitionResponse, ProduceResponse
 from ledgerstone.replication.partition import Partition
@@ -116,6 +122,36 @@ def test_leader_that_loses_its_lead_tells_a_parked_produce_where_to_go(  # 80
     assert answer.current_leader is not None
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 1)
     assert [each.host for each in response.node_endpoints] == ["broker-2"]
+
+
+def test_topic_made_anew_says_nothing_about_a_parked_produce(
+    machine: InProcess, client: Client, partition: Partition
+) -> None:
+    """Deleted and created in one step: nothing in between tells the producer."""
+    client.send(produce(ONE, acks=-1))
+    old, new = machine.broker.image.topics[TOPIC].topic_id, bytes(15) + b"n"
+    machine.broker.controller_link.write(
+        [
+            RemoveTopicRecord(topic_id=old),
+            TopicRecord(name=TOPIC, topic_id=new),
+            PartitionRecord(
+                partition_id=0,
+                topic_id=new,
+                replicas=[1],
+                isr=[1],
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[MIGRATING],
+            ),
+        ]
+    )
+    machine.perform(machine.broker.changed_from_outside())
+    while machine.broker.partitions.backlog:
+        machine.tick()
+    write(machine.connect(), "of the new topic")
+
+    assert taken(client).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # -- offsets --------------------------------------------------------------------------------------

@@ -70,6 +70,7 @@ class Follows:
         self.image = MetadataImage(cluster_id="c")
         self.hosted = HostedPartitions(self.disk.log_dir, NODE, {})
         self.wires = [Wires() for _ in range(fetchers)]
+        self.express = Wires()
         self.leaders = {2: DumbLeader(), 3: DumbLeader()}
         self.moved: list[TopicPartition] = []
         self.failures: list[TopicPartition | None] = []
@@ -80,6 +81,7 @@ class Follows:
             listener_name=LISTENER,
             broker_epoch=lambda: BROKER_EPOCH,
             calls=self.wires,
+            express_calls=[self.express] * fetchers,
             settings=SETTINGS,
             timeout_ms=30_000,
             throttle=ReplicationThrottle(NODE, windows=11, window_ms=1000),
@@ -106,8 +108,8 @@ class Follows:
         self.agent.metadata_changed(delta)
         return delta
 
-    def create(self, partitions: int = 1, leader: int = 2, name: str = "t") -> None:
-        replicas = [leader, NODE]
+    def create(self, partitions: int = 1, leader: int = 2) -> None:
+        name, replicas = "t", [leader, NODE]
         for number in range(partitions):
             self.leaders[leader].logs[TopicPartition(name, number)] = DumbLog()
         self.leaders[leader].topic_ids[TOPIC_ID] = name
@@ -127,6 +129,19 @@ class Follows:
             ),
         )
 
+    def add_partition(self, number: int) -> None:
+        self.apply(
+            PartitionRecord(
+                partition_id=number,
+                topic_id=TOPIC_ID,
+                replicas=[2, NODE],
+                isr=[2, NODE],
+                leader=2,
+                leader_epoch=0,
+                partition_epoch=0,
+            )
+        )
+
     def change(self, leader: int, number: int = 0, replicas: list[int] | None = None) -> None:
         self.apply(
             PartitionChangeRecord(
@@ -141,7 +156,10 @@ class Follows:
 
     def answer(self, number: int = 0) -> ApiMessage:
         """The oldest request of a connection; returns it."""
-        asked = self.wires[number].asked.pop(0)
+        return self.answer_on(self.wires[number])
+
+    def answer_on(self, wires: Wires) -> ApiMessage:
+        asked = wires.asked.pop(0)
         asked.on_answer(self.leaders[asked.peer.id].answer(asked.request))
         return asked.request
 
@@ -217,6 +235,47 @@ def test_partition_follows_its_new_leader_at_once(follows: Follows) -> None:
     assert follows.in_flight == [3], "nothing is fetched from the old leader"
 
 
+def test_partition_that_comes_while_the_leader_holds_a_request_does_not_wait(
+    follows: Follows,
+) -> None:
+    follows.create()
+    follows.leaders[2].logs[TopicPartition("t", 1)] = log = DumbLog()
+    log.append(3)
+    follows.add_partition(1)
+    assert follows.in_flight == [2], "the request that the leader holds"
+    request = follows.answer_on(follows.express)
+    assert isinstance(request, FetchRequest)
+    assert (request.session_id, request.session_epoch) == (0, -1), "the leader keeps nothing"
+    assert follows.end_offset(1) == 3
+    late = follows.express.asked.pop(0)
+
+    log.append(2)
+    follows.answer()
+    (fetcher,) = follows.agent.fetchers.values()
+    assert sorted(each.topic_partition.partition for each in fetcher) == [0, 1]
+    late.on_answer(follows.leaders[2].answer(late.request))
+    assert follows.end_offset(1) == 3, "it was taken over before the answer came"
+    follows.answer()
+    assert follows.end_offset(1) == 5
+    assert follows.express.asked == []
+
+
+def test_partition_that_fails_on_its_own_connection_is_let_go_later(follows: Follows) -> None:
+    follows.create()
+    follows.leaders[2].logs[TopicPartition("t", 1)] = log = DumbLog()
+    log.lead_next(1)
+    follows.add_partition(1)
+    follows.answer_on(follows.express)
+    follows.answer()
+    assert [list(each.failed) for each in follows.agent.fetchers.values()] == [
+        [TopicPartition("t", 1)]
+    ]
+    follows.change(leader=2, number=1)
+    follows.answer()
+
+    assert [each.failed for each in follows.agent.fetchers.values()] == [{}]
+
+
 def test_leader_fetches_nothing(follows: Follows) -> None:
     follows.create()
     follows.change(leader=NODE)
@@ -247,6 +306,7 @@ def test_deleted_topic_is_fetched_no_longer(follows: Follows) -> None:
 
 def test_failed_call_is_repeated_after_the_back_off(follows: Follows) -> None:
     follows.create()
+    follows.answer()
     follows.fail()
     assert follows.in_flight == []
     assert follows.agent.next_deadline_ms == follows.disk.clock.monotonic_ms() + 1000

@@ -52,10 +52,16 @@ _NO_RECORDS: Final = b""
 
 
 class ReplicaFetcher:
-    def __init__(self, settings: FetchSettings, throttle: HoldsBack | None = None) -> None:
+    def __init__(
+        self,
+        settings: FetchSettings,
+        throttle: HoldsBack | None = None,
+        *,
+        keeps_session: bool = True,
+    ) -> None:
         self._settings = settings
         self._throttle = HoldsNothing() if throttle is None else throttle
-        self._session = FollowerSession()
+        self._session = FollowerSession(is_kept=keeps_session)
         self._places = FetchPlaces()
         self._questions = OffsetQuestions(self._places)
         self._look_again_ms = 0
@@ -104,6 +110,15 @@ class ReplicaFetcher:
     def unfollow(self, topic_partition: TopicPartition) -> None:
         self.failed.pop(topic_partition, None)
         self._places.remove(topic_partition)
+
+    def adopt(self, other: "ReplicaFetcher") -> None:
+        """Takes all partitions over from another fetcher of the same leader. What that one has
+        asked for is answered in vain."""
+        for followed in other:
+            self._places.add(followed)
+        self.failed |= other.failed
+        other._places.clear()
+        other.failed = {}
 
     def touch(self, topic_partition: TopicPartition) -> None:
         """The next request names the partition again if what it says of it has changed."""
@@ -304,7 +319,8 @@ class ReplicaFetcher:
         reason: str,
         error: Exception | None = None,
     ) -> None:
-        self._places.delay(followed, now_ms + self._settings.backoff_ms)
+        pause_ms = followed.take_pause_ms(self._settings.backoff_ms)
+        self._places.delay(followed, now_ms, pause_ms)
         note = FetchNote(FetchNoteKind.DELAYED, followed.topic_partition, reason, error)
         outcome.notes.append(note)
 

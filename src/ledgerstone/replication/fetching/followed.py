@@ -2,12 +2,15 @@
 
 import enum
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.replication.fetch_session import PartitionKey
 from ledgerstone.replication.fetching.replica import Replica
 from ledgerstone.replication.fetching.session import Wish
 from ledgerstone.types import NO_LEADER_EPOCH, TopicPartition
+
+# Pauses that are shorter than the configured one; each is twice as long as the one before.
+_SHORT_PAUSES: Final = 5
 
 
 class FetchStage(enum.Enum):
@@ -28,6 +31,7 @@ class FollowedPartition:
     stage: FetchStage = FetchStage.FETCHING
     # Records between the leader's high watermark and our end; None before its first answer.
     lag: int | None = None
+    _pauses: int = 0
 
     @property
     def wish(self) -> Wish:
@@ -41,6 +45,14 @@ class FollowedPartition:
         if report is None:
             return wish
         return wish._replace(clean_to=report.clean_to, removed_to=report.removed_to)
+
+    def take_pause_ms(self, longest_ms: int) -> int:
+        """How long to wait before the next question. The first pauses are short: a leader that has
+        not answered yet may hear of its partition any moment, and producers wait for us."""
+        if self.lag is not None or self._pauses >= _SHORT_PAUSES:
+            return longest_ms
+        self._pauses += 1
+        return longest_ms >> (_SHORT_PAUSES + 1 - self._pauses)
 
     @property
     def may_be_throttled(self) -> bool:

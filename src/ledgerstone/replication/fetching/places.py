@@ -22,8 +22,8 @@ class FetchPlaces:
         self.asking: dict[PartitionKey, FollowedPartition] = {}
         # Ready, but left out of requests by the throttle.
         self.held: dict[PartitionKey, None] = {}
-        # Until when, earliest first: every delay has the same length.
-        self._delayed: dict[PartitionKey, int] = {}
+        # Until when, by the length of the pause: those of one length end in the order they began.
+        self._delayed: dict[int, dict[PartitionKey, int]] = {}
         # Partitions of which the leader may have been told something else.
         self._changed: dict[PartitionKey, None] = {}
 
@@ -40,7 +40,8 @@ class FetchPlaces:
 
     @property
     def delayed_until_ms(self) -> int | None:
-        return next(iter(self._delayed.values()), None)
+        due = [next(iter(each.values())) for each in self._delayed.values() if each]
+        return min(due, default=None)
 
     def add(self, followed: FollowedPartition) -> None:
         """At the end of the line."""
@@ -53,6 +54,10 @@ class FetchPlaces:
         if key is not None:
             del self._by_key[key]
             self._leave(key)
+
+    def clear(self) -> None:
+        for topic_partition in list(self._keys):
+            self.remove(topic_partition)
 
     def touch(self, topic_partition: TopicPartition) -> None:
         key = self._keys.get(topic_partition)
@@ -69,10 +74,10 @@ class FetchPlaces:
         if held:
             self.held[key] = None
 
-    def delay(self, followed: FollowedPartition, until_ms: int) -> None:
+    def delay(self, followed: FollowedPartition, now_ms: int, pause_ms: int) -> None:
         self._leave(followed.key)
         followed.stage = FetchStage.FETCHING
-        self._delayed[followed.key] = until_ms
+        self._delayed.setdefault(pause_ms, {})[followed.key] = now_ms + pause_ms
 
     def ask(self, followed: FollowedPartition, stage: FetchStage) -> None:
         self._leave(followed.key)
@@ -80,11 +85,12 @@ class FetchPlaces:
         self.asking[followed.key] = followed
 
     def end_delays(self, now_ms: int) -> None:
-        while self._delayed:
-            key, due_ms = next(iter(self._delayed.items()))
-            if due_ms > now_ms:
-                return
-            self.make_ready(self._by_key[key])
+        for delayed in self._delayed.values():
+            while delayed:
+                key, due_ms = next(iter(delayed.items()))
+                if due_ms > now_ms:
+                    break
+                self.make_ready(self._by_key[key])
 
     def hold(self, throttle: HoldsBack, now_ms: int) -> None:
         held = {
@@ -105,12 +111,17 @@ class FetchPlaces:
         return None if key in self.held else self.ready.get(key)
 
     def _leave(self, key: PartitionKey) -> None:
-        for each in (self.ready, self._delayed, self.asking, self.held):
-            each.pop(key, None)
+        for place in (self.ready, self.asking):
+            place.pop(key, None)
+        for delayed in self._delayed.values():
+            delayed.pop(key, None)
+        self.held.pop(key, None)
         self._changed[key] = None
 
     def check_invariants(self) -> None:
-        placed = [*self.ready, *self._delayed, *self.asking]
+        delayed = [key for each in self._delayed.values() for key in each]
+        placed = [*self.ready, *delayed, *self.asking]
         assert sorted(placed) == sorted(self._by_key), placed
         assert self.held.keys() <= self.ready.keys()
-        assert list(self._delayed.values()) == sorted(self._delayed.values())
+        for each in self._delayed.values():
+            assert list(each.values()) == sorted(each.values()), each

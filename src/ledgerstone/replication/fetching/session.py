@@ -8,7 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ledgerstone.protocol.error_codes import ErrorCode
-from ledgerstone.replication.fetch_session import INITIAL_EPOCH, NO_SESSION, PartitionKey
+from ledgerstone.replication.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    PartitionKey,
+)
 from ledgerstone.types import INT32_MAX
 
 
@@ -33,17 +38,19 @@ class Named(NamedTuple):
 
 
 class FollowerSession:
-    """`ask`, then `answered` or `lost`, in turns."""
+    """`ask_all` or `ask_changed`, then `answered` or `lost`, in turns. With `is_kept=False` every
+    request stands alone: for a fetcher that will soon be gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_kept: bool = True) -> None:
         self.session_id = NO_SESSION
-        self.epoch = INITIAL_EPOCH
+        self._first_epoch = INITIAL_EPOCH if is_kept else FINAL_EPOCH
+        self.epoch = self._first_epoch
         self._asked: dict[PartitionKey, Wish] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether the next request names every partition."""
-        return self.epoch == INITIAL_EPOCH
+        return self.epoch == self._first_epoch
 
     def asked(self, key: PartitionKey) -> Wish | None:
         return self._asked.get(key)
@@ -98,4 +105,4 @@ class FollowerSession:
         self._start_over(self.session_id)
 
     def _start_over(self, session_id: int) -> None:
-        self.session_id, self.epoch = session_id, INITIAL_EPOCH
+        self.session_id, self.epoch = session_id, self._first_epoch

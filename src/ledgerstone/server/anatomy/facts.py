@@ -100,7 +100,10 @@ def _horizons(about: Situation, counted: Sequence[HorizonCount] | None) -> tuple
     default = 0 if counted is not None and len(about.ranges) < MAX_RANGES else None
     found: dict[tuple[int, int], Horizon] = {}
     for each in about.ranges:
-        goes_at_ms = released_ms(each, about.holds)
+        hold = about.holds.replica
+        held_for = hold.holder if hold and each.first_offset >= hold.removable_to else None
+        # Another replica decides, and not at a time that is known.
+        goes_at_ms = each.earliest_horizon_ms if held_for else released_ms(each, about.holds)
         at = (goes_at_ms, each.earliest_horizon_ms)
         before = found.get(at)
         found[at] = Horizon(
@@ -109,6 +112,7 @@ def _horizons(about: Situation, counted: Sequence[HorizonCount] | None) -> tuple
             max(each.last_offset, before.last_offset if before else each.last_offset),
             goes_at_ms,
             counts.get(each.earliest_horizon_ms, default),
+            held_for,
         )
     return tuple(found[at] for at in sorted(found))
 

@@ -32,6 +32,8 @@ class Horizon(NamedTuple):
     goes_at_ms: int  # later than the horizon where a group holds them
     # Those that are their key's latest record; None: not counted, or not apart from others.
     tombstones: int | None
+    # What is known of the replica that they wait for past their horizon.
+    held_for: str | None = None
 
 
 class NextPass(NamedTuple):

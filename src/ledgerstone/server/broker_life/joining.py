@@ -32,7 +32,7 @@ from ledgerstone.server.broker_life.controller_registration import ControllerReg
 from ledgerstone.server.broker_life.machine import BrokerLife, LifeSettings
 from ledgerstone.server.calls import Calls
 from ledgerstone.server.forwarding import FORWARDING, HEARTBEATS, Forwarding
-from ledgerstone.server.replicating.agent import PURPOSE, Replicating
+from ledgerstone.server.replicating.agent import EXPRESS_PURPOSE, PURPOSE, Replicating
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
@@ -104,8 +104,9 @@ def membership_of(
         registration = _broker_registration(config, dice, log_dirs, own)
         machine = BrokerLife(registration, _life_settings(config), clock.monotonic_ms())
         life = LifeAgent(machine, clock=clock, ask=ask, applied_offset=applied_offset)
-        fetching = _replication_calls(config, clock)
-        calls = (*calls, *fetching)
+        fetching = _replication_calls(config, clock, PURPOSE)
+        express = _replication_calls(config, clock, EXPRESS_PURPOSE)
+        calls = (*calls, *fetching, *express)
         replicating = _replicating(
             config,
             clock=clock,
@@ -113,6 +114,7 @@ def membership_of(
             image=image,
             broker_epoch=lambda: machine.broker_epoch,
             calls=fetching,
+            express_calls=express,
         )
     if cluster.is_controller:
         own = [each for each in advertised if each.name in names]
@@ -128,11 +130,11 @@ def membership_of(
     )
 
 
-def _replication_calls(config: BrokerConfig, clock: Clock) -> tuple[Calls, ...]:
+def _replication_calls(config: BrokerConfig, clock: Clock, purpose: str) -> tuple[Calls, ...]:
     """One connection to each leader for each fetcher."""
     return tuple(
         Calls(
-            f"{PURPOSE}-{number}",
+            f"{purpose}-{number}",
             clock,
             client_id=f"broker-{config.node_id}-fetcher-{number}",
             max_answer_bytes=config.socket_request_max_bytes,
@@ -149,6 +151,7 @@ def _replicating(
     image: Callable[[], MetadataImage],
     broker_epoch: Callable[[], int],
     calls: Sequence[Calls],
+    express_calls: Sequence[Calls],
 ) -> Replicating:
     cluster = config.cluster
     assert cluster.inter_broker_listener_name is not None
@@ -159,6 +162,7 @@ def _replicating(
         listener_name=cluster.inter_broker_listener_name,
         broker_epoch=broker_epoch,
         calls=calls,
+        express_calls=express_calls,
         settings=FetchSettings(
             replica_id=config.node_id,
             max_wait_ms=cluster.replica_fetch_wait_max_ms,

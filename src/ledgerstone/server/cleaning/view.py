@@ -86,6 +86,7 @@ def partition_status(cleaning: CleaningWork, partition: Partition) -> dict[str, 
             {"group": each.group_id, "committed_offset": each.committed_offset}
             for each in about.holds.groups
         ],
+        "replica_hold": about.holds.replica.to_json() if about.holds.replica else None,
         "open_transactions": [_open_txn_json(each) for each in cleaning.open_txns(partition.log)],
         "gates": [_gate_json(gate) for gate in gates(about)],
         "last_run": last.to_json() if last else None,
@@ -219,7 +220,9 @@ def _totals(cleaning: CleaningWork) -> Iterator[MetricSample]:
         ("failed_passes", totals.failed_passes, "Cleaning passes that failed."),
         ("worker_deaths", totals.worker_deaths, "Cleaning workers that died."),
         ("silent_workers", totals.silent_workers, "Cleaning workers killed because they hung."),
-    ):
+        ("replicas_given_up", totals.given_up,
+         "Replicas that were silent for so long that deletes are removed without them."),
+    ):  # fmt: skip
         yield MetricSample(f"ledgerstone_cleaner_{name}_total", "counter", text, value)
     for tp, removed in sorted(totals.tombstones_removed.items()):
         text = "Tombstones that passes have removed."

@@ -15,7 +15,7 @@ from ledgerstone.cleaner.planning import CleanerSettings, facts_of, needs_times
 from ledgerstone.cleaner.selection import measure
 from ledgerstone.clock import Clock
 from ledgerstone.replication.partition import Partition
-from ledgerstone.replication.partition_removal import CleaningKnowledge, Standing
+from ledgerstone.replication.partition_removal import CleaningKnowledge, RemovalStanding
 from ledgerstone.server.cleaning.files import CleaningFiles
 from ledgerstone.server.cleaning.needs import HostedLogs, TxnOwners
 from ledgerstone.server.cleaning.parts import (
@@ -150,7 +150,7 @@ class CleaningWork:
             told_held_from_offset=removal.told_held_from_offset,
         )
 
-    def _note_given_up(self, tp: TopicPartition, standing: Standing) -> None:
+    def _note_given_up(self, tp: TopicPartition, standing: RemovalStanding) -> None:
         """Once for each replica, until it is waited for again."""
         known = self.given_up.get(tp, ())
         for each in standing.given_up:

@@ -55,7 +55,7 @@ class MoveState(enum.Enum):
 
 
 @dataclass(slots=True)
-class Move:
+class DirectoryMove:
     partition: Partition
     source: LogDir
     future: FutureLog
@@ -84,10 +84,10 @@ class Moves:
     # replica.alter.log.dirs.io.max.bytes.per.second
     rate: Callable[[], float] = lambda: float(INT64_MAX)
     # In the order of the requests; the first is under way.
-    under_way: dict[TopicPartition, Move] = field(default_factory=dict)
+    under_way: dict[TopicPartition, DirectoryMove] = field(default_factory=dict)
     _due_ms: int = 0
 
-    def __iter__(self) -> Iterator[Move]:
+    def __iter__(self) -> Iterator[DirectoryMove]:
         return iter(self.under_way.values())
 
     # -- wishes -------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Moves:
         assert source is not None
         assert source is not target
         future = begin_future(partition.log, target, name)
-        self.under_way[partition.topic_partition] = Move(partition, source, future)
+        self.under_way[partition.topic_partition] = DirectoryMove(partition, source, future)
         self.partitions.moving.add(partition.topic_partition)
 
     def call_off(self, topic_partition: TopicPartition) -> None:
@@ -114,7 +114,7 @@ class Moves:
         self._end(move)
         self.partitions.recheck_directory(topic_partition)
 
-    def _end(self, move: Move) -> None:
+    def _end(self, move: DirectoryMove) -> None:
         self.partitions.moving.discard(move.topic_partition)
         if move.state is not MoveState.WAITING:
             self.cleaning.resume(move.topic_partition)
@@ -137,7 +137,7 @@ class Moves:
             return [] if now_ms < self._due_ms else self._advance(move, now_ms)
         return []
 
-    def _is_sound(self, move: Move) -> bool:
+    def _is_sound(self, move: DirectoryMove) -> bool:
         tp = move.topic_partition
         return (
             self.partitions.find(tp) is move.partition
@@ -148,7 +148,7 @@ class Moves:
 
     # -- steps --------------------------------------------------------------------------------
 
-    def _advance(self, move: Move, now_ms: int) -> list[Effect]:
+    def _advance(self, move: DirectoryMove, now_ms: int) -> list[Effect]:
         try:
             match move.state:
                 case MoveState.WAITING:
@@ -164,7 +164,7 @@ class Moves:
             self._fail(move, error)
         return []
 
-    def _copy(self, move: Move, now_ms: int) -> list[Effect]:
+    def _copy(self, move: DirectoryMove, now_ms: int) -> list[Effect]:
         if self.cleaning.is_at_work(move.topic_partition):
             self._due_ms = now_ms + _CLEANER_CHECK_MS
             return []
@@ -177,12 +177,12 @@ class Moves:
         self._due_ms = now_ms + int(copied * 1000 / max(self.rate(), 1.0))
         return [] if future.is_copying else self._sync(move)
 
-    def _again(self, move: Move) -> None:
+    def _again(self, move: DirectoryMove) -> None:
         """The log was cut under the copy."""
         name = move.target.futures[move.topic_partition]
         move.future = begin_future(move.partition.log, move.target, name)
 
-    def _sync(self, move: Move) -> list[Effect]:
+    def _sync(self, move: DirectoryMove) -> list[Effect]:
         move.state = MoveState.SYNCING
         topic_id = move.partition.topic_id
         return [SyncCopy(move.topic_partition, topic_id, move.future.take_syncs())]
@@ -214,7 +214,7 @@ class Moves:
             break
         return []
 
-    def _switch(self, move: Move) -> list[Effect]:
+    def _switch(self, move: DirectoryMove) -> list[Effect]:
         tp, directory_id = move.topic_partition, move.target.meta.directory_id
         if directory_id is not None and self.assigned(tp) != directory_id:
             return []
@@ -235,7 +235,7 @@ class Moves:
         )
         return []
 
-    def _fail(self, move: Move, error: BaseException) -> None:
+    def _fail(self, move: DirectoryMove, error: BaseException) -> None:
         """The move ends; which directory is to blame shows in the path."""
         _LOG.error("replica not moved partition=%s reason=%s", move.topic_partition, error)
         cause = error if isinstance(error, OSError) else error.__cause__

@@ -54,6 +54,7 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
             delay_ms = hosted.log.config.file_delete_delay_ms
     else:
         partitions = look.deleted_topic(erasure.topic)
+    trouble = trouble or work.why_not_alone
     in_flight = _in_flight(work, erasure)
     sealed = False
     if erasure.stage is Stage.UNLINKED:
@@ -84,10 +85,11 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
 
 
 def _holders(work: ErasingWork, topic: TopicImage | None) -> tuple[int, ...]:
-    """Nodes that may hold the key. Of a deleted topic the replicas are not known any more."""
-    if topic is None:
-        return tuple(sorted({work.config.node_id, *work.image().brokers}))
-    return tuple(sorted({node for each in topic.partitions.values() for node in each.replicas}))
+    """Nodes that may hold the key: every broker. A replica that was moved away may have left files
+    behind, and the metadata forgets where replicas were."""
+    states = () if topic is None else topic.partitions.values()
+    nodes = {work.config.node_id, *work.image().brokers}
+    return tuple(sorted(nodes.union(*(each.replicas for each in states))))
 
 
 def _in_flight(work: ErasingWork, erasure: Erasure) -> str | None:

@@ -40,6 +40,8 @@ class ErasureRequests:
 
         self._check_works()
         work = self.work
+        if work.why_not_alone is not None:
+            raise InvalidRequest(work.why_not_alone)
         unfinished = len(work.journal.unfinished) + len(requests)
         if unfinished > MAX_UNFINISHED:
             raise InvalidRequest(f"{unfinished} erasures at a time, at most {MAX_UNFINISHED}")

@@ -108,6 +108,18 @@ class ErasingWork:
             aborting=self.aborting,
         )
 
+    @property
+    def why_not_alone(self) -> str | None:
+        """A receipt speaks of every replica, and a broker can scan only its own files yet."""
+        others = sorted(self.image().brokers.keys() - {self.config.node_id})
+        if not others:
+            return None
+        names = ", ".join(map(str, others))
+        return (
+            f"this cluster has other brokers ({names}), whose files cannot be searched from here "
+            "yet: an erasure would prove nothing about them"
+        )
+
     def look_now(self) -> None:
         self.due_ms = 0
         self.is_stale = True

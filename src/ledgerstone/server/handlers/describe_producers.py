@@ -1,6 +1,6 @@
 """DescribeProducers (61). Grade D.
 
-Behaviour: the producers a partition remembers, with their open transactions.
+Behaviour: the producers a partition remembers, with their open transactions; any replica is asked.
 Versions: 0.
 """
 
@@ -38,7 +38,6 @@ def _describe(broker: Broker, topic_partition: TopicPartition) -> DescribeProduc
     try:
         check_topic_name(topic_partition.topic)
         partition = broker.partitions.get(topic_partition)
-        partition.check_leader()
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, str(error)
         return answer

@@ -48,6 +48,7 @@ from ledgerstone.types import TopicPartition
 
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 _FIRST_VERSION_WITH_LEADER: Final = 16
+_LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
 _NAMES_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 Answers = list[tuple[PartitionKey, FetchPartitionResponse]]
@@ -192,7 +193,12 @@ def _respond(
     broker: Broker, request: Request, reader: Reader, context: FetchContext, answers: Answers
 ) -> FetchResponse:
     response = FetchResponse(session_id=context.session_id)
-    if request.api_version >= _FIRST_VERSION_WITH_LEADER:
+    if request.api_version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
+        for _, answer in answers:
+            if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                # Old readers take an unknown code for fatal; with this one they look elsewhere.
+                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    elif request.api_version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(broker, reader, answers, response)
     if context.session is not None:
         told = [_told(key, answer) for key, answer in answers]

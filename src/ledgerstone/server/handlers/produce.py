@@ -38,6 +38,7 @@ from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers.produce_answers import (
     FAILURES,
+    Awaited,
     Waiting,
     accepted,
     answered,
@@ -82,11 +83,11 @@ def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> 
     topic_partition = TopicPartition(topic, index)
     waiting: Waiting = {}
     try:
-        result, is_awaited = _append_to(broker, request, topic_partition, records, acks)
+        result, awaited = _append_to(broker, request, topic_partition, records, acks)
     except FAILURES as error:
         answer = refused(broker, topic_partition, error)
     else:
-        if acks and not is_awaited:
+        if acks and awaited is None:
             return single_produce_answer(
                 request.api_version,
                 message.topic_id or topic,
@@ -96,8 +97,8 @@ def _handle_single(broker: Broker, request: Request, message: SingleProduce) -> 
                 result.log_start_offset,
             )
         answer = accepted(index, result)
-        if is_awaited:
-            waiting[topic_partition] = (result.last_offset + 1, answer)
+        if awaited is not None:
+            waiting[topic_partition] = Awaited(awaited, result.last_offset + 1, answer)
     whole = ProduceTopicResponse(
         name=topic, topic_id=message.topic_id, partition_responses=[answer]
     )
@@ -226,14 +227,12 @@ def _append(
     records = data.records
     assert isinstance(records, _RECORDS) or records is None
     try:
-        result, is_awaited = _append_to(
-            broker, request, topic_partition, records, message.acks, terms
-        )
+        result, awaited = _append_to(broker, request, topic_partition, records, message.acks, terms)
     except FAILURES as error:
         return refused(broker, topic_partition, error)
     answer = accepted(data.index, result)
-    if is_awaited:
-        waiting[topic_partition] = (result.last_offset + 1, answer)
+    if awaited is not None:
+        waiting[topic_partition] = Awaited(awaited, result.last_offset + 1, answer)
     return answer
 
 
@@ -244,8 +243,8 @@ def _append_to(
     records: WritableBuffer | None,
     acks: int,
     terms: TxnTerms | None = None,
-) -> tuple[AppendResult, bool]:
-    """Where the batch is, and whether replicas that must have it do not have it yet."""
+) -> tuple[AppendResult, Partition | None]:
+    """Where the batch is; and the partition, if replicas that must have it do not have it yet."""
     if acks not in _ACKS:
         raise InvalidRequiredAcks(f"acks={acks}, must be -1, 0 or 1")
     topic = topic_partition.topic
@@ -261,7 +260,8 @@ def _append_to(
         broker.appended(topic_partition, len(records))
         if result.tombstone_count or result.near is not None:
             _notice_deletes(broker, partition, result, records)
-    return result, acks == -1 and partition.log.high_watermark <= result.last_offset
+    is_awaited = acks == -1 and partition.log.high_watermark <= result.last_offset
+    return result, partition if is_awaited else None
 
 
 def _check_may_write(topic: str, client_id: str | None) -> None:

@@ -4,7 +4,7 @@ Grade D, through the broker.
 """
 
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.errors import (
     BatchRefused,
@@ -17,6 +17,8 @@ from ledgerstone.errors import (
     KeylessRecord,
     LogStorageError,
     MessageTooLarge,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
     OutOfOrderSequence,
     RecordListTooLarge,
     StorageError,
@@ -34,6 +36,7 @@ from ledgerstone.protocol.messages.produce import (
     ProduceTopicResponse,
 )
 from ledgerstone.replication.leader import Leader
+from ledgerstone.replication.partition import Partition
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.handlers.current_leader import current_leader
 from ledgerstone.server.request import Answer, Disconnect, Parked, Request
@@ -58,6 +61,7 @@ _FOUND_LATE: Final = (
     InvalidTimestamp,
     InvalidTxnState,
     KeylessRecord,
+    NotEnoughReplicas,
     OutOfOrderSequence,
 )
 # Clients that know nothing of coordinators repeat the request for this code, and do not ask for
@@ -72,8 +76,20 @@ _COORDINATOR_NOT_READY: Final = (
 _FIRST_VERSION_WITH_LEADER: Final = 10
 _FIRST_VERSION_THAT_ADDS: Final = 12
 
-# What a partition's high watermark must reach before its answer is true.
-Waiting = dict[TopicPartition, tuple[int, ProducePartitionResponse]]
+
+class Awaited(NamedTuple):
+    """`high_watermark` is what the partition must reach before the answer is true. Another
+    partition of the same name, made after the topic was deleted, says nothing about it."""
+
+    partition: Partition
+    high_watermark: int
+    answer: ProducePartitionResponse
+
+    def has_come(self) -> bool:
+        return self.partition.log.high_watermark >= self.high_watermark
+
+
+Waiting = dict[TopicPartition, Awaited]
 
 
 def answered(
@@ -207,16 +223,18 @@ def _attempt(
     waiting: Waiting,
     time_is_up: bool,
 ) -> ProduceResponse | None:
-    for topic_partition, (required, answer) in list(waiting.items()):
+    for topic_partition, awaited in list(waiting.items()):
+        partition, _, answer = awaited
         try:
-            partition = broker.partitions.get(topic_partition)
+            if broker.partitions.get(topic_partition) is not partition:
+                raise NotLeaderOrFollower(f"{topic_partition} was made anew")
             partition.check_leader()
         except KafkaError as error:
             answer.error_code = error.code
             broker.counters.answered_error("Produce", error.code)
             del waiting[topic_partition]
             continue
-        if partition.log.high_watermark >= required:
+        if awaited.has_come():
             del waiting[topic_partition]
             assert isinstance(partition.role, Leader)
             if not partition.role.has_enough_for_commit:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from ledgerstone.clock import Clock
+from ledgerstone.errors import KafkaError, StorageError
 from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import NO_LEADER, MetadataImage
 from ledgerstone.metadata.reachable import endpoint_of
@@ -32,7 +33,9 @@ from ledgerstone.server.throttle import LogThrottle, shown
 from ledgerstone.types import TopicPartition
 
 _LOG: Final = logging.getLogger(__name__)
+_EXPECTED: Final = (KafkaError, StorageError, OSError)
 PURPOSE: Final = "replication"
+EXPRESS_PURPOSE: Final = "replication-express"
 
 
 class ReplicatingTurn(Protocol):
@@ -46,12 +49,18 @@ class ReplicatingTurn(Protocol):
 class _Line(NamedTuple):
     leader_id: int
     number: int
+    # For partitions that came while the fetcher of that number waits for an answer.
+    is_express: bool = False
 
 
 class _Following(NamedTuple):
-    line: _Line
+    leader_id: int
+    number: int
     partition: Partition
     leader_epoch: int
+
+    def is_same(self, other: "_Following") -> bool:
+        return self.partition is other.partition and (self[:2], self[3]) == (other[:2], other[3])
 
 
 class Replicating:
@@ -66,6 +75,7 @@ class Replicating:
         listener_name: str,
         broker_epoch: Callable[[], int],
         calls: Sequence[AsksNodes],
+        express_calls: Sequence[AsksNodes],
         settings: FetchSettings,
         timeout_ms: int,
         throttle: ReplicationThrottle,
@@ -79,12 +89,14 @@ class Replicating:
         self._image = image
         self._listener_name = listener_name
         self._broker_epoch = broker_epoch
-        self._calls = tuple(calls)
+        self._calls = {False: tuple(calls), True: tuple(express_calls)}
+        self._fetchers_per_leader = len(calls)
         self._settings = settings
         self._timeout_ms = timeout_ms
         self._throttle = throttle
         self._static_values = static_values
         self._followed: dict[TopicPartition, _Following] = {}
+        self._line_of: dict[TopicPartition, _Line] = {}
         self._is_running = False
         self._lines_told = LogThrottle()
 
@@ -100,6 +112,7 @@ class Replicating:
         self._is_running = False
         self.fetchers.clear()
         self._followed.clear()
+        self._line_of.clear()
 
     def followings_changed(self, changed: Iterable[TopicPartition]) -> None:
         """Partitions follow another leader or epoch, or follow no longer."""
@@ -107,41 +120,57 @@ class Replicating:
             partition = self._partitions.find(topic_partition)
             wanted = None if partition is None else self._wanted(partition)
             known = self._followed.get(topic_partition)
-            if known == wanted:
+            if known is not None and wanted is not None and known.is_same(wanted):
                 continue
             if known is not None:
                 del self._followed[topic_partition]
-                self.fetchers[known.line].unfollow(topic_partition)
+                self.fetchers[self._line_of.pop(topic_partition)].unfollow(topic_partition)
             if wanted is not None:
                 self._follow(wanted)
-        for line in [each for each, fetcher in self.fetchers.items() if fetcher.is_idle]:
-            if not self.fetchers[line].is_in_flight:
+        for line, fetcher in list(self.fetchers.items()):
+            if fetcher.is_idle and not fetcher.is_in_flight:
                 del self.fetchers[line]
         self._go_on_all()
 
     def report_changed(self, topic_partition: TopicPartition) -> None:
         """Something that the next request tells about the partition has changed."""
-        known = self._followed.get(topic_partition)
-        if known is not None:
-            self.fetchers[known.line].touch(topic_partition)
+        line = self._line_of.get(topic_partition)
+        if line is not None:
+            self.fetchers[line].touch(topic_partition)
 
     def _wanted(self, partition: Partition) -> _Following | None:
         if partition.is_leader or partition.leader_id == NO_LEADER:
             return None
         topic, number = partition.topic_partition
         # The same after every start, which `hash` is not.
-        index = (zlib.crc32(topic.encode()) + number) % len(self._calls)
-        return _Following(_Line(partition.leader_id, index), partition, partition.leader_epoch)
+        index = (zlib.crc32(topic.encode()) + number) % self._fetchers_per_leader
+        return _Following(partition.leader_id, index, partition, partition.leader_epoch)
 
     def _follow(self, wanted: _Following) -> None:
-        line, partition, leader_epoch = wanted
+        leader_id, number, partition, leader_epoch = wanted
+        line = _Line(leader_id, number)
         fetcher = self.fetchers.get(line)
+        if fetcher is not None and fetcher.is_in_flight:
+            # The leader may hold that request for replica.fetch.wait.max.ms, and producers wait for
+            # this replica: it goes ahead on a connection of its own, until the answer has come.
+            line = line._replace(is_express=True)
+            fetcher = self.fetchers.get(line)
         if fetcher is None:
-            fetcher = self.fetchers[line] = ReplicaFetcher(self._settings, self._throttle)
+            fetcher = self.fetchers[line] = ReplicaFetcher(
+                self._settings, self._throttle, keeps_session=not line.is_express
+            )
         topic_partition = partition.topic_partition
         self._followed[topic_partition] = wanted
+        self._line_of[topic_partition] = line
         outcome = fetcher.follow(topic_partition, partition.topic_id, partition, leader_epoch)
         self._take(line, outcome)
+
+    def _adopt_express(self, line: _Line, fetcher: ReplicaFetcher) -> None:
+        express = self.fetchers.pop(line._replace(is_express=True), None)
+        if express is not None:
+            for topic_partition in [*(each.topic_partition for each in express), *express.failed]:
+                self._line_of[topic_partition] = line
+            fetcher.adopt(express)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -164,7 +193,7 @@ class Replicating:
             reason = f"broker {line.leader_id} has no listener {self._listener_name}"
             self._take(line, fetcher.lost(now_ms, reason))
             return
-        self._calls[line.number].ask(
+        self._calls[line.is_express][line.number].ask(
             peer,
             request,
             partial(self._answered, line, fetcher),
@@ -192,6 +221,8 @@ class Replicating:
             assert isinstance(answer, CallFailed), answer
             outcome = fetcher.lost(now_ms, answer.reason)
         self._take(line, outcome)
+        if not line.is_express:
+            self._adopt_express(line, fetcher)
         if fetcher.is_idle:
             del self.fetchers[line]
         else:
@@ -222,8 +253,10 @@ class Replicating:
             if suppressed is not None:
                 _LOG.warning(text + " suppressed=%d", *values, suppressed)
             return
-        is_failure = note.kind is FetchNoteKind.FAILED
-        _LOG.log(logging.ERROR if is_failure and note.error else logging.WARNING, text, *values)
+        error = note.error
+        # A fault of ours is worth its trace.
+        trace = None if isinstance(error, (*_EXPECTED, type(None))) else error
+        _LOG.log(logging.ERROR if error else logging.WARNING, text, *values, exc_info=trace)
 
     # -- as an agent --------------------------------------------------------------------------
 

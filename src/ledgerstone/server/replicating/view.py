@@ -30,7 +30,7 @@ def samples(replicating: Replicating | None) -> Iterator[MetricSample]:
         "Bytes of record batches fetched from other brokers.",
         0 if replicating is None else replicating.bytes_in,
     )
-    for (leader_id, number), fetcher in fetchers.items():
+    for (leader_id, number, _), fetcher in fetchers.items():
         client_id = f"ReplicaFetcherThread-{number}-{leader_id}"
         for followed in fetcher:
             topic, partition = followed.topic_partition

@@ -8,6 +8,7 @@ from ledgerstone.cleaner.plan import TombstoneRange
 from ledgerstone.cleaner.tombstone_ledger import MissedDeletes
 from ledgerstone.cleaner.tombstone_ranges import released_ms
 from ledgerstone.replication.partition import Partition
+from ledgerstone.replication.partition_removal import PartitionRemoval, RemovalStanding
 from ledgerstone.server.cleaning.work import CleaningWork
 from ledgerstone.server.metrics import Labels, MetricSample
 from ledgerstone.server.tombstones.guard import Margin
@@ -37,6 +38,7 @@ def partition_json(
             {"group": each.group_id, "committed_offset": each.committed_offset}
             for each in holds.groups
         ],
+        "replica_hold": holds.replica.to_json() if holds.replica else None,
         "margins": [_margin_json(each) for each in cleaning.guard.margins(partition)],
         "missed": [missed_json(each) for each in ledger.told],
         "near": near.of(tp).to_json(),
@@ -48,6 +50,7 @@ def _range_json(each: TombstoneRange, holds: Holds, now_ms: int) -> dict[str, An
         **each._asdict(),
         "is_held": each.earliest_horizon_ms <= now_ms
         and holds.holds(each.last_offset, each.earliest_horizon_ms, now_ms=now_ms),
+        "is_held_for_replicas": each.last_offset >= holds.removable_to,
         "goes_at_ms": released_ms(each, holds),
     }
 
@@ -125,8 +128,30 @@ def partition_samples(cleaning: CleaningWork, partition: Partition) -> Iterator[
     for missed in cleaning.files.ledger(partition.log).told:
         group: Labels = (("group", missed.group_id), *labels)
         yield MetricSample("ledgerstone_group_missed_deletes", "gauge", text, 1, group)
+    standing = None if partition.removal is None else partition.removal.standing()
+    if partition.removal is not None and standing is not None:
+        yield from _replica_samples(partition.removal, standing, labels)
     last = cleaning.files.last_cleaned(partition.log)
-    if last is not None and partition.log.config.ledgerstone_tombstone_hold_groups:
-        text = "Tombstones that the last pass kept because a group had not read them."
+    has_groups = bool(partition.log.config.ledgerstone_tombstone_hold_groups)
+    if last is not None and (has_groups or standing is not None):
+        text = (
+            "Tombstones that the last pass kept because a group had not read them, or another "
+            "replica may need them."
+        )
         held = last.stats.tombstones_held
         yield MetricSample("ledgerstone_tombstones_held", "gauge", text, held, labels)
+
+
+def _replica_samples(
+    removal: PartitionRemoval, standing: RemovalStanding, labels: Labels
+) -> Iterator[MetricSample]:
+    for name, value, text in (
+        ("clean_to_offset", removal.clean_to, "Passes have been through what lies below."),
+        ("removable_to_offset", standing.removable_to,
+         "Tombstones below may go: every replica has been through them."),
+        ("replicas_given_up", len(standing.given_up),
+         "Silent replicas that removal does not wait for any more."),
+    ):  # fmt: skip
+        yield MetricSample(f"ledgerstone_{name}", "gauge", text, value, labels)
+    text = "Times this replica was copied again because its leader had removed deletes it needed."
+    yield MetricSample("ledgerstone_log_rebuilds_total", "counter", text, removal.rebuilds, labels)
