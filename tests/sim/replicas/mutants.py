@@ -29,7 +29,6 @@ from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
 from ledgerstone.server.transactions.hosted_shard import HostedTransactions
 from ledgerstone.sim.replicas.cluster import run
 from ledgerstone.sim.replicas.scenario import draw, parse
-from ledgerstone.storage.leader_epochs import LeaderEpochs
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_reader import FetchIsolation, read
 from ledgerstone.storage.producer_replay import apply_batch
@@ -331,30 +330,6 @@ def followers_commit_what_they_have(patch: Patch) -> None:
     patch.setattr("ledgerstone.replication.partition.append_fetched", committing)
 
 
-def epochs_are_noted_late(patch: Patch) -> None:
-    """A leader's first append writes its epoch down, not the election."""
-    is_electing = [False]
-    lead, note = Partition._lead, PartitionLog.note_leader_epoch
-
-    def leading(self: Partition, state: PartitionImage) -> Any:
-        is_electing[0] = True
-        try:
-            return lead(self, state)
-        finally:
-            is_electing[0] = False
-
-    def noting(self: PartitionLog, epoch: int, offset: int) -> None:
-        if not is_electing[0]:
-            note(self, epoch, offset)
-
-    patch.setattr(Partition, "_lead", leading)
-    patch.setattr(PartitionLog, "note_leader_epoch", noting)
-
-
-def truncation_keeps_epochs(patch: Patch) -> None:
-    patch.setattr(LeaderEpochs, "truncate_from_end", lambda self, offset: False)
-
-
 def a_delay_never_ends(patch: Patch) -> None:
     patch.setattr(FetchPlaces, "end_delays", lambda self, now_ms: None)
 
@@ -450,8 +425,6 @@ MUTANTS = (
     ),
     Mutant("a follower keeps a record too many", truncates_a_record_short, _DIVERGENCE),
     Mutant("a follower commits what it has", followers_commit_what_they_have, _DIVERGENCE),
-    Mutant("a leader notes its epoch at its first append", epochs_are_noted_late, _DIVERGENCE),
-    Mutant("truncation keeps leader epochs", truncation_keeps_epochs, _DIVERGENCE),
     Mutant("a delayed fetch never goes on", a_delay_never_ends, _FAILOVERS),
     Mutant("a high watermark is not told", high_watermark_is_not_told),
     Mutant(
