@@ -80,6 +80,14 @@ _DIVERGENCE = f"""{_BUSY}
 8500 split node=-3 ms=4200
 13000 crash node=-3 down=100
 """
+# The coordinator of groups is cut off from its followers, and not from its clients.
+_COORDINATORS = f"""{_BUSY}
+set writers 1
+set readers 4
+3500 split node=-4 ms=4200
+8500 split node=-4 ms=4200
+13000 crash node=-4 down=100
+"""
 # Followers fall behind, leave the ISR and join it again.
 _LAG = f"""{_BUSY}
 set min_isr 1
@@ -432,9 +440,9 @@ MUTANTS = (
     ),
     Mutant("consumers read what is not committed", consumers_read_to_the_end, _DIVERGENCE),
     Mutant("followers forget aborted transactions", followers_forget_aborts, _FAILOVERS),
-    Mutant("coordinators answer before commit", coordinators_answer_before_commit, _DIVERGENCE),
+    Mutant("coordinators answer before commit", coordinators_answer_before_commit, _COORDINATORS),
     Mutant(
-        "coordinators serve before their log is committed", coordinators_load_halfway, _FAILOVERS
+        "coordinators serve before their log is committed", coordinators_load_halfway, _COORDINATORS
     ),
     Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
 )
