@@ -2,8 +2,10 @@
 
 import errno
 from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
+from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.platter import PowerLoss
 from ledgerstone.sim.replicas.node import ClusterNode
@@ -15,7 +17,9 @@ from ledgerstone.types import TopicPartition
 LEADS_PARTITIONS: Final = -1
 LEADS_QUORUM: Final = -2
 LEADS_FLOW: Final = -3
+COORDINATES_GROUPS: Final = -4
 _FLOW: Final = TopicPartition("flow", 0)
+_OFFSETS: Final = TopicPartition(CONSUMER_OFFSETS, 0)
 
 
 class ReplicaFaults:
@@ -162,13 +166,14 @@ def _leads_quorum(node: ClusterNode) -> bool:
     return node.broker is not None and node.broker.quorum.leader_id == node.node_id
 
 
-def _leads_flow(node: ClusterNode) -> bool:
-    hosted = None if node.broker is None else node.broker.partitions.find(_FLOW)
+def _leads(place: TopicPartition, node: ClusterNode) -> bool:
+    hosted = None if node.broker is None else node.broker.partitions.find(place)
     return hosted is not None and hosted.is_leader
 
 
-_LEADS: Final = {
+_LEADS: Final[dict[int, Callable[[ClusterNode], bool]]] = {
     LEADS_PARTITIONS: _leads_partitions,
     LEADS_QUORUM: _leads_quorum,
-    LEADS_FLOW: _leads_flow,
+    LEADS_FLOW: partial(_leads, _FLOW),
+    COORDINATES_GROUPS: partial(_leads, _OFFSETS),
 }

@@ -150,8 +150,9 @@ PLACES: Final = (
 
 
 def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | str]:
-    # Half of the time one is hit that leads: -1 a partition, -2 the quorum, -3 a certain partition.
-    target = dice.pick((-1, -1, -2, -3)) if dice.chance(50) else dice.below(config.brokers)
+    # Half of the time one is hit that leads: -1 a partition, -2 the quorum, -3 a partition that
+    # clients write to, -4 the group offsets.
+    target = dice.pick((-1, -2, -3, -4)) if dice.chance(50) else dice.below(config.brokers)
     node: dict[str, int | str] = {"node": target}
     ms = dice.pick((100, 800, 2_500, 6_000, 12_000))
     match kind:
