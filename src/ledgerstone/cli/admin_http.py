@@ -90,11 +90,15 @@ def topic_path(topic: str, what: str) -> str:
 
 
 def apis_of(client: Client, token: str | None = None) -> list[AdminApi]:
-    """The API of every broker in the cluster."""
+    """The API of every broker in the cluster; Apache Kafka's brokers among them have none."""
     # Loads the list of brokers.
     client.all_topics()
     token = token or os.environ.get(TOKEN_ENVIRONMENT)
-    return [_api_of(client, node_id, token) for node_id in sorted(client.session.cluster.brokers)]
+    every = [_api_of(client, node_id, token) for node_id in sorted(client.session.cluster.brokers)]
+    found = [each for each in every if each is not None]
+    if not found:
+        raise AdminCallFailed("no broker of this cluster has an HTTP API")
+    return found
 
 
 def api_at(url: str) -> AdminApi:
@@ -109,9 +113,13 @@ def api_at(url: str) -> AdminApi:
     return AdminApi(Endpoint(host, port), os.environ.get(TOKEN_ENVIRONMENT))
 
 
-def _api_of(client: Client, node_id: int, token: str | None) -> AdminApi:
+def _api_of(client: Client, node_id: int, token: str | None) -> AdminApi | None:
+    """None for a broker that does not know the setting: Apache Kafka's."""
     entries = describe_configs(client, Resource(ResourceType.BROKER, str(node_id)))
-    address = next((entry.value for entry in entries if entry.name == KEY), None)
+    entry = next((entry for entry in entries if entry.name == KEY), None)
+    if entry is None:
+        return None
+    address = entry.value
     if not address:
         raise AdminCallFailed(
             f"broker {node_id} has no HTTP API; start it with --http 127.0.0.1:PORT ({KEY})"
