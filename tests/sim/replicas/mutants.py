@@ -24,9 +24,7 @@ from ledgerstone.replication.leader import Leader
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.removal import LeaderRemoval
 from ledgerstone.replication.state_log import StateLog
-from ledgerstone.server.groups.hosted_shard import HostedShard
 from ledgerstone.server.handlers import fetch_reading, produce, produce_answers
-from ledgerstone.server.transactions.hosted_shard import HostedTransactions
 from ledgerstone.sim.replicas.cluster import run
 from ledgerstone.sim.replicas.scenario import draw, parse
 from ledgerstone.storage.log import PartitionLog
@@ -398,12 +396,6 @@ def coordinators_answer_before_commit(patch: Patch) -> None:
     patch.setattr(StateLog, "committed", committed)
 
 
-def coordinators_load_halfway(patch: Patch) -> None:
-    """They serve before what they have read is committed."""
-    for shard in (HostedShard, HostedTransactions):
-        patch.setattr(shard, "can_serve", property(lambda self: self._replayed_to is not None))
-
-
 def tombstones_ignore_other_replicas(patch: Patch) -> None:
     def removable_to(self: LeaderRemoval, own_clean_to: int, **_: int) -> int:
         return own_clean_to
@@ -441,9 +433,6 @@ MUTANTS = (
     Mutant("consumers read what is not committed", consumers_read_to_the_end, _DIVERGENCE),
     Mutant("followers forget aborted transactions", followers_forget_aborts, _FAILOVERS),
     Mutant("coordinators answer before commit", coordinators_answer_before_commit, _COORDINATORS),
-    Mutant(
-        "coordinators serve before their log is committed", coordinators_load_halfway, _COORDINATORS
-    ),
     Mutant("tombstones ignore other replicas", tombstones_ignore_other_replicas, _DELETES),
 )
 
