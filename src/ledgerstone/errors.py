@@ -278,6 +278,7 @@ class StaleBrokerEpoch(KafkaError):
 
 class OffsetNotAvailable(KafkaError):
     code = 78
+    retriable = True
 
 
 class PreferredLeaderNotAvailable(KafkaError):
