@@ -37,11 +37,11 @@ from ledgerstone.metadata.image import (
     ResourceType,
     TopicImage,
 )
+from ledgerstone.replication.directory_assignment import DirectoryAssignment
 from ledgerstone.replication.leadership import Leadership, LeadershipChanged
 from ledgerstone.replication.partition import Partition
 from ledgerstone.replication.partition_removal import CleaningKnowledge, PartitionRemoval
 from ledgerstone.replication.replica_places import (
-    DirectoryAssignment,
     assigned_directory,
     came_back,
     is_stale,

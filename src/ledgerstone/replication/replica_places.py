@@ -4,21 +4,12 @@ The metadata names the log directory of each replica once the broker has told it
 for a broker with one directory, the broker chooses.
 """
 
-from typing import NamedTuple
-
 from ledgerstone.errors import LogStorageError
 from ledgerstone.metadata.delta import PartitionDelta
 from ledgerstone.metadata.image import MIGRATING, UNASSIGNED, MetadataImage, PartitionImage
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import TopicPartition
-
-
-class DirectoryAssignment(NamedTuple):
-    """Where a replica really is."""
-
-    topic_id: bytes
-    directory_id: bytes
 
 
 def place(

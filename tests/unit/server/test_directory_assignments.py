@@ -8,7 +8,7 @@ from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsResponsePartition,
     AssignReplicasToDirsResponseTopic,
 )
-from ledgerstone.replication.replica_places import DirectoryAssignment
+from ledgerstone.replication.directory_assignment import DirectoryAssignment
 from ledgerstone.server.directories.assignments import MAX_ASSIGNMENTS, Assignments
 from ledgerstone.types import TopicPartition
 

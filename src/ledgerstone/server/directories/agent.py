@@ -24,9 +24,9 @@ from ledgerstone.metadata.delta import Delta
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
+from ledgerstone.replication.directory_assignment import DirectoryAssignment
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
-from ledgerstone.replication.replica_places import DirectoryAssignment
 from ledgerstone.server.directories.assignments import Assignments
 from ledgerstone.server.directories.moving import Moves, PausesCleaning
 from ledgerstone.server.effects import Effect, Halt, SyncCopy

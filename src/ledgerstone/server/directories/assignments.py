@@ -15,7 +15,7 @@ from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequestTopic,
     AssignReplicasToDirsResponse,
 )
-from ledgerstone.replication.replica_places import DirectoryAssignment
+from ledgerstone.replication.directory_assignment import DirectoryAssignment
 from ledgerstone.types import TopicPartition
 
 # As many as Kafka's brokers put into one request.

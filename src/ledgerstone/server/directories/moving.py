@@ -17,9 +17,9 @@ from typing import Final, Protocol
 
 from ledgerstone.clock import Clock
 from ledgerstone.errors import LogStorageError, StorageError
+from ledgerstone.replication.directory_assignment import DirectoryAssignment
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
-from ledgerstone.replication.replica_places import DirectoryAssignment
 from ledgerstone.server.effects import Effect, SyncCopy
 from ledgerstone.storage.future_log import FutureLog, begin_future, drop_future
 from ledgerstone.storage.log_dir import LogDir
