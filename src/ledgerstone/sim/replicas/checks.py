@@ -237,7 +237,12 @@ class ReplicaChecks:
                 continue
             joined = [each for each in state.isr if each not in shared.isr]
             shared.isr = state.isr
-            shared.tainted &= {*state.isr, *state.eligible_leader_replicas}
+            members = {*state.isr, *state.eligible_leader_replicas}
+            shared.tainted &= members
+            if members and members <= shared.tainted:
+                # The others left, and those that are left have lost their power before.
+                self.world.mark("power loss took the last copy")
+                self.excused.add(place)
             for member in joined if place not in self.excused else ():
                 end = self._end_of(member, place)
                 if end is not None and end < shared.committed_to:
