@@ -9,6 +9,7 @@ recovery_point <= log_end_offset. Memory changes only after the write has return
 append leaves the log as it was.
 """
 
+import errno
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from ledgerstone.errors import (
     OffsetOutOfRange,
     RecordListTooLarge,
 )
-from ledgerstone.fs import Filesystem
+from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.batch import (
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
@@ -39,6 +40,7 @@ from ledgerstone.records.records_facts import NearTombstones
 from ledgerstone.records.validation import Origin, check_replicated, validate_produced
 from ledgerstone.storage.checkpoints import LeaderEpochCheckpoint
 from ledgerstone.storage.deleted_files import DeletedFiles
+from ledgerstone.storage.filenames import Kind, file_name
 from ledgerstone.storage.follows import Follows
 from ledgerstone.storage.leader_epochs import LeaderEpochs
 from ledgerstone.storage.log_config import LogConfig
@@ -60,6 +62,7 @@ from ledgerstone.types import (
 )
 
 _LOG: Final = logging.getLogger(__name__)
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class AppendResult(NamedTuple):
@@ -378,26 +381,42 @@ class PartitionLog:
         try:
             return self._roll_to(base_offset)
         except OSError as error:
-            # The old segment is sealed and the new one incomplete: neither may be appended to.
-            self.fail(f"roll failed: {error}", error)
+            if not (error.errno in _NO_ROOM and self._undo_roll(base_offset)):
+                # The old segment is sealed and the new one incomplete: neither may be appended to.
+                self.fail(f"roll failed: {error}", error)
             raise LogStorageError(f"{self.topic_partition}: roll failed: {error}") from error
 
     def _roll_to(self, base_offset: int) -> Segment:
+        """The new segment counts once everything has its file; what is there before may be made
+        again."""
         active = self.segments.active
         active.seal()
         if self.recovery_point >= self.log_end_offset:
             # No later flush covers it: what sealing wrote must be synced separately.
-            active.flush()
+            try:
+                active.flush()
+            except OSError as error:
+                self._give_up_sync(error)
         end_offset = active.next_offset()
         if active.size > 0 and self.recovery_point < end_offset:
             self.follows.add(end_offset)
         segment = new_segment(self, base_offset)
-        self.segments.add(segment)
-        self._names_made += 1
         if self.producers.map_end_offset <= base_offset:
             self.producers.map_end_offset = base_offset
         self.snapshots.take(base_offset, self.producers.entries())
+        self.segments.add(segment)
+        self._names_made += 1
         return segment
+
+    def _undo_roll(self, base_offset: int) -> bool:
+        """The disk is full and may have room again: the next append then rolls anew."""
+        path = join(self.directory, file_name(base_offset, Kind.LOG))
+        try:
+            if self.fs.exists(path):
+                self.fs.unlink(path)
+        except OSError:
+            return False
+        return True
 
     def reconfigure(self, config: LogConfig) -> None:
         """New settings apply from now on; existing segments keep their limits."""
@@ -442,9 +461,12 @@ class PartitionLog:
             sync_all(self.fs, plan.syncs)
             self.flush_done(plan)
         except OSError as error:
-            # After a failed fsync the kernel may mark the lost pages clean: a retry proves nothing.
-            self.fail(f"fsync failed: {error}", error)
-            raise LogStorageError(f"{self.topic_partition}: fsync failed: {error}") from error
+            self._give_up_sync(error)
+
+    def _give_up_sync(self, error: OSError) -> NoReturn:
+        """After a failed fsync the kernel may mark the lost pages clean: a retry proves nothing."""
+        self.fail(f"fsync failed: {error}", error)
+        raise LogStorageError(f"{self.topic_partition}: fsync failed: {error}") from error
 
     def fail(self, reason: str, cause: BaseException | None = None) -> None:
         """`cause` is the disk's error; None for damage, which concerns this log alone."""

@@ -275,3 +275,47 @@ def test_log_goes_on_once_a_full_disk_has_room_again() -> None:
 
     assert result.first_offset == 1
     assert [record.value for record in all_records(world.open())] == [b"1", b"3"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "files"),
+    [
+        ("pwrite", "*.timeindex"),
+        ("create", "*.follows"),
+        ("create", "*1.log"),
+        ("truncate", "*1.log"),
+        ("pwrite", "*.snapshot"),
+    ],
+)
+def test_roll_is_made_anew_once_a_full_disk_has_room_again(operation: str, files: str) -> None:
+    world = World()
+    log = world.open()
+    log.append_as_leader(batch(("a", "1")), leader_epoch=0)
+    assert isinstance(world.fs, SimFilesystem)
+    world.fs.fail_matching(operation, files, errno.ENOSPC, torn=operation == "pwrite")
+
+    with pytest.raises(LogStorageError, match="No space left"):
+        log.roll()
+    assert log.failure is None
+    log.append_as_leader(batch(("a", "2")), leader_epoch=0)
+    log.roll()
+    log.append_as_leader(batch(("a", "3")), leader_epoch=0)
+    log.check_invariants()
+
+    reopened = killed(world).open()
+    assert [record.value for record in all_records(reopened)] == [b"1", b"2", b"3"]
+    assert [each.base_offset for each in reopened.segments] == [0, 2]
+
+
+def test_log_takes_no_writes_after_a_roll_whose_sync_failed() -> None:
+    world = World()
+    log = world.open()
+    log.append_as_leader(batch(("a", "1")), leader_epoch=0)
+    log.flush()
+    assert isinstance(world.fs, SimFilesystem)
+    world.fs.fail_matching("fsync", "*", errno.ENOSPC)
+
+    with pytest.raises(LogStorageError, match="fsync failed"):
+        log.roll()
+
+    assert log.failure is not None
