@@ -157,8 +157,8 @@ class Acts:
         return f"node {node.node_id} for {fault.hold_s} s"
 
     def _fill_disk(self, fault: Fault) -> str:
-        """A log that failed in the middle of a roll takes no writes until a restart, so the node
-        gets one when there is room again."""
+        """A directory that was taken offline meanwhile stays so until a restart, so the node gets
+        one when there is room again."""
         node = self._leader(fault)
         disk = self.arena.disks[node.node_id]
         disk.fill()
