@@ -26,11 +26,10 @@ from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.broker_life.joining import membership_of
 from ledgerstone.server.cluster_start import ClusterStart
 from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
-from ledgerstone.server.controlling.composition import controlling_of, link_of
+from ledgerstone.server.controlling.composition import link_of
 from ledgerstone.server.directories.opening import open_log_dirs
 from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
 from ledgerstone.server.erasing.scans import Scans
@@ -147,7 +146,10 @@ def _compose(
     )
     if config.cluster.is_configured:
         partitions.cleaning_knowledge = agents.cleaning.knowledge()
-        _join(broker, world, advertised)
+        # A single node does without it, and without what it imports.
+        from ledgerstone.server.cluster_join import join_cluster
+
+        join_cluster(broker, advertised)
         return broker
     _begin_alone(broker)
     return broker
@@ -159,27 +161,6 @@ def _begin_alone(broker: Broker) -> None:
     broker.following.leadership()
     broker.following.load_all_coordinators()
     broker.erasing.load()
-
-
-def _join(broker: Broker, world: Surroundings, advertised: Sequence[Listener]) -> None:
-    """Nothing is hosted before the first publish."""
-    config, link, quorum = broker.config, broker.controller_link, broker.quorum
-    if config.cluster.is_controller:
-        broker.agents.add(controlling_of(config, world.clock, quorum, link))
-    broker.join(
-        membership_of(
-            config,
-            clock=world.clock,
-            dice=world.dice,
-            log_dirs=broker.log_dirs,
-            advertised=advertised,
-            partitions=broker.partitions,
-            leader=lambda: quorum.leader,
-            ask=link.ask,
-            image=lambda: link.image,
-            applied_offset=lambda: quorum.committed_offset,
-        )
-    )
 
 
 def _register(

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
@@ -26,7 +26,6 @@ from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
 from ledgerstone.server.agents import Agents
 from ledgerstone.server.anatomy.book import AnatomyBook
-from ledgerstone.server.broker_life.joining import ClusterMembership
 from ledgerstone.server.cleaning.agent import Cleaning
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.directories.agent import Directories
@@ -53,12 +52,15 @@ from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
-from ledgerstone.server.transactions.routing import route_transactions
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.server.verification import TxnVerification
 from ledgerstone.storage.log_dir import LogDir
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.types import INT64_MAX, TopicPartition
+
+if TYPE_CHECKING:
+    # A single node does without it.
+    from ledgerstone.server.broker_life.joining import ClusterMembership
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -114,7 +116,7 @@ class Broker:
     directories: Directories = field(init=False)
     isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
-    membership: ClusterMembership | None = None
+    membership: "ClusterMembership | None" = None
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -203,44 +205,6 @@ class Broker:
             counters=self.counters,
             moved=self.following.high_watermark_moved,
         )
-
-    def join(self, membership: ClusterMembership) -> None:
-        """Before the runtime starts. It follows the metadata from its first publish on."""
-        self.membership = membership
-        for calls in membership.calls:
-            calls.turn = self
-            self.agents.add_dialling(calls.purpose, calls)
-        # After those they ask, so that a request leaves in the same tick.
-        agents = (
-            membership.life,
-            membership.registering,
-            membership.forwarding,
-            membership.replicating,
-        )
-        for agent in agents:
-            if agent is not None:
-                self.agents.add(agent)
-        if membership.coordinators is not None:
-            self.agents.all += route_transactions(
-                config=self.config,
-                image=lambda: self.image,
-                markers=self.markers,
-                transactions=self.transactions,
-                verification=self.verification,
-                marker_calls=membership.coordinators.markers,
-                verification_calls=membership.coordinators.verification,
-            )
-        if membership.replicating is not None:
-            self.cleaning.on_cleaned = membership.replicating.report_changed
-        self.controller_link.forwarder = membership.forwarding
-        if membership.life is not None:
-            self.controller_link.subscriber = None
-            self.directories.life = membership.life
-            self.agents.add(self.isr)
-            self.isr.start()
-        if membership.replicating is not None:
-            membership.replicating.turn = self
-            self.following.replicating = membership.replicating
 
     # -- what the runtime calls ---------------------------------------------------------------
 

@@ -7,7 +7,7 @@ the metadata is committed by then.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
@@ -21,10 +21,13 @@ from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.quorum.disk_log import METADATA_PARTITION
-from ledgerstone.server.replicating.agent import Replicating
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
 from ledgerstone.server.transactions.agent import Transactions
 from ledgerstone.types import TopicPartition
+
+if TYPE_CHECKING:
+    # A single node does without it.
+    from ledgerstone.server.replicating.agent import Replicating
 
 
 class FollowerTurn(Protocol):
@@ -55,7 +58,7 @@ class Following:
     markers: PartitionMarkers
     agents: Agents
     # Of a broker of a cluster: it fetches what others lead.
-    replicating: Replicating | None = None
+    replicating: "Replicating | None" = None
 
     def metadata_refused(self, error: Exception) -> None:
         self.turn.log_failed(METADATA_PARTITION, error)

@@ -5,16 +5,19 @@ Names are those of Kafka's beans `ReplicaFetcherManager`, `FetcherLagMetrics` an
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ledgerstone.server.metrics import MetricSample
-from ledgerstone.server.replicating.agent import Replicating
+
+if TYPE_CHECKING:
+    # A single node does without it.
+    from ledgerstone.server.replicating.agent import Replicating
 
 _MANAGER: Final = "kafka_server_replicafetchermanager_"
 _LABELS: Final = (("clientId", "Replica"),)
 
 
-def samples(replicating: Replicating | None) -> Iterator[MetricSample]:
+def samples(replicating: "Replicating | None") -> Iterator[MetricSample]:
     """Zeros on a single node: it follows nothing."""
     fetchers = {} if replicating is None else replicating.fetchers
     lag = max((each.max_lag for each in fetchers.values()), default=0)

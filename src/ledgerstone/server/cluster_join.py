@@ -1,0 +1,66 @@
+"""Makes a broker a member of a cluster: what it asks of others, and what it does for them. Grade D."""
+
+from collections.abc import Sequence
+
+from ledgerstone.config.listeners import Listener
+from ledgerstone.server.broker import Broker
+from ledgerstone.server.broker_life.joining import ClusterMembership, membership_of
+from ledgerstone.server.controlling.composition import controlling_of
+from ledgerstone.server.transactions.routing import route_transactions
+
+
+def join_cluster(broker: Broker, advertised: Sequence[Listener]) -> None:
+    """Before the runtime starts. Nothing is hosted before the first publish of the metadata."""
+    config, link, quorum = broker.config, broker.controller_link, broker.quorum
+    if config.cluster.is_controller:
+        broker.agents.add(controlling_of(config, broker.clock, quorum, link))
+    membership = membership_of(
+        config,
+        clock=broker.clock,
+        dice=broker.dice,
+        log_dirs=broker.log_dirs,
+        advertised=advertised,
+        partitions=broker.partitions,
+        leader=lambda: quorum.leader,
+        ask=link.ask,
+        image=lambda: link.image,
+        applied_offset=lambda: quorum.committed_offset,
+    )
+    broker.membership = membership
+    _add_agents(broker, membership)
+    link.forwarder = membership.forwarding
+    if membership.life is not None:
+        link.subscriber = None
+        broker.directories.life = membership.life
+        broker.agents.add(broker.isr)
+        broker.isr.start()
+    if membership.replicating is not None:
+        membership.replicating.turn = broker
+        broker.following.replicating = membership.replicating
+        broker.cleaning.on_cleaned = membership.replicating.report_changed
+
+
+def _add_agents(broker: Broker, membership: ClusterMembership) -> None:
+    for calls in membership.calls:
+        calls.turn = broker
+        broker.agents.add_dialling(calls.purpose, calls)
+    # After those they ask, so that a request leaves in the same tick.
+    agents = (
+        membership.life,
+        membership.registering,
+        membership.forwarding,
+        membership.replicating,
+    )
+    for agent in agents:
+        if agent is not None:
+            broker.agents.add(agent)
+    if membership.coordinators is not None:
+        broker.agents.all += route_transactions(
+            config=broker.config,
+            image=lambda: broker.image,
+            markers=broker.markers,
+            transactions=broker.transactions,
+            verification=broker.verification,
+            marker_calls=membership.coordinators.markers,
+            verification_calls=membership.coordinators.verification,
+        )
