@@ -236,14 +236,14 @@ _BY_CHANCE = {
 }
 _MEMBER_IDS = ("member_id", "leader")
 # Tagged fields of our own, with the value that leaves them out of the answer.
-_OURS = {"removable_to": -1, "removed_to": -1, "clean_to": -1, "held_from_offset": -1}
+OUR_TAGS = {"removable_to": -1, "removed_to": -1, "clean_to": -1, "held_from_offset": -1}
 _UUID_LENGTH = 36
 
 
 def _flat(path: str, value: object, side: Side) -> Iterator[tuple[str, object]]:
     if isinstance(value, Struct):
         for field in value.__slots__:
-            if field in _OURS and getattr(value, field) == _OURS[field]:
+            if field in OUR_TAGS and getattr(value, field) == OUR_TAGS[field]:
                 continue
             yield from _flat(f"{path}.{field}".lstrip("."), getattr(value, field), side)
     elif isinstance(value, list):

@@ -18,6 +18,7 @@ from golden.kafka_node import KafkaNode
 from golden.kafka_tools import fetch_jars
 from ledgerstone.protocol.message import ApiMessage, Struct
 from ledgerstone.protocol.messages import APIS
+from tests.compat.both_brokers import OUR_TAGS
 from tests.compat.quorum_questions import NODE, SCENES, Known, Question, describe
 from tests.compat.wire import ask
 
@@ -66,6 +67,8 @@ def known_of(ask: Ask) -> Known:
 def _flat(path: str, value: object, known: Known) -> Iterator[tuple[str, object]]:
     if isinstance(value, Struct):
         for field in value.__slots__:
+            if field in OUR_TAGS and getattr(value, field) == OUR_TAGS[field]:
+                continue
             yield from _flat(f"{path}.{field}".lstrip("."), getattr(value, field), known)
     elif isinstance(value, list):
         yield f"{path}.size", len(value)

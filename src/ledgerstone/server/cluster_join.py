@@ -1,4 +1,4 @@
-"""Makes a broker a member of a cluster: what it asks of others, and what it does for them. Grade D."""
+"""Makes a broker a member of a cluster: what it asks of others, what it does for them. Grade D."""
 
 from collections.abc import Sequence
 

@@ -24,6 +24,8 @@ from ledgerstone.protocol.message import ZERO_UUID, Message
 from ledgerstone.protocol.notation import FieldSpec, StructSpec
 
 # Where our field names are not what kio makes of Kafka's.
+# Apache Kafka does not know these; where they have their default they are not sent.
+_FIRST_TAG_OF_OURS = 10_000
 RENAMED: Final = {
     "enable_2pc": "enable2_pc",
     "kraft_version": "k_raft_version",
@@ -93,6 +95,8 @@ class _Maker:
         theirs_made: dict[str, Any] = {}
         names = {each.name for each in fields(theirs)}
         for each in one.fields_in(self.version):
+            if each.tag is not None and each.tag >= _FIRST_TAG_OF_OURS:
+                continue
             name = RENAMED.get(each.name, each.name)
             if name not in names:
                 name = each.name.removesuffix("_ms")

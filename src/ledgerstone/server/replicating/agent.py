@@ -256,7 +256,11 @@ class Replicating:
         error = note.error
         # A fault of ours is worth its trace.
         trace = None if isinstance(error, (*_EXPECTED, type(None))) else error
-        _LOG.log(logging.ERROR if error else logging.WARNING, text, *values, exc_info=trace)
+        level = logging.ERROR if error else logging.WARNING
+        if note.kind is FetchNoteKind.FAILED and error is None:
+            # The leader has moved on; the metadata will say to whom.
+            level = logging.INFO
+        _LOG.log(level, text, *values, exc_info=trace)
 
     # -- as an agent --------------------------------------------------------------------------
 
