@@ -111,11 +111,12 @@ class FetchContext:
                 continue
             if not self.incremental or _is_news(wish, one):
                 named.append(one.key)
-            # After an error the next good answer must be sent whatever it says.
-            failed = one.error_code != 0
-            wish.told_high_watermark = -1 if failed else one.high_watermark
-            wish.told_log_start_offset = -1 if failed else one.log_start_offset
-            wish.told_word = None if failed else one.word
+            # After an error the next good answer must be sent whatever it says; so after a
+            # diverging epoch or a preferred replica, as readers take nothing else of that answer.
+            is_lost = one.error_code != 0 or one.must_tell
+            wish.told_high_watermark = -1 if is_lost else one.high_watermark
+            wish.told_log_start_offset = -1 if is_lost else one.log_start_offset
+            wish.told_word = None if is_lost else one.word
             if one.has_records:
                 # Who got data goes to the end of the line, so that all get their turn.
                 self.session.wishes.move_to_end(one.key)

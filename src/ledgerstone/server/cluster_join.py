@@ -26,6 +26,10 @@ def join_cluster(broker: Broker, advertised: Sequence[Listener]) -> None:
         image=lambda: link.image,
         applied_offset=lambda: quorum.committed_offset,
     )
+    if not config.cluster.is_broker:
+        # It has no logs to open but the metadata's, which is open.
+        for each in broker.log_dirs.everything:
+            each.note_start()
     broker.membership = membership
     _add_agents(broker, membership)
     link.forwarder = membership.forwarding

@@ -34,7 +34,7 @@ from ledgerstone.storage.filenames import (
 )
 from ledgerstone.storage.log import PartitionLog
 from ledgerstone.storage.log_dir_files import MetaProperties
-from ledgerstone.storage.log_dir_identity import settle_last_start, settle_meta
+from ledgerstone.storage.log_dir_identity import check_last_start, settle_meta
 from ledgerstone.storage.log_dir_partitions import LogDirPartitions
 from ledgerstone.storage.log_dir_remembered import take_remembered
 from ledgerstone.storage.log_shrink import truncate_fully_and_start_at, truncate_to
@@ -162,7 +162,7 @@ class LogDir(LogDirPartitions):
         """Cuts a log and lowers its recovery point on disk, before anything is appended again."""
         log = self.logs[topic_partition]
         self._announce_truncation(log, offset)
-        self._lower_recovery_point(log, offset)
+        self._lower_checkpoints(log, offset)
         truncated = truncate_to(log, offset)
         if truncated:
             self._checkpoint_truncation(log)
@@ -171,7 +171,7 @@ class LogDir(LogDirPartitions):
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
         log = self.logs[topic_partition]
         self._announce_truncation(log, log.log_start_offset)
-        self._lower_recovery_point(log, 0)
+        self._lower_checkpoints(log, 0)
         truncate_fully_and_start_at(log, offset)
         self._checkpoint_truncation(log)
 
@@ -179,17 +179,20 @@ class LogDir(LogDirPartitions):
         if self.before_truncation is not None and offset < log.log_end_offset:
             self.before_truncation(log, offset)
 
-    def _lower_recovery_point(self, log: PartitionLog, offset: int) -> None:
+    def _lower_checkpoints(self, log: PartitionLog, offset: int) -> None:
         """Done before the cut. Crash here: synced data is checked again. The other way round, a log
-        that ends below its recovery point would look damaged."""
-        if offset < log.recovery_point:
-            log.recovery_point = offset
-            try:
+        that ends below its recovery point or its high watermark would look damaged."""
+        try:
+            if offset < log.recovery_point:
+                log.recovery_point = offset
                 self.checkpoint_recovery_points()
-            except OSError as error:
-                raise LogStorageError(
-                    f"{log.topic_partition}: truncation was not started: {error}"
-                ) from error
+            if offset < log.high_watermark:
+                log.high_watermark = max(offset, log.log_start_offset)
+                self.checkpoint_high_watermarks()
+        except OSError as error:
+            raise LogStorageError(
+                f"{log.topic_partition}: truncation was not started: {error}"
+            ) from error
 
     def _checkpoint_truncation(self, log: PartitionLog) -> None:
         try:
@@ -238,10 +241,10 @@ def open_log_dir(
     try:
         _unlink_temporary(fs, path)
         meta = settle_meta(fs, dice, path, node_id, cluster_id)
-        may_have_lost_power = settle_last_start(fs, path, meta, boot_id)
+        start = check_last_start(fs, path, meta, boot_id)
         notes = DamageNotes.load(fs, join(path, DAMAGE_NOTES), now_ms=clock.now_ms())
         remembered = take_remembered(
-            fs, path, notes, now_ms=clock.now_ms(), may_have_lost_power=may_have_lost_power
+            fs, path, notes, now_ms=clock.now_ms(), may_have_lost_power=start.may_have_lost_power
         )
     except BaseException:
         lock.release()
@@ -256,6 +259,7 @@ def open_log_dir(
         remembered=remembered,
         notes=notes,
         is_only_replica=is_only_replica,
+        unwritten_start=start.content,
     )
 
 

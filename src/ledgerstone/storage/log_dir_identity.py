@@ -6,13 +6,13 @@ has an identity never gets a new one.
 """
 
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgerstone.clock import Dice
 from ledgerstone.config.properties import format_properties, parse_properties
 from ledgerstone.errors import CorruptFile, InconsistentTopicId, StorageError
 from ledgerstone.fs import Filesystem, join
-from ledgerstone.storage.checkpoints import PartitionMetadata, read_if_exists, write_atomically
+from ledgerstone.storage.checkpoints import PartitionMetadata, read_if_exists
 from ledgerstone.storage.filenames import (
     LAST_START,
     META_PROPERTIES,
@@ -68,11 +68,21 @@ def _check_never_used(fs: Filesystem, path: str, meta_path: str, node_id: int) -
         )
 
 
-def settle_last_start(fs: Filesystem, path: str, meta: MetaProperties, boot_id: str | None) -> bool:
-    """Whether the machine may have lost power since the last start, which wrote this file. The file
-    also has the cluster id, in case `meta.properties` is lost or damaged."""
+class StartNote(NamedTuple):
+    """`content` is what `last-start` has to say; None: it says so already, or nothing is known."""
+
+    may_have_lost_power: bool
+    content: bytes | None = None
+
+
+def check_last_start(
+    fs: Filesystem, path: str, meta: MetaProperties, boot_id: str | None
+) -> StartNote:
+    """Whether the machine may have lost power since the last start that opened the logs, which
+    wrote this file. The file also has the cluster id, in case `meta.properties` is lost or
+    damaged."""
     if boot_id is None:
-        return True
+        return StartNote(may_have_lost_power=True)
     written = join(path, LAST_START)
     before = _read_last_start(fs, path)
     directory_id = "" if meta.directory_id is None else uuid_to_text(meta.directory_id)
@@ -88,9 +98,8 @@ def settle_last_start(fs: Filesystem, path: str, meta: MetaProperties, boot_id: 
                 f"{written}, had {before[key]}: one of the two files is damaged. Fix the first, "
                 "or remove the second if the first is right. Nothing was changed"
             )
-    if before != now:
-        write_atomically(fs, written, format_properties(now))
-    return before.get("boot.id") != boot_id
+    content = format_properties(now) if before != now else None
+    return StartNote(before.get("boot.id") != boot_id, content)
 
 
 def _read_last_start(fs: Filesystem, path: str) -> dict[str, str]:

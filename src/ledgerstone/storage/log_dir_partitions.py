@@ -12,12 +12,13 @@ from ledgerstone.clock import Clock, Dice
 from ledgerstone.errors import CorruptFile, Damage, DamagedLog, KafkaError, StorageError
 from ledgerstone.fs import Filesystem, join
 from ledgerstone.records.compression import Codecs
-from ledgerstone.storage.checkpoints import OffsetCheckpoint
+from ledgerstone.storage.checkpoints import OffsetCheckpoint, write_atomically
 from ledgerstone.storage.damage_notes import CUT, OFFLINE, READ_ONLY, TOLD, DamageNotes
 from ledgerstone.storage.damage_repair import repair
 from ledgerstone.storage.filenames import (
     CLEANER_OFFSET_CHECKPOINT,
     CLEANING_HISTORY,
+    LAST_START,
     REMOTE_LOG_INDEX_CACHE,
     DirState,
     PartitionDir,
@@ -61,6 +62,8 @@ class LogDirPartitions(CheckpointedLogs):
     codecs: Codecs = field(default_factory=Codecs, repr=False)
     # No log here was copied from another broker, so only compaction leaves holes.
     is_only_replica: bool = False
+    # For `last-start`, once the logs were opened.
+    unwritten_start: bytes | None = None
     # The cleaner's checkpoint at start, read on demand.
     _cleaned: dict[TopicPartition, int] | None = field(default=None, repr=False)
 
@@ -94,6 +97,16 @@ class LogDirPartitions(CheckpointedLogs):
                     self._refuse(topic_partition, error)
                     continue
                 yield log
+        self.note_start()
+
+    def note_start(self) -> None:
+        """Every log has been looked at. Not sooner: a node of a cluster may start and stop several
+        times before it opens its logs, and must not forget that power was lost before."""
+        if self.unwritten_start is not None:
+            # What was lost with the power must not look as if it had been lost since.
+            self.checkpoint_high_watermarks()
+            write_atomically(self.fs, join(self.path, LAST_START), self.unwritten_start)
+            self.unwritten_start = None
 
     def _refuse(self, topic_partition: TopicPartition, error: Exception) -> None:
         """Keeps one partition closed; the others serve."""

@@ -103,6 +103,20 @@ def test_first_good_answer_after_an_error_is_told() -> None:
     assert answers == [[A], [A], [A], []]
 
 
+def test_first_answer_after_one_that_only_diverged_is_told() -> None:
+    """A follower takes no high watermark of such an answer, and it may never move again."""
+    desk = Desk()
+    session_id = desk.open(A)
+    diverged = told(A)._replace(must_tell=True)
+
+    answers = [
+        desk.resolve(session_id, 1 + number).answer([each])
+        for number, each in enumerate((diverged, told(A), told(A)))
+    ]
+
+    assert answers == [[A], [A], []]
+
+
 def test_wishes_of_a_session_are_changed_added_and_forgotten() -> None:
     desk = Desk()
     session_id = desk.open(A)

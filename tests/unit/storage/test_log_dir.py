@@ -39,13 +39,21 @@ class Machine:
     def __post_init__(self) -> None:
         self.fs = SimFilesystem(dice=self.dice, clock=self.clock)
 
-    def take(self, node_id: int = 1, cluster_id: str | None = None) -> LogDir:
+    def take(
+        self, node_id: int = 1, cluster_id: str | None = None, boot_id: str | None = None
+    ) -> LogDir:
         return open_log_dir(
-            self.fs, self.clock, self.dice, PATH, node_id=node_id, cluster_id=cluster_id
+            self.fs,
+            self.clock,
+            self.dice,
+            PATH,
+            node_id=node_id,
+            cluster_id=cluster_id,
+            boot_id=boot_id,
         )
 
-    def start(self) -> LogDir:
-        log_dir = self.take()
+    def start(self, boot_id: str | None = None) -> LogDir:
+        log_dir = self.take(boot_id=boot_id)
         for _ in log_dir.load(lambda _: SMALL):
             pass
         return log_dir
@@ -385,6 +393,40 @@ def test_new_partition_survives_power_loss() -> None:
     machine.fs.power_loss("none")
 
     assert offsets(all_records(machine.start().logs[A])) == [0]
+
+
+def test_power_loss_is_remembered_until_logs_are_opened() -> None:
+    """A node of a cluster opens them once it has the metadata, perhaps not before it is killed."""
+    machine = Machine()
+    log_dir = machine.start(boot_id="first")
+    append_ones(log_dir.create(A, SMALL), 5)
+    log_dir.logs[A].advance_high_watermark(5)
+    log_dir.checkpoint()
+    machine.fs.power_loss("none")
+
+    machine.take(boot_id="second")
+    machine.fs.kill()
+    opened = machine.start(boot_id="second")
+    assert not opened.refused
+    machine.fs.kill()
+
+    assert not machine.start(boot_id="second").refused
+
+
+def test_kill_in_the_middle_of_a_new_beginning_is_no_damage() -> None:
+    """Of a replica that is copied again. Its high watermark falls before its files go."""
+    machine = Machine()
+    log_dir = machine.start(boot_id="boot")
+    append_ones(log_dir.create(A, SMALL), 5)
+    log_dir.logs[A].advance_high_watermark(5)
+    log_dir.checkpoint()
+    machine.fs.crash_matching("create", "*00.log")
+
+    with pytest.raises(SimulatedCrash):
+        log_dir.truncate_fully_and_start_at(A, 0)
+    machine.fs.kill()
+
+    assert not machine.start(boot_id="boot").refused
 
 
 # -- deletion -------------------------------------------------------------------------------------

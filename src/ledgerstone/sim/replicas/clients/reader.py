@@ -49,11 +49,9 @@ _COORDINATOR_MOVED: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 )
-# Nothing was stored, for certain.
-_NOT_STORED: Final = (
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-)
+# Nothing was stored, for certain. NOT_COORDINATOR may come for a commit that was in the log when
+# the lead was lost, and that the next leader has.
+_NOT_STORED: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)
 _LEADER_MOVED: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
