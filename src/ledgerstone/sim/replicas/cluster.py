@@ -21,6 +21,8 @@ _LOOK_MS: Final = 500
 RECOVERY_MS: Final = 60_000
 _CLIENTS_MS: Final = 120_000
 _CALM_MS: Final = 3_000
+# After a connection that only one side knows to be over: replica.socket.timeout.ms, and a fetch.
+_SILENT_MS: Final = 33_000
 # More steps than this in a virtual second mean that a node asks without waiting.
 _MAX_STEPS_A_SECOND: Final = 20_000
 
@@ -133,6 +135,8 @@ class Cluster:
         self.faults.heal()
         self.workload.heal()
         began_ms = max(world.now_ms, *(each.paused_until_ms for each in self.nodes))
+        # A node that stands still is in every ISR until its session ends.
+        self.advance(began_ms)
         self._until_well(began_ms)
         self.recovery_ms = world.now_ms - began_ms
         while left := self.workload.unfinished():
@@ -141,9 +145,16 @@ class Cluster:
             self.advance(world.now_ms + _LOOK_MS)
         # What clients wrote last reaches the followers. One that was cut off silently while nothing
         # was written is noticed only now.
-        self.advance(world.now_ms + _CALM_MS)
+        self.advance(world.now_ms + self._calm_ms)
         self._until_well(world.now_ms)
         self.advance(world.now_ms + _CALM_MS)
+
+    @property
+    def _calm_ms(self) -> int:
+        is_half_open = any(
+            each.kind == "reset" and each.number("half") for each in self.scenario.faults
+        )
+        return _SILENT_MS if is_half_open else _CALM_MS
 
     def _until_well(self, began_ms: int) -> None:
         while complaint := self._complaint():
