@@ -10,8 +10,8 @@ from ledgerstone.protocol.headers import decode_request_header, encode_request_h
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.protocol.messages.create_topics import CreateTopicsRequest
 from ledgerstone.protocol.messages.envelope import EnvelopeRequest
+from ledgerstone.security.principal import Principal
 from ledgerstone.server.forwarding import encode_principal
-from ledgerstone.server.session import Principal
 from tests.compat import cluster_recorded
 
 RECORDED: Final = cluster_recorded.read()

@@ -25,8 +25,9 @@ from ledgerstone.protocol.messages.envelope import EnvelopeRequest, EnvelopeResp
 from ledgerstone.protocol.messages.principal import DefaultPrincipalData
 from ledgerstone.protocol.record_codec import UnknownRecord, decode_record_value
 from ledgerstone.protocol.wire import ProtocolViolation
+from ledgerstone.security.principal import Principal
 from ledgerstone.server.request import Request
-from ledgerstone.server.session import Principal, Session
+from ledgerstone.server.session import Session
 
 # APIs that Kafka's brokers forward.
 FORWARDABLE: Final = frozenset(

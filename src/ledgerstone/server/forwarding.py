@@ -30,11 +30,11 @@ from ledgerstone.protocol.messages.principal import DefaultPrincipalData
 from ledgerstone.protocol.record_codec import encode_record_value
 from ledgerstone.protocol.wire import ProtocolViolation
 from ledgerstone.raft.replica import Peer
+from ledgerstone.security.principal import Principal
 from ledgerstone.server.controller_channel import AsksNodes, ControllerChannel, Undone
 from ledgerstone.server.effects import Effect
 from ledgerstone.server.request import Request
 from ledgerstone.server.results import Result
-from ledgerstone.server.session import Principal
 
 HEARTBEATS: Final = "controller"
 FORWARDING: Final = "forwarding"

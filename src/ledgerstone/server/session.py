@@ -7,22 +7,11 @@ login sets the principal, a quota mutes.
 
 import enum
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
+
+from ledgerstone.security.principal import ANONYMOUS, Principal
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
-
-
-class Principal(NamedTuple):
-    """Who asks, as ACLs and quotas name it."""
-
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}"
-
-
-ANONYMOUS: Final = Principal("User", "ANONYMOUS")
 
 
 class Login(enum.Enum):

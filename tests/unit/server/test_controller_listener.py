@@ -57,8 +57,8 @@ from ledgerstone.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from ledgerstone.security.principal import ANONYMOUS
 from ledgerstone.server.forwarding import encode_principal
-from ledgerstone.server.session import ANONYMOUS
 from tests.kit.in_process import Client, InProcess
 
 CONTROLLER = Listener("CONTROLLER", "controller.example", 9093)

@@ -31,10 +31,11 @@ from ledgerstone.protocol.messages.metadata import MetadataRequest
 from ledgerstone.protocol.messages.principal import DefaultPrincipalData
 from ledgerstone.protocol.record_codec import decode_record_value
 from ledgerstone.raft.replica import Peer
+from ledgerstone.security.principal import Principal
 from ledgerstone.server.calls import CallFailed, OnAnswer
 from ledgerstone.server.forwarding import Forwarding
 from ledgerstone.server.request import Request
-from ledgerstone.server.session import Principal, Session
+from ledgerstone.server.session import Session
 from ledgerstone.sim.clock import VirtualClock
 
 FIRST = Peer(1, "10.0.0.1", 9093)

@@ -8,10 +8,11 @@ from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ledgerstone.security.principal import ANONYMOUS, Principal
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.dispatch import HANDLERS, dispatch_through
 from ledgerstone.server.request import Answer, Disconnect, Parked, Request
-from ledgerstone.server.session import ANONYMOUS, Login, Principal, Session
+from ledgerstone.server.session import Login, Session
 from ledgerstone.server.stages import Handler, Stage, Stages, pipeline
 from ledgerstone.types import INT64_MAX, TopicPartition
 from tests.kit.in_process import Client, InProcess
