@@ -138,12 +138,16 @@ class TlsTransport:
         size = len(room)
         try:
             while filled < size:
-                # One record at most.
-                filled += read(size - filled, room[filled:])
+                # One record at most; none after the other side's goodbye.
+                count = read(size - filled, room[filled:])
+                if not count:
+                    self._failure = _ended()
+                    break
+                filled += count
         except ssl.SSLWantReadError:
             pass
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            self._failure = ConnectionResetError("the other side has ended the connection")
+            self._failure = _ended()
         except ssl.SSLError as error:
             self._flush()
             raise ConnectionResetError(explained(error)) from error
@@ -162,10 +166,12 @@ class TlsTransport:
             return
         try:
             self._ahead = self._ssl.read(MAX_RECORD_BYTES)
+            if not self._ahead:
+                self._failure = _ended()
         except ssl.SSLWantReadError:
             return
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            self._failure = ConnectionResetError("the other side has ended the connection")
+            self._failure = _ended()
         except ssl.SSLError as error:
             self._failure = ConnectionResetError(explained(error))
 
@@ -246,3 +252,7 @@ class TlsTransport:
         with contextlib.suppress(OSError):
             self._flush()
         self._sock.close()
+
+
+def _ended() -> OSError:
+    return ConnectionResetError("the other side has ended the connection")

@@ -247,6 +247,20 @@ def test_requests_left_inside_a_muted_connection_wait_for_its_time(
     serve(machine, story)
 
 
+def test_a_goodbye_ends_the_connection(machine: InProcess, authority: Authority) -> None:
+    async def story(served: Served) -> None:
+        peer = await served.connect(authority.trusting())
+        peer.send(ASK)
+        assert await peer.answer()
+        # Says close_notify, and leaves when it is answered.
+        peer.writer.close()
+        await peer.writer.wait_closed()
+        while served.runtime.connection_count:
+            await asyncio.sleep(0)
+
+    serve(machine, story)
+
+
 # -- who it is -----------------------------------------------------------------------------------
 
 
