@@ -6,9 +6,9 @@ slash or a comma in a pattern is written as it is there.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 
 _KEY: Final = "ssl.principal.mapping.rules"

@@ -10,7 +10,6 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography import x509
@@ -18,6 +17,7 @@ from cryptography import x509
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.config.security_protocol import SecurityProtocol
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import ConfigError
 from ledgerstone.server.effects import Dial
 from ledgerstone.server.metrics import MetricSample

@@ -4,9 +4,9 @@ import os
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.tls.settings import ClientAuth, TlsSettings
 from ledgerstone.tls.stores import KeyAndChain, read_keystore, read_truststore

@@ -6,9 +6,9 @@ The names are Kafka's, and librdkafka's where it has its own. Files are named he
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import ConfigError
 from ledgerstone.tls.ciphers import TLS13_SUITES, openssl_name
 

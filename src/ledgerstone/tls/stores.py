@@ -7,7 +7,6 @@ the line that converts it. What is wrong with a store is a ConfigError; no text 
 import datetime
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import ConfigError
 from ledgerstone.tls.settings import StoreSettings
 
