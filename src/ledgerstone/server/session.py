@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.security.authorizer import Rights
 from ledgerstone.security.principal import ANONYMOUS, Principal
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
@@ -34,3 +35,5 @@ class Session:
     muted_until_ms: int = 0
     # One of `controller.listener.names`: nodes of the cluster ask here.
     is_controller_listener: bool = False
+    # What the principal may do, once a request was authorised; None: nobody is refused anything.
+    rights: Rights | None = None
