@@ -73,7 +73,8 @@ class _Section:
         patterns = self._patterns(acl)
         by_host = patterns.setdefault(acl.resource_name, {})
         by_host.setdefault(host_text(acl.host), _HostRules()).add(acl)
-        self._count_lengths(patterns)
+        if patterns is self.prefixes and len(acl.resource_name) not in self.lengths:
+            self._count_lengths()
 
     def remove(self, acl: Acl) -> None:
         patterns, host = self._patterns(acl), host_text(acl.host)
@@ -83,14 +84,13 @@ class _Section:
             del by_host[host]
         if not by_host:
             del patterns[acl.resource_name]
-            self._count_lengths(patterns)
+            self._count_lengths()
 
     def _patterns(self, acl: Acl) -> dict[str, _ByHost]:
         return self.prefixes if acl.pattern_type == PatternType.PREFIXED else self.literals
 
-    def _count_lengths(self, patterns: dict[str, _ByHost]) -> None:
-        if patterns is self.prefixes:
-            self.lengths = tuple(sorted({len(each) for each in patterns}))
+    def _count_lengths(self) -> None:
+        self.lengths = tuple(sorted({len(each) for each in self.prefixes}))
 
     def bits_for(self, name: str, host: str) -> tuple[int, int]:
         """What is allowed and what is denied for a name."""

@@ -28,7 +28,7 @@ from ledgerstone.protocol.messages.delete_topics import (
     DeleteTopicsTopic,
 )
 from ledgerstone.security.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from ledgerstone.server.authorising.call import Call, Rule
+from ledgerstone.server.authorising.call import GuardedCall, Rule
 from ledgerstone.server.authorising.topic_rules import TOPIC_DENIED
 from ledgerstone.server.request import Answer
 
@@ -37,7 +37,7 @@ _REASON: Final = "Topic authorization failed."
 # -- topics -----------------------------------------------------------------------------------
 
 
-def create_topics(call: Call) -> Answer:
+def create_topics(call: GuardedCall) -> Answer:
     """CREATE on the cluster or on the topic; what a topic was made with needs DESCRIBE_CONFIGS."""
     message: CreateTopicsRequest = call.message
     create = AclOperation.CREATE
@@ -71,7 +71,7 @@ def create_topics(call: Call) -> Answer:
     return call.pass_on(rest, finish)
 
 
-def delete_topics(call: Call) -> Answer:
+def delete_topics(call: GuardedCall) -> Answer:
     """DELETE on the cluster, or DESCRIBE and DELETE on the topic."""
     if call.may_on_cluster(AclOperation.DELETE) or not call.broker.config.delete_topic_enable:
         return call.pass_on()
@@ -107,7 +107,7 @@ def delete_topics(call: Call) -> Answer:
     return call.pass_on(rest, finish)
 
 
-def _not_deletable(call: Call, topic: DeleteTopicsTopic) -> DeleteTopicsResult | None:
+def _not_deletable(call: GuardedCall, topic: DeleteTopicsTopic) -> DeleteTopicsResult | None:
     """None: the topic may be deleted, or may be known not to exist."""
     image = call.broker.image
     name = topic.name if topic.name is not None else image.topic_names.get(topic.topic_id)
@@ -121,7 +121,7 @@ def _not_deletable(call: Call, topic: DeleteTopicsTopic) -> DeleteTopicsResult |
     return DeleteTopicsResult(shown, topic.topic_id, TOPIC_DENIED, _REASON)
 
 
-def create_partitions(call: Call) -> Answer:
+def create_partitions(call: GuardedCall) -> Answer:
     message: CreatePartitionsRequest = call.message
     times = Counter(each.name for each in message.topics)
     refused = [
@@ -162,7 +162,7 @@ def each_resource_needs(
     """For requests with `resources`. `result_of` makes a code, a reason, a type and a name; they
     stand in `results` of the answer."""
 
-    def rule(call: Call) -> Answer:
+    def rule(call: GuardedCall) -> Answer:
         times = Counter(_key(each) for each in call.message.resources)
         allowed, answers = [], []
         for each in call.message.resources:
@@ -195,7 +195,7 @@ def _key(resource: OwnerOfSettings) -> tuple[int, str]:
     return resource.resource_type, resource.resource_name
 
 
-def _code(call: Call, operation: AclOperation, resource: OwnerOfSettings) -> int:
+def _code(call: GuardedCall, operation: AclOperation, resource: OwnerOfSettings) -> int:
     owner = _OWNERS.get(resource.resource_type)
     if owner is None:
         return 0  # the handler says what is wrong

@@ -32,7 +32,7 @@ class PartOfRequest(InnerRequest):
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class GuardedCall:
     """`message` is of the class that belongs to the API key."""
 
     broker: Broker
@@ -100,4 +100,4 @@ class Call:
         return finish(answer) if isinstance(answer, ApiMessage) else answer
 
 
-Rule = Callable[[Call], Answer]
+Rule = Callable[[GuardedCall], Answer]

@@ -6,12 +6,12 @@ What is refused gets CLUSTER_AUTHORIZATION_FAILED wherever its answer has a plac
 from ledgerstone.protocol.messages.describe_cluster import DescribeClusterResponse
 from ledgerstone.protocol.messages.list_groups import ListGroupsResponse
 from ledgerstone.security.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from ledgerstone.server.authorising.call import Call, Rule
+from ledgerstone.server.authorising.call import GuardedCall, Rule
 from ledgerstone.server.authorising.refusals import refused_by_cluster
 from ledgerstone.server.request import Answer
 
 
-def open_to_all(call: Call) -> Answer:
+def open_to_all(call: GuardedCall) -> Answer:
     return call.pass_on()
 
 
@@ -19,7 +19,7 @@ def needs(operation: AclOperation, *others: AclOperation, rest: Rule = open_to_a
     """One of these rights on the cluster; then the rest."""
     wanted = (operation, *others)
 
-    def rule(call: Call) -> Answer:
+    def rule(call: GuardedCall) -> Answer:
         if any(call.may_on_cluster(each) for each in wanted):
             return rest(call)
         return refused_by_cluster(call.message, call.version)
@@ -27,14 +27,14 @@ def needs(operation: AclOperation, *others: AclOperation, rest: Rule = open_to_a
     return rule
 
 
-def cluster_bits(call: Call) -> int:
+def cluster_bits(call: GuardedCall) -> int:
     """What an answer shows of the cluster; nothing to those who may not describe it."""
     if not call.may_on_cluster(AclOperation.DESCRIBE):
         return 0
     return call.rights.shown_bits(AclResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def describe_cluster(call: Call) -> Answer:
+def describe_cluster(call: GuardedCall) -> Answer:
     """Open to all; only the operations are each principal's own."""
     if not call.message.include_cluster_authorized_operations:
         return call.pass_on()
@@ -47,7 +47,7 @@ def describe_cluster(call: Call) -> Answer:
     return call.pass_on(finish=finish)
 
 
-def list_groups(call: Call) -> Answer:
+def list_groups(call: GuardedCall) -> Answer:
     """All of them, or those that the principal may describe."""
     if call.may_on_cluster(AclOperation.DESCRIBE):
         return call.pass_on()

@@ -35,7 +35,7 @@ from ledgerstone.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from ledgerstone.security.acl import AclOperation, AclResourceType
-from ledgerstone.server.authorising.call import Call, Rule
+from ledgerstone.server.authorising.call import GuardedCall, Rule
 from ledgerstone.server.authorising.cluster_rules import open_to_all
 from ledgerstone.server.authorising.topic_rules import TOPIC_DENIED
 from ledgerstone.server.groups.no_coordinator import refusal_of
@@ -51,7 +51,7 @@ _FIRST_VERSION_WITH_KEYS: Final = 4
 
 
 def group_needs(operation: AclOperation, rest: Rule = open_to_all) -> Rule:
-    def rule(call: Call) -> Answer:
+    def rule(call: GuardedCall) -> Answer:
         if call.may_on_group(operation, call.message.group_id):
             return rest(call)
         answer = refusal_of(call.message, GROUP_DENIED, call.version)
@@ -71,7 +71,7 @@ def each_topic_of_offsets_needs(
 ) -> Rule:
     """`asks_with_none`: the group is asked though no topic is left, for what it says of itself."""
 
-    def rule(call: Call) -> Answer:
+    def rule(call: GuardedCall) -> Answer:
         allowed, refused = call.split(call.message.topics, operation, lambda each: each.name)
         if not refused:
             return call.pass_on()
@@ -118,7 +118,7 @@ OFFSET_DELETE: Final = group_needs(
 )
 
 
-def find_coordinator(call: Call) -> Answer:
+def find_coordinator(call: GuardedCall) -> Answer:
     message: FindCoordinatorRequest = call.message
     if call.version < _FIRST_VERSION_WITH_KEYS:
         code = _coordinator_code(call, message.key)
@@ -148,7 +148,7 @@ def find_coordinator(call: Call) -> Answer:
     return call.pass_on(rest, finish)
 
 
-def _coordinator_code(call: Call, key: str) -> int:
+def _coordinator_code(call: GuardedCall, key: str) -> int:
     describe, key_type = AclOperation.DESCRIBE, call.message.key_type
     if key_type == _GROUPS and not call.may_on_group(describe, key):
         return GROUP_DENIED
@@ -159,7 +159,7 @@ def _coordinator_code(call: Call, key: str) -> int:
     return 0
 
 
-def describe_groups(call: Call) -> Answer:
+def describe_groups(call: GuardedCall) -> Answer:
     message: DescribeGroupsRequest = call.message
     describe = AclOperation.DESCRIBE
     refused = [
@@ -182,7 +182,7 @@ def describe_groups(call: Call) -> Answer:
     return call.pass_on(rest, finish)
 
 
-def delete_groups(call: Call) -> Answer:
+def delete_groups(call: GuardedCall) -> Answer:
     message: DeleteGroupsRequest = call.message
     delete = AclOperation.DELETE
     refused = [

@@ -22,7 +22,7 @@ from ledgerstone.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from ledgerstone.security.acl import AclOperation, AclResourceType
-from ledgerstone.server.authorising.call import Call
+from ledgerstone.server.authorising.call import GuardedCall
 from ledgerstone.server.authorising.cluster_rules import cluster_bits
 from ledgerstone.server.authorising.topic_rules import TOPIC_DENIED
 from ledgerstone.server.handlers.metadata import not_understood, to_create, wants_all
@@ -32,7 +32,7 @@ from ledgerstone.server.request import Answer
 _FIRST_VERSION_WITH_NULL_NAMES: Final = 12
 
 
-def metadata(call: Call) -> Answer:
+def metadata(call: GuardedCall) -> Answer:
     message: MetadataRequest = call.message
     if not_understood(call.request, message) is not None:
         return call.pass_on()
@@ -57,19 +57,19 @@ def metadata(call: Call) -> Answer:
     return call.pass_on(rest, lambda response: _shown(call, message, response, refused))
 
 
-def _name_of(call: Call, topic: MetadataRequestTopic) -> str | None:
+def _name_of(call: GuardedCall, topic: MetadataRequestTopic) -> str | None:
     """None for an id that nobody has: it is unknown to everybody."""
     return topic.name if topic.topic_id == ZERO_UUID else call.broker.topic_name(topic.topic_id)
 
 
-def _refused(call: Call, topic: MetadataRequestTopic) -> MetadataResponseTopic:
+def _refused(call: GuardedCall, topic: MetadataRequestTopic) -> MetadataResponseTopic:
     name: str | None = topic.name
     if topic.topic_id != ZERO_UUID:
         name = None if call.version >= _FIRST_VERSION_WITH_NULL_NAMES else ""
     return MetadataResponseTopic(TOPIC_DENIED, name, topic.topic_id)
 
 
-def _not_to_create(call: Call, message: MetadataRequest) -> list[str]:
+def _not_to_create(call: GuardedCall, message: MetadataRequest) -> list[str]:
     """Topics that do not exist, would be created, and may not be."""
     missing = to_create(call.broker, call.request, message)
     create = AclOperation.CREATE
@@ -79,7 +79,7 @@ def _not_to_create(call: Call, message: MetadataRequest) -> list[str]:
 
 
 def _shown(
-    call: Call,
+    call: GuardedCall,
     message: MetadataRequest,
     response: MetadataResponse,
     refused: list[MetadataResponseTopic],
@@ -102,7 +102,7 @@ def _shown(
 
 
 def _nothing_but(
-    call: Call,
+    call: GuardedCall,
     message: MetadataRequest,
     response: MetadataResponse,
     refused: list[MetadataResponseTopic],
@@ -111,11 +111,11 @@ def _nothing_but(
     return _shown(call, message, response, refused)
 
 
-def describe_topic_partitions(call: Call) -> Answer:
+def describe_topic_partitions(call: GuardedCall) -> Answer:
     message: DescribeTopicPartitionsRequest = call.message
     if message.cursor is not None and message.cursor.partition_index < 0:
         return call.pass_on()
-    names = {each.name for each in message.topics}
+    names = dict.fromkeys(each.name for each in message.topics)
     describe = AclOperation.DESCRIBE
     refused = sorted(each for each in names if not call.may_on_topic(describe, each))
     allowed = [

@@ -20,7 +20,7 @@ from ledgerstone.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from ledgerstone.security.acl import AclOperation
-from ledgerstone.server.authorising.call import Call
+from ledgerstone.server.authorising.call import GuardedCall
 from ledgerstone.server.authorising.group_rules import GROUP_DENIED
 from ledgerstone.server.authorising.topic_rules import TOPIC_DENIED
 from ledgerstone.server.request import Answer
@@ -33,20 +33,20 @@ class NamedTopic(Protocol):
     name: str
 
 
-def offset_fetch(call: Call) -> Answer:
+def offset_fetch(call: GuardedCall) -> Answer:
     if call.version >= _FIRST_VERSION_WITH_GROUPS:
         return _groups(call, call.message)
     return _one_group(call, call.message)
 
 
-def _may_describe(call: Call, topic: NamedTopic) -> bool:
+def _may_describe(call: GuardedCall, topic: NamedTopic) -> bool:
     return call.may_on_topic(AclOperation.DESCRIBE, topic.name)
 
 
 # -- several groups ---------------------------------------------------------------------------
 
 
-def _groups(call: Call, message: OffsetFetchRequest) -> Answer:
+def _groups(call: GuardedCall, message: OffsetFetchRequest) -> Answer:
     asked: list[OffsetFetchRequestGroup] = []
     denied: list[OffsetFetchResponseGroup] = []
     # Topics to be added to what a group says, refused.
@@ -92,7 +92,7 @@ def _refused(topic: OffsetFetchRequestGroupTopic) -> OffsetFetchResponseGroupTop
 # -- older versions ---------------------------------------------------------------------------
 
 
-def _one_group(call: Call, message: OffsetFetchRequest) -> Answer:
+def _one_group(call: GuardedCall, message: OffsetFetchRequest) -> Answer:
     if not call.may_on_group(AclOperation.DESCRIBE, message.group_id):
         return _group_refused(call, message)
     if message.topics is None:
@@ -114,14 +114,14 @@ def _one_group(call: Call, message: OffsetFetchRequest) -> Answer:
     return call.pass_on(replace(message, topics=allowed), finish)
 
 
-def _group_refused(call: Call, message: OffsetFetchRequest) -> OffsetFetchResponse:
+def _group_refused(call: GuardedCall, message: OffsetFetchRequest) -> OffsetFetchResponse:
     if call.version >= _FIRST_VERSION_WITH_ERROR:
         return OffsetFetchResponse(error_code=GROUP_DENIED)
     topics = [_refused_topic(each, GROUP_DENIED) for each in message.topics or ()]
     return OffsetFetchResponse(topics=topics)
 
 
-def _without_hidden(call: Call, response: OffsetFetchResponse) -> OffsetFetchResponse:
+def _without_hidden(call: GuardedCall, response: OffsetFetchResponse) -> OffsetFetchResponse:
     response.topics = [each for each in response.topics if _may_describe(call, each)]
     return response
 

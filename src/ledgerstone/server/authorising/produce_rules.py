@@ -18,7 +18,7 @@ from ledgerstone.protocol.messages.produce import (
 from ledgerstone.protocol.single_produce import SingleProduce
 from ledgerstone.records.batch import is_transactional_batch
 from ledgerstone.security.acl import AclOperation
-from ledgerstone.server.authorising.call import Call
+from ledgerstone.server.authorising.call import GuardedCall
 from ledgerstone.server.authorising.topic_rules import TOPIC_DENIED
 from ledgerstone.server.handlers.produce import as_request, transactional
 from ledgerstone.server.handlers.produce_answers import refused_whole
@@ -27,7 +27,7 @@ from ledgerstone.server.request import Answer, Disconnect
 _FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
 
-def produce(call: Call) -> Answer:
+def produce(call: GuardedCall) -> Answer:
     message = call.message
     if type(message) is SingleProduce:
         name = call.broker.topic_name(message.topic_id) if message.topic_id else message.topic
@@ -61,12 +61,12 @@ def produce(call: Call) -> Answer:
     return call.pass_on(replace(message, topic_data=allowed), finish)
 
 
-def _may_use_transactional_id(call: Call, message: ProduceRequest) -> bool:
+def _may_use_transactional_id(call: GuardedCall, message: ProduceRequest) -> bool:
     name = message.transactional_id
     return name is not None and call.may_on_transactions_of(AclOperation.WRITE, name)
 
 
-def _may_write(call: Call, topic: ProduceTopicData) -> bool:
+def _may_write(call: GuardedCall, topic: ProduceTopicData) -> bool:
     name: str | None = topic.name
     if call.version >= _FIRST_VERSION_WITH_TOPIC_IDS:
         name = call.broker.topic_name(topic.topic_id)

@@ -5,7 +5,7 @@ A broker without an authorizer has no such stage, and its handlers are called th
 
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.security.authorizer import Authorizer
-from ledgerstone.server.authorising.call import Call
+from ledgerstone.server.authorising.call import GuardedCall
 from ledgerstone.server.authorising.table import CONTROLLER_RULES, DECIDED_BY_CONTROLLER, RULES
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.request import Answer, Request
@@ -31,7 +31,7 @@ def authorised(authorizer: Authorizer) -> Stage[Broker]:
             if is_decided_by_controller and _is_forwarded(broker, request):
                 # The controller knows of the newest ACLs, and is told who asks.
                 return handler(broker, request, message)
-            return rule(Call(broker, request, message, rights, handler))
+            return rule(GuardedCall(broker, request, message, rights, handler))
 
         return check
 

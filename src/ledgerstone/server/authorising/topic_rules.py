@@ -34,7 +34,7 @@ from ledgerstone.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponseTopic,
 )
 from ledgerstone.security.acl import AclOperation
-from ledgerstone.server.authorising.call import Call, Rule
+from ledgerstone.server.authorising.call import GuardedCall, Rule
 from ledgerstone.server.request import Answer
 
 TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -49,7 +49,7 @@ def each_topic_needs(
 ) -> Rule:
     """For requests with `topics` that are answered one by one, in `topics` of their answer."""
 
-    def rule(call: Call) -> Answer:
+    def rule(call: GuardedCall) -> Answer:
         if unless_on_cluster is not None and call.may_on_cluster(unless_on_cluster):
             return call.pass_on()
         topics = call.message.topics

@@ -29,7 +29,7 @@ from ledgerstone.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from ledgerstone.security.acl import AclOperation, AclResourceType
-from ledgerstone.server.authorising.call import Call
+from ledgerstone.server.authorising.call import GuardedCall
 from ledgerstone.server.authorising.group_rules import (
     GROUP_DENIED,
     TRANSACTIONS_DENIED,
@@ -47,7 +47,7 @@ from ledgerstone.types import NO_PRODUCER_EPOCH
 _FIRST_ADD_OF_BROKERS = 4
 
 
-def init_producer_id(call: Call) -> Answer:
+def init_producer_id(call: GuardedCall) -> Answer:
     """WRITE on the transactional id; without one IDEMPOTENT_WRITE on the cluster, or WRITE on some
     topic: who may write may do so idempotently."""
     message: InitProducerIdRequest = call.message
@@ -65,7 +65,7 @@ def init_producer_id(call: Call) -> Answer:
     return InitProducerIdResponse(error_code=code, producer_epoch=NO_PRODUCER_EPOCH)
 
 
-def add_partitions_to_txn(call: Call) -> Answer:
+def add_partitions_to_txn(call: GuardedCall) -> Answer:
     """Brokers ask for several transactions at once, and need CLUSTER_ACTION."""
     message: AddPartitionsToTxnRequest = call.message
     if call.version >= _FIRST_ADD_OF_BROKERS:
@@ -88,7 +88,7 @@ def add_partitions_to_txn(call: Call) -> Answer:
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topic_results(codes))
 
 
-def add_offsets_to_txn(call: Call) -> Answer:
+def add_offsets_to_txn(call: GuardedCall) -> Answer:
     message: AddOffsetsToTxnRequest = call.message
     if not call.may_on_transactions_of(AclOperation.WRITE, message.transactional_id):
         return AddOffsetsToTxnResponse(error_code=TRANSACTIONS_DENIED)
@@ -97,7 +97,7 @@ def add_offsets_to_txn(call: Call) -> Answer:
     return call.pass_on()
 
 
-def end_txn(call: Call) -> Answer:
+def end_txn(call: GuardedCall) -> Answer:
     message: EndTxnRequest = call.message
     if call.may_on_transactions_of(AclOperation.WRITE, message.transactional_id):
         return call.pass_on()
@@ -112,7 +112,7 @@ _EACH_TOPIC = each_topic_of_offsets_needs(
 )
 
 
-def txn_offset_commit(call: Call) -> Answer:
+def txn_offset_commit(call: GuardedCall) -> Answer:
     message: TxnOffsetCommitRequest = call.message
     if not call.may_on_transactions_of(AclOperation.WRITE, message.transactional_id):
         return txn_commit_refused(message, TRANSACTIONS_DENIED)
@@ -121,7 +121,7 @@ def txn_offset_commit(call: Call) -> Answer:
     return _EACH_TOPIC(call)
 
 
-def describe_transactions(call: Call) -> Answer:
+def describe_transactions(call: GuardedCall) -> Answer:
     """DESCRIBE on each id; of its topics, those that may be described."""
     message: DescribeTransactionsRequest = call.message
     describe = AclOperation.DESCRIBE
@@ -150,7 +150,7 @@ def describe_transactions(call: Call) -> Answer:
     return call.pass_on(replace(message, transactional_ids=rest), finish)
 
 
-def list_transactions(call: Call) -> Answer:
+def list_transactions(call: GuardedCall) -> Answer:
     def finish(response: ListTransactionsResponse) -> ListTransactionsResponse:
         response.transaction_states = [
             each
