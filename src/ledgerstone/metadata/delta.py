@@ -40,6 +40,7 @@ class Delta:
     features_changed: bool = False
     acls_removed: tuple[Acl, ...] = ()
     acls_added: tuple[Acl, ...] = ()
+    quotas_changed: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -76,6 +77,7 @@ def delta_of(before: MetadataImage, after: MetadataImage, touched: Touched) -> D
         features_changed=before.features != after.features,
         acls_removed=tuple(_acls(before, after, touched.acls)),
         acls_added=tuple(_acls(after, before, touched.acls)),
+        quotas_changed=before.client_quotas != after.client_quotas,
     )
 
 

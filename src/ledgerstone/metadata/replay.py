@@ -36,6 +36,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -53,6 +54,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     UnregisterBrokerRecord,
     ZkMigrationStateRecord,
 )
+from ledgerstone.quotas.entities import QuotaEntity
 from ledgerstone.uuid_text import uuid_to_text
 
 FENCE: Final = 1
@@ -94,6 +96,7 @@ class _Draft:
         "_kept",
         "_next_producer_id",
         "_open",
+        "_quotas",
         "_topic_names",
         "_topics",
         "_transaction",
@@ -109,6 +112,7 @@ class _Draft:
         self._features = MapDraft(image.features)
         self._acls = MapDraft(image.acls)
         self._acl_ids = MapDraft(image.acl_ids)
+        self._quotas = MapDraft(image.client_quotas)
         self._kept = MapDraft(image.kept)
         self._next_producer_id = image.next_producer_id
         self._open: dict[bytes, _OpenTopic] = {}
@@ -131,6 +135,7 @@ class _Draft:
             features=self._features.finish(),
             acls=self._acls.finish(),
             acl_ids=self._acl_ids.finish(),
+            client_quotas=self._quotas.finish(),
             kept=self._kept.finish(),
             next_producer_id=self._next_producer_id,
             open_transaction=None if self._transaction is None else tuple(self._transaction),
@@ -239,6 +244,18 @@ class _Draft:
             self._configs.put(resource, values)
         elif resource in self._configs:
             self._configs.remove(resource)
+
+    def _put_quota(self, record: ClientQuotaRecord) -> None:
+        entity = QuotaEntity.of({each.entity_type: each.entity_name for each in record.entity})
+        values = dict(self._quotas.get(entity) or {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if values:
+            self._quotas.put(entity, values)
+        elif entity in self._quotas:
+            self._quotas.remove(entity)
 
     def _put_feature(self, record: FeatureLevelRecord) -> None:
         if record.name == KRAFT_VERSION_FEATURE:
@@ -349,5 +366,6 @@ _RULES: Final[Mapping[type[MetadataRecord], Callable[[_Draft, Any], None]]] = {
     ClearElrRecord: _Draft._clear_elr,
     AccessControlEntryRecord: _Draft._put_acl,
     RemoveAccessControlEntryRecord: _Draft._remove_acl,
+    ClientQuotaRecord: _Draft._put_quota,
     **dict.fromkeys(KEYS, _Draft._keep),
 }

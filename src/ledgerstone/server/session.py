@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.security.authorizer import Rights
 from ledgerstone.security.principal import ANONYMOUS, Principal
 
@@ -37,3 +38,4 @@ class Session:
     is_controller_listener: bool = False
     # What the principal may do, once a request was authorised; None: nobody is refused anything.
     rights: Rights | None = None
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT

@@ -8,11 +8,6 @@ from typing import Final
 from ledgerstone.metadata.not_controller import refusal
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    AlterClientQuotasResponseEntry,
-)
 from ledgerstone.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -74,13 +69,6 @@ def refused_by_cluster(request: ApiMessage, version: int) -> ApiMessage:
         case DescribeClientQuotasRequest():
             return DescribeClientQuotasResponse(
                 error_code=_CODE, error_message=REASON, entries=None
-            )
-        case AlterClientQuotasRequest():
-            return AlterClientQuotasResponse(
-                entries=[
-                    AlterClientQuotasResponseEntry(_CODE, REASON, each.entity)
-                    for each in request.entries
-                ]
             )
         case AlterUserScramCredentialsRequest():
             names = [each.name for each in request.deletions]
