@@ -5,9 +5,9 @@ it; or answers by itself. What it took away it puts back into the answer, refuse
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.security.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from ledgerstone.security.authorizer import Rights
