@@ -5,7 +5,6 @@ import asyncio
 import re
 import ssl
 import subprocess
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +12,9 @@ import aiokafka
 import confluent_kafka
 import pytest
 
+from tests.kit import kafka_python
 from tests.kit.broker import FAST_GROUPS, BrokerProcess, wait_until
 from tests.kit.certificates import Authority
-
-with warnings.catch_warnings():
-    # It reads its schemas with a deprecated function; the suite treats warnings as errors.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka
 
 TIMEOUT_S = 30.0
 VERSIONS = ["TLSv1.2", "TLSv1.3"]
@@ -100,17 +95,16 @@ def context_of(files: Files, version: str, *, shows: bool) -> ssl.SSLContext:
 def test_kafka_python(served: tuple[BrokerProcess, bool], files: Files, version: str) -> None:
     broker, wants_certificate = served
     config = {
-        "bootstrap_servers": broker.bootstrap,
         "security_protocol": "SSL",
         "ssl_context": context_of(files, version, shows=wants_certificate),
     }
     topic = f"kafka-python-{version}"
-    producer = kafka.KafkaProducer(**config)
+    producer = kafka_python.producer(broker.bootstrap, **config)
     producer.send(topic, b"v" * 500_000).get(TIMEOUT_S)
     producer.close()
 
-    consumer = kafka.KafkaConsumer(
-        topic, auto_offset_reset="earliest", consumer_timeout_ms=30_000, **config
+    consumer = kafka_python.consumer(
+        broker.bootstrap, topic, auto_offset_reset="earliest", consumer_timeout_ms=30_000, **config
     )
     message = next(consumer)
     consumer.close()

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from ledgerstone.system import SystemClock
+
 DAY = datetime.timedelta(days=1)
 
 
@@ -101,7 +103,8 @@ class Authority:
     def _builder(
         self, subject: x509.Name, key: ec.EllipticCurvePublicKey, from_day: int, to_day: int
     ) -> x509.CertificateBuilder:
-        now = datetime.datetime.now(datetime.UTC)
+        now_ms = SystemClock().now_ms()
+        now = datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)

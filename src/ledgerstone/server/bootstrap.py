@@ -261,7 +261,7 @@ async def start_broker(
     what the start of a cluster's node waits for."""
     # Now rather than under the first produced batch: the very first time it takes some seconds.
     load()
-    tls = _tls_of(config)
+    tls = _tls_of(config, world.clock)
     sockets: list[socket.socket] = []
     http_socket: socket.socket | None = None
     try:
@@ -311,14 +311,14 @@ async def start_broker(
     return running
 
 
-def _tls_of(config: BrokerConfig) -> "TlsContexts | None":
+def _tls_of(config: BrokerConfig, clock: Clock) -> "TlsContexts | None":
     """Before anything else is begun: what is wrong with keys and certificates ends the start."""
     if not any(protocol.uses_tls for protocol in config.listener_protocols.values()):
         return None
     # Takes cryptography with it, which a plain broker does without.
     from ledgerstone.server.tls_contexts import TlsContexts
 
-    tls = TlsContexts(config)
+    tls = TlsContexts(config, clock)
     for line in tls.advice():
         _LOG.warning("%s", line)
     return tls

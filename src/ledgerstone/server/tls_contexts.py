@@ -5,7 +5,6 @@ was read last; those that stand are not disturbed. What cannot be used leaves th
 and says so until it is mended.
 """
 
-import datetime
 import logging
 import os
 import socket
@@ -14,6 +13,7 @@ from typing import Final
 
 from cryptography import x509
 
+from ledgerstone.clock import Clock
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.listener_keys import listener_values
 from ledgerstone.config.security_protocol import SecurityProtocol
@@ -72,7 +72,8 @@ class Kept:
 class TlsContexts:
     """`listeners` and `dialled` are by the names of listeners; plain ones are in neither."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
         # Only used within a call, by whichever transport is called.
         self._room = memoryview(bytearray(PART_BYTES))
         self._protocols = config.listener_protocols
@@ -119,12 +120,12 @@ class TlsContexts:
     # -- what operators see -------------------------------------------------------------------
 
     def complaints(self) -> Iterator[str]:
-        now = datetime.datetime.now(datetime.UTC)
+        now_ms = self._clock.now_ms()
         for kept in self.all:
             if kept.failure is not None:
                 yield f"tls {kept.name}: the files have changed and cannot be used: {kept.failure}"
             identity = kept.loaded.identity
-            if identity is not None and (said := identity.complaint(now)) is not None:
+            if identity is not None and (said := identity.complaint(now_ms)) is not None:
                 yield f"tls {kept.name}: {said}"
 
     def advice(self) -> Iterator[str]:

@@ -45,8 +45,9 @@ class KeyAndChain:
     def not_after(self) -> datetime.datetime:
         return self.certificate.not_valid_after_utc
 
-    def complaint(self, now: datetime.datetime) -> str | None:
+    def complaint(self, now_ms: int) -> str | None:
         """Why nobody will accept it, although it can be used."""
+        now = datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC)
         if now > self.not_after:
             return f"{self.source}: the certificate has expired on {self.not_after:%Y-%m-%d %H:%M}Z"
         begin = self.certificate.not_valid_before_utc

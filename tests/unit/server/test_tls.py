@@ -19,6 +19,7 @@ from ledgerstone.server.accepting import Listening
 from ledgerstone.server.runtime import Runtime
 from ledgerstone.server.tls_contexts import TlsContexts
 from ledgerstone.server.tls_transport import MAX_GREETING_BYTES, PART_BYTES, TlsTransport
+from ledgerstone.system import SystemClock
 from tests.kit.certificates import Authority, Issued
 from tests.kit.in_process import InProcess, frame_of, newest_version
 from tests.kit.logs import batch
@@ -77,7 +78,7 @@ class Peer:
 class Served:
     def __init__(self, machine: InProcess) -> None:
         config = machine.broker.config
-        self.contexts = TlsContexts(config)
+        self.contexts = TlsContexts(config, SystemClock())
         self.sock = socket.create_server(("127.0.0.1", 0))
         # Small, so that answers have to wait for their readers.
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)

@@ -1,6 +1,5 @@
 """Keystores and truststores: PEM and PKCS12, files and texts, and what is wrong with them."""
 
-import datetime
 import ssl
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
 
 from ledgerstone.errors import ConfigError
+from ledgerstone.system import SystemClock
 from ledgerstone.tls.contexts import client_context, server_context
 from ledgerstone.tls.settings import StoreSettings, tls_settings
 from ledgerstone.tls.stores import read_keystore, read_truststore, readable_by_others
@@ -168,11 +168,13 @@ def test_the_wrong_host_is_refused_unless_nobody_looks(
 def test_an_expired_certificate_is_remarked_upon(tmp_path: Path, authority: Authority) -> None:
     old = authority.issue("broker", from_day=-9, to_day=-2)
     early = authority.issue("broker", from_day=3)
-    now = datetime.datetime.now(datetime.UTC)
+    now_ms = SystemClock().now_ms()
 
     def complaint(issued: Issued) -> str | None:
         location = file(tmp_path, issued.pem)
-        return read_keystore(StoreSettings(name="ssl.keystore", location=location)).complaint(now)
+        return read_keystore(StoreSettings(name="ssl.keystore", location=location)).complaint(
+            now_ms
+        )
 
     assert "has expired on" in (complaint(old) or "")
     assert "counts from" in (complaint(early) or "")
