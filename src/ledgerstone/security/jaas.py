@@ -13,9 +13,7 @@ from ledgerstone.errors import ConfigError
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-OAUTHBEARER_MODULE: Final = (
-    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-)
+OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _MODULES: Final = (PLAIN_MODULE, SCRAM_MODULE, OAUTHBEARER_MODULE)
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _MAX_CHARACTERS: Final = 1 << 20
@@ -84,7 +82,9 @@ def _options(key: str, tokens: list[_Token]) -> dict[str, str]:
             raise _wrong(key, "must have its options as name=value, and one module only")
         if value.kind == "number":
             # Java's tokenizer reads a number and loses the text.
-            raise _wrong(key, f"must have the value of {name.text} in quotes: it begins as a number")
+            raise _wrong(
+                key, f"must have the value of {name.text} in quotes: it begins as a number"
+            )
         if name.text in options:
             raise _wrong(key, f"names {name.text} twice")
         options[name.text] = value.text

@@ -57,7 +57,9 @@ class ScramClient:
             raise LoginRefused("the broker's nonce does not go on from ours")
         if not MIN_ITERATIONS <= first.iterations <= MAX_ITERATIONS_OF_OTHERS:
             low, high = MIN_ITERATIONS, MAX_ITERATIONS_OF_OTHERS
-            raise LoginRefused(f"the broker asks for {first.iterations} iterations, not {low}-{high}")
+            raise LoginRefused(
+                f"the broker asks for {first.iterations} iterations, not {low}-{high}"
+            )
         salted = salt_password(mechanism, self._password, first.salt, first.iterations)
         client_key = client_key_of(mechanism, salted)
         without_proof = write_client_final_without_proof(first.nonce)

@@ -31,7 +31,7 @@ from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.composition import link_of
 from ledgerstone.server.directories.opening import open_log_dirs
-from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch_through
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
@@ -40,9 +40,11 @@ from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.log_agents import build_log_agents
+from ledgerstone.server.login.stage import authenticated
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
+from ledgerstone.server.stages import Stages
 from ledgerstone.server.tombstones.holds import TombstoneHolds
 from ledgerstone.server.transactions.shards import TransactionShards
 from ledgerstone.storage.log_dirs import LogDirs
@@ -125,7 +127,7 @@ def _compose(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        dispatch=dispatch,
+        dispatch=dispatch_through(_stages(config)),
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
         log_dirs=log_dirs,
@@ -152,6 +154,11 @@ def _compose(
         return broker
     _begin_alone(broker)
     return broker
+
+
+def _stages(config: BrokerConfig) -> Stages:
+    asks_for_login = any(each.uses_sasl for each in config.listener_protocols.values())
+    return Stages(authenticated=authenticated if asks_for_login else None)
 
 
 def _begin_alone(broker: Broker) -> None:

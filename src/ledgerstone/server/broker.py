@@ -39,15 +39,16 @@ from ledgerstone.server.groups.shards import HostedShards
 from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.isr.agent import IsrAgent
+from ledgerstone.server.login.logins import Logins
 from ledgerstone.server.markers import PartitionMarkers
 from ledgerstone.server.metrics import Counters
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
 from ledgerstone.server.quorum.agent import QuorumAgent
-from ledgerstone.server.request import Answer, Disconnect, Later, Parked, Request
+from ledgerstone.server.request import Answer, Disconnect, Farewell, Later, Parked, Request
 from ledgerstone.server.results import Result
-from ledgerstone.server.session import DEFAULT_LISTENER
+from ledgerstone.server.session import DEFAULT_LISTENER, Login
 from ledgerstone.server.state_agents import build_state_agents
 from ledgerstone.server.throttle import LogThrottle
 from ledgerstone.server.tombstones.near import NearTombstoneWatch
@@ -115,6 +116,7 @@ class Broker:
     following: Following = field(init=False)
     directories: Directories = field(init=False)
     isr: IsrAgent = field(init=False)
+    logins: Logins = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: "ClusterMembership | None" = None
     _effects: list[Effect] = field(default_factory=list)
@@ -129,6 +131,14 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.peers = Peers(self.config, self.handled, self.controller_handled)
+        self.logins = Logins(
+            self.config,
+            self.clock,
+            self.dice,
+            image=lambda: self.controller_link.image,
+            counters=self.counters,
+            turn=self,
+        )
         (
             self.groups,
             self.markers,
@@ -214,6 +224,9 @@ class Broker:
             self.counters.connections_refused += 1
             return [Close(number, refusal, kind="refused")]
         self.counters.connections_accepted += 1
+        peer = self.peers.by_number[number]
+        if peer.session.login is not Login.COMPLETE:
+            self.logins.admitted(peer, peer.last_active_ms)
         return []
 
     def room_for(self, number: int) -> memoryview | None:
@@ -442,6 +455,10 @@ class Broker:
         self._send(peer)
         self._answered[peer.number] = None
 
+    def wire_of(self, request: Request) -> ServerConnection:
+        """Of a request in work: its connection is there."""
+        return self.peers.by_number[request.connection].wire
+
     def is_awaited(self, request: Request) -> bool:
         """Whether its client is still there and waits for the answer."""
         peer = self.peers.by_number.get(request.connection)
@@ -466,6 +483,9 @@ class Broker:
 
     def _end_parked(self, ended: Ended) -> None:
         for request, outcome in ended:
+            if isinstance(outcome, Farewell):
+                self._bid_farewell(request, outcome)
+                continue
             if not isinstance(outcome, Exception):
                 self.answer(request, outcome)
                 continue
@@ -477,6 +497,14 @@ class Broker:
             peer = self.peers.by_number[request.connection]
             if not peer.is_closing:
                 self._close(peer, str(outcome), kind=type(outcome).__name__)
+
+    def _bid_farewell(self, request: Request, farewell: Farewell) -> None:
+        peer = self.peers.by_number[request.connection]
+        if peer.is_closing:
+            return
+        if farewell.message is not None:
+            self.answer(request, farewell.message)
+        self._close(peer, farewell.reason, kind="login")
 
     def mute(self, connection: int, until_ms: int) -> None:
         """Answers still leave; the connection is not read or served before then."""

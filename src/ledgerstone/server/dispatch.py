@@ -71,6 +71,7 @@ from ledgerstone.server.handlers import (
     produce,
     quorum_fetch,
     remove_raft_voter,
+    sasl_authenticate,
     sasl_handshake,
     share_group_heartbeat,
     sync_group,
@@ -129,6 +130,7 @@ HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
     ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat.handle,
     ApiKey.SASL_HANDSHAKE: sasl_handshake.handle,
+    ApiKey.SASL_AUTHENTICATE: sasl_authenticate.handle,
     ApiKey.DESCRIBE_ACLS: describe_acls.handle,
     ApiKey.CREATE_ACLS: create_acls.handle,
     ApiKey.DELETE_ACLS: delete_acls.handle,
@@ -168,6 +170,7 @@ CONTROLLER_HANDLERS: Final[dict[int, Handler[Broker]]] = {
             ApiKey.CREATE_ACLS,
             ApiKey.DELETE_ACLS,
             ApiKey.SASL_HANDSHAKE,
+            ApiKey.SASL_AUTHENTICATE,
         )
     },
     ApiKey.FETCH: quorum_fetch.handle,

@@ -35,7 +35,7 @@ class Parked:
 
     `woken` is asked first with the partition that grew; without it, every growth counts."""
 
-    attempt: Callable[[bool], ApiMessage | None]
+    attempt: "Callable[[bool], ApiMessage | Farewell | None]"
     deadline_ms: int
     keys: Iterable[TopicPartition] = field(default=())
     woken: Callable[[TopicPartition], bool] | None = None
@@ -48,6 +48,15 @@ class Later(enum.Enum):
 
 
 ANSWERED_LATER: Final = Later.ANSWERED_LATER
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """The last answer of a connection, which is closed after it. None: it gets none. Only an
+    attempt returns it."""
+
+    message: ApiMessage | None
+    reason: str
 
 
 class Disconnect(Exception):

@@ -11,6 +11,7 @@ from typing import Final
 
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.security.principal import ANONYMOUS, Principal
+from ledgerstone.server.login.state import SaslState
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
 
@@ -36,3 +37,5 @@ class Session:
     # One of `controller.listener.names`: nodes of the cluster ask here.
     is_controller_listener: bool = False
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    # Of a listener that asks for a login.
+    sasl: SaslState | None = None
