@@ -21,6 +21,7 @@ from ledgerstone.metadata import (
     heartbeats,
     reassignments,
     registration,
+    scram_changes,
     topic_changes,
 )
 from ledgerstone.metadata.activation import activation_records
@@ -51,6 +52,9 @@ from ledgerstone.protocol.messages.alter_partition import (
 from ledgerstone.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+)
+from ledgerstone.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
 )
 from ledgerstone.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -234,6 +238,8 @@ class Controller:
                 return registration.register_controller(self.decided, request)
             case UpdateFeaturesRequest():
                 return self.update_features(request)
+            case AlterUserScramCredentialsRequest():
+                return scram_changes.alter_scram_credentials(self.decided, request)
             case _:
                 raise InvariantViolation(f"{request.name} is not for the controller")
 

@@ -15,6 +15,11 @@ from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsResponse,
     AlterConfigsResult,
 )
+from ledgerstone.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from ledgerstone.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -82,6 +87,15 @@ def refusal(request: ApiMessage, code: int, reason: str) -> ApiMessage:
                         code, reason, each.resource_type, each.resource_name
                     )
                     for each in request.resources
+                ]
+            )
+        case AlterUserScramCredentialsRequest():
+            users = [each.name for each in request.deletions]
+            users += [each.name for each in request.upsertions]
+            return AlterUserScramCredentialsResponse(
+                results=[
+                    AlterUserScramCredentialsResult(user, code, reason)
+                    for user in dict.fromkeys(users)
                 ]
             )
         case AlterConfigsRequest():

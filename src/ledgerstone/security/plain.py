@@ -80,7 +80,7 @@ class PlainClient:
     def begin(self) -> bytes:
         return b"\0".join((b"", self._name.encode(), self._password.encode()))
 
-    def respond(self, data: bytes) -> None:
+    def respond(self, data: bytes) -> bytes | None:
         return None
 
 

@@ -21,6 +21,7 @@ from ledgerstone.server.handlers import (
     alter_partition,
     alter_partition_reassignments,
     alter_replica_log_dirs,
+    alter_user_scram_credentials,
     api_versions,
     assign_replicas_to_dirs,
     begin_quorum_epoch,
@@ -138,6 +139,7 @@ HANDLERS: Final[dict[int, Handler[Broker]]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.handle,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.handle,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials.handle,
     ApiKey.UPDATE_FEATURES: update_features.handle,
     ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
     ApiKey.ADD_RAFT_VOTER: add_raft_voter.handle,
@@ -169,6 +171,7 @@ CONTROLLER_HANDLERS: Final[dict[int, Handler[Broker]]] = {
             ApiKey.DESCRIBE_ACLS,
             ApiKey.CREATE_ACLS,
             ApiKey.DELETE_ACLS,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
             ApiKey.SASL_HANDSHAKE,
             ApiKey.SASL_AUTHENTICATE,
         )
