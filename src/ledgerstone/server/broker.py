@@ -70,6 +70,8 @@ _ANSWER_BYTES_PER_TURN: Final = 1 << 20
 # Requests served for one connection before the others get their turn.
 _REQUESTS_PER_TURN: Final = 64
 _IDLE_CHECK_MS: Final = 1000
+# Between the last answer of a connection and its end.
+_LINGER_MS: Final = 50
 # APIs that make nothing due sooner when they are answered at once.
 _UNSCHEDULED: Final = (0, 1)
 # APIs whose requests are views of their frames; the others were copied out of them.
@@ -311,7 +313,8 @@ class Broker:
         self._end_parked(self.purgatory.expire(now_ms))
         self.following.work_off()
         # What they sent ahead is served by the runtime's turns, once their answers have left.
-        self._effects.extend(map(Resume, self.peers.take_unmuted(now_ms)))
+        for number in self.peers.take_unmuted(now_ms):
+            self._unmuted(self.peers.by_number[number])
         for agent in self.agents.all:
             self._effects.extend(agent.tick())
         self._close_idle(now_ms)
@@ -502,14 +505,24 @@ class Broker:
         peer = self.peers.by_number[request.connection]
         if peer.is_closing:
             return
-        if farewell.message is not None:
-            self.answer(request, farewell.message)
-        self._close(peer, farewell.reason, kind="login")
+        if farewell.message is None:
+            self._close(peer, farewell.reason, kind="login")
+            return
+        self.answer(request, farewell.message)
+        # Some clients take what comes together with the end of a connection for nothing.
+        peer.farewell = farewell.reason
+        self.mute(peer.number, self.clock.monotonic_ms() + _LINGER_MS)
 
     def mute(self, connection: int, until_ms: int) -> None:
         """Answers still leave; the connection is not read or served before then."""
         self.peers.mute(connection, until_ms)
         self.may_be_due_sooner = True
+
+    def _unmuted(self, peer: Peer) -> None:
+        if peer.farewell is None:
+            self._effects.append(Resume(peer.number))
+        elif not peer.is_closing:
+            self._close(peer, peer.farewell, kind="login")
 
     def _close(self, peer: Peer, reason: str, *, kind: str, at_once: bool = False) -> None:
         peer.is_closing = True

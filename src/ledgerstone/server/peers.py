@@ -41,6 +41,7 @@ class Peer:
     in_work: Request | None = None
     fills_frame: bool = False  # it was told to receive into the buffer of its frame
     is_closing: bool = False
+    farewell: str | None = None  # it had its last answer, and why; closed when its mute ends
     is_cut_short: bool = False  # its turn ended with requests left, or what breaks the protocol
 
 

@@ -18,6 +18,7 @@ from tests.kit.in_process import ADDRESS, Client, InProcess
 
 LISTENER = "SASL_PLAINTEXT"
 DELAY_MS = 100
+LINGER_MS = 50
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SASL = {
     "listeners": f"{LISTENER}://127.0.0.1:9092",
@@ -70,6 +71,7 @@ def log_in(client: Client, login: ClientLogin, version: int = 2) -> SaslAuthenti
         client.send(SaslAuthenticateRequest(said), version)
         if client.is_waiting:
             client.machine.advance(DELAY_MS)
+            client.machine.advance(LINGER_MS)
         # Taken by hand: after a refusal the connection is closed.
         _, answer = client.answers.pop(0)
         assert isinstance(answer, SaslAuthenticateResponse)

@@ -37,6 +37,7 @@ from ledgerstone.server.request import Answer, Request
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.login_kit import (
     DELAY_MS,
+    LINGER_MS,
     LISTENER,
     SASL,
     alice,
@@ -162,6 +163,8 @@ def test_failure_is_answered_and_the_connection_closed_after_the_delay(client: C
     assert client.is_waiting
     assert not client.machine.broker.wants_read(client.number)
     client.machine.advance(1)
+    assert client.closed is None
+    client.machine.advance(LINGER_MS)
 
     (_, answer), *others = client.answers
     assert not others
@@ -195,7 +198,7 @@ def test_mechanism_that_is_not_offered_is_refused_with_those_that_are(
     client: Client, mechanism: str
 ) -> None:
     client.send(SaslHandshakeRequest(mechanism))
-    client.machine.advance(DELAY_MS)
+    client.machine.advance(DELAY_MS + LINGER_MS)
 
     ((_, answer),) = client.answers
     assert isinstance(answer, SaslHandshakeResponse)
@@ -244,7 +247,7 @@ def test_other_request_in_the_middle_of_a_login_costs_the_connection(
     shake_hands(client, "PLAIN")
 
     client.send(message)
-    client.machine.advance(DELAY_MS)
+    client.machine.advance(DELAY_MS + LINGER_MS)
 
     codes = [getattr(answer, "error_code", None) for _, answer in client.answers]
     assert codes in ([ErrorCode.ILLEGAL_SASL_STATE], [])
@@ -256,7 +259,7 @@ def test_metadata_in_the_middle_of_a_login_has_the_code_for_its_topics(client: C
     shake_hands(client, "PLAIN")
 
     client.send(MetadataRequest(topics=[MetadataRequestTopic(name="hidden")]), 9)
-    client.machine.advance(DELAY_MS)
+    client.machine.advance(DELAY_MS + LINGER_MS)
 
     ((_, answer),) = client.answers
     assert isinstance(answer, MetadataResponse)
@@ -279,7 +282,7 @@ def test_login_that_never_ends_is_cut(client: Client) -> None:
         assert say(client, b"x").auth_bytes == b"more"
 
     client.send(SaslAuthenticateRequest(b"x"))
-    client.machine.advance(DELAY_MS)
+    client.machine.advance(DELAY_MS + LINGER_MS)
 
     assert client.closed is not None
 
@@ -415,7 +418,7 @@ def test_login_again_by_another_mechanism_ends_without_an_answer(expiring: Clien
     assert shake_hands(expiring, "SCRAM-SHA-256").error_code == 0
 
     expiring.send(SaslAuthenticateRequest(scram("alice", "secret").begin()))
-    expiring.machine.advance(DELAY_MS)
+    expiring.machine.advance(DELAY_MS + LINGER_MS)
 
     assert not expiring.answers
     assert expiring.closed is not None
@@ -438,7 +441,7 @@ def test_nothing_but_the_login_is_served_while_it_is_under_way_again(expiring: C
     shake_hands(expiring, "PLAIN")
 
     expiring.send(CreateTopicsRequest())
-    expiring.machine.advance(DELAY_MS)
+    expiring.machine.advance(DELAY_MS + LINGER_MS)
 
     assert expiring.closed is not None
 
