@@ -163,7 +163,7 @@ def test_failure_is_answered_and_the_connection_closed_after_the_delay(client: C
     assert client.is_waiting
     assert not client.machine.broker.wants_read(client.number)
     client.machine.advance(1)
-    assert client.closed is None
+    states = [client.closed]
     client.machine.advance(LINGER_MS)
 
     (_, answer), *others = client.answers
@@ -172,6 +172,7 @@ def test_failure_is_answered_and_the_connection_closed_after_the_delay(client: C
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert answer.error_message == "Authentication failed: Invalid username or password"
     assert answer.auth_bytes == b""
+    assert states == [None]
     assert client.closed is not None
     assert counts(client.machine) == {"failed_authentication": 1}
     client.machine.check_invariants()
