@@ -1,8 +1,8 @@
 """What a login says on each step, whatever its mechanism. Pure.
 
 A server side takes what a client said and answers with `Challenge` or `Accepted`, or raises
-`LoginRefused`. A client side says its first words, then one answer for each challenge. One object
-lives for one login, and is not used after it has ended.
+`LoginRefused`. What a client says is `protocol.client_login`. One object lives for one login, and
+is not used after it has ended.
 """
 
 from typing import Final, NamedTuple, Protocol
@@ -35,20 +35,6 @@ class Accepted(NamedTuple):
 
 class ServerLogin(Protocol):
     def respond(self, data: bytes) -> Challenge | Accepted: ...
-
-
-class ClientLogin(Protocol):
-    """What a client of ours says. `respond` takes what the server said last, also after the last
-    step: a server that could not prove itself is refused there."""
-
-    @property
-    def mechanism(self) -> str: ...
-
-    def begin(self) -> bytes: ...
-
-    def respond(self, data: bytes) -> bytes | None:
-        """None: nothing is left to say."""
-        ...
 
 
 def other_authorization_id() -> LoginRefused:

@@ -6,6 +6,8 @@ answered. Iterations are bounded, because it is the broker that says how long we
 
 import hmac
 
+from ledgerstone.protocol.client_login import LoginFailed
+from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.security.exchange import LoginRefused
 from ledgerstone.security.scram_keys import (
     MAX_ITERATIONS_OF_OTHERS,
@@ -44,6 +46,12 @@ class ScramClient:
         return f"n,,{self._bare}".encode()
 
     def respond(self, data: bytes) -> bytes | None:
+        try:
+            return self._respond(data)
+        except LoginRefused as refused:
+            raise LoginFailed(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused)) from None
+
+    def _respond(self, data: bytes) -> bytes | None:
         if self._signature is None:
             return self._prove(data)
         if self._is_over or not hmac.compare_digest(read_server_final(data), self._signature):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ledgerstone.protocol.client_login import ClientLogin
 from ledgerstone.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -10,7 +11,6 @@ from ledgerstone.protocol.messages.sasl_handshake import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from ledgerstone.security.exchange import ClientLogin
 from ledgerstone.security.plain import PlainClient
 from ledgerstone.security.scram_client import ScramClient
 from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
