@@ -29,7 +29,7 @@ SASL_KEYS: Final = (
     ),
     BrokerKey(
         name="sasl.jaas.config",
-        kind=ConfigType.STRING,
+        kind=ConfigType.PASSWORD,
         default=None,
         doc="Users of PLAIN, and the name and password of this broker itself, in one line of JAAS; "
         "set as listener.name.<name>.<mechanism>.sasl.jaas.config.",

@@ -41,7 +41,7 @@ from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.isr.agent import IsrAgent
 from ledgerstone.server.login.logins import Logins
 from ledgerstone.server.markers import PartitionMarkers
-from ledgerstone.server.metrics import Counters
+from ledgerstone.server.metrics import Counters, TlsFacts
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
@@ -121,6 +121,8 @@ class Broker:
     logins: Logins = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: "ClusterMembership | None" = None
+    # Of a node with TLS, for operators.
+    tls: TlsFacts | None = None
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -230,6 +232,14 @@ class Broker:
         if peer.session.login is not Login.COMPLETE:
             self.logins.admitted(peer, peer.last_active_ms)
         return []
+
+    def certified(self, number: int, certificate: bytes | None) -> list[Effect]:
+        """The handshake is over. `certificate` is what the other side has shown, in DER."""
+        refusal = self.peers.certified(number, certificate)
+        if refusal is None:
+            return []
+        self.counters.connections_refused += 1
+        return [Close(number, refusal, kind="certificate")]
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view

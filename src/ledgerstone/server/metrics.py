@@ -6,7 +6,7 @@ what Kafka has no name for begins with `ledgerstone_`.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -27,6 +27,14 @@ _LOGINS: Final = {
     "successful_authentication_no_reauth": "Logins of clients that cannot log in again.",
     "expired_connections_killed": "Connections closed because their login had expired.",
 }
+
+
+class TlsFacts(Protocol):
+    """What operators are told about keys and certificates."""
+
+    def complaints(self) -> Iterable[str]: ...
+
+    def samples(self) -> Iterable[MetricSample]: ...
 
 
 @dataclass(slots=True)
