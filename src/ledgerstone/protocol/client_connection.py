@@ -101,6 +101,10 @@ class ClientConnection:
         self._ask_versions(APIS[ApiKey.API_VERSIONS].last_version)
 
     @property
+    def is_ready(self) -> bool:
+        return self.state is ClientState.READY
+
+    @property
     def in_flight(self) -> int:
         return len(self._in_flight)
 

@@ -14,6 +14,11 @@ class LoginFailed(ProtocolViolation):
         self.code = code
 
 
+def renewal_ms(lifetime_ms: int) -> int:
+    """When to log in again: before the end, with time to spare for a slow answer."""
+    return lifetime_ms * 17 // 20
+
+
 class ClientLogin(Protocol):
     """Lives for one login. `respond` takes what the broker said last, also after the last step."""
 

@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 
 from ledgerstone.protocol.client_login import ClientLogin
+from ledgerstone.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsUpsertion,
+)
 from ledgerstone.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -13,7 +18,7 @@ from ledgerstone.protocol.messages.sasl_handshake import (
 )
 from ledgerstone.security.plain import PlainClient
 from ledgerstone.security.scram_client import ScramClient
-from ledgerstone.security.scram_keys import SCRAM_BY_TEXT
+from ledgerstone.security.scram_keys import SCRAM_BY_TEXT, ScramMechanism, salt_password
 from tests.kit.in_process import ADDRESS, Client, InProcess
 
 LISTENER = "SASL_PLAINTEXT"
@@ -80,3 +85,17 @@ def log_in(client: Client, login: ClientLogin, version: int = 2) -> SaslAuthenti
             break
         said = login.respond(bytes(last.auth_bytes))
     return last
+
+
+def add_user(machine: InProcess, name: str, password: str, mechanism: ScramMechanism) -> None:
+    """As an admin who is logged in does it."""
+    salt = b"salt" * 4
+    salted = salt_password(mechanism, password.encode(), salt, 4096)
+    upsertion = AlterUserScramCredentialsUpsertion(name, mechanism, 4096, salt, salted)
+    admin = connect(machine)
+    log_in(admin, alice())
+    answer = admin.ask(
+        AlterUserScramCredentialsRequest(upsertions=[upsertion]), AlterUserScramCredentialsResponse
+    )
+    assert [each.error_code for each in answer.results] == [0]
+    machine.broker.counters.logins.clear()

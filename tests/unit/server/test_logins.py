@@ -10,11 +10,6 @@ from ledgerstone.errors import ConfigError
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.framing import frame_prefix
 from ledgerstone.protocol.message import ApiMessage
-from ledgerstone.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsUpsertion,
-)
 from ledgerstone.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ledgerstone.protocol.messages.create_topics import CreateTopicsRequest
 from ledgerstone.protocol.messages.metadata import (
@@ -32,7 +27,7 @@ from ledgerstone.protocol.messages.sasl_handshake import (
 )
 from ledgerstone.security.plain import PlainClient
 from ledgerstone.security.principal import Principal
-from ledgerstone.security.scram_keys import ScramMechanism, salt_password
+from ledgerstone.security.scram_keys import ScramMechanism
 from ledgerstone.server.request import Answer, Request
 from tests.kit.in_process import Client, InProcess
 from tests.unit.server.login_kit import (
@@ -40,6 +35,7 @@ from tests.unit.server.login_kit import (
     LINGER_MS,
     LISTENER,
     SASL,
+    add_user,
     alice,
     connect,
     log_in,
@@ -76,20 +72,6 @@ def machine() -> InProcess:
 @pytest.fixture
 def client(machine: InProcess) -> Client:
     return connect(machine)
-
-
-def add_user(machine: InProcess, name: str, password: str, mechanism: ScramMechanism) -> None:
-    """As an admin who is logged in does it."""
-    salt = b"salt" * 4
-    salted = salt_password(mechanism, password.encode(), salt, 4096)
-    upsertion = AlterUserScramCredentialsUpsertion(name, mechanism, 4096, salt, salted)
-    admin = connect(machine)
-    log_in(admin, alice())
-    answer = admin.ask(
-        AlterUserScramCredentialsRequest(upsertions=[upsertion]), AlterUserScramCredentialsResponse
-    )
-    assert [each.error_code for each in answer.results] == [0]
-    machine.broker.counters.logins.clear()
 
 
 def principal_of(client: Client) -> Principal:

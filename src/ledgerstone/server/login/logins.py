@@ -6,7 +6,6 @@ in again before. Whatever else it says costs the connection, after a delay in wh
 memory but its own. Contract in README.md.
 """
 
-import base64
 import hashlib
 import hmac
 import logging
@@ -32,6 +31,7 @@ from ledgerstone.protocol.messages.sasl_handshake import (
     SaslHandshakeResponse,
 )
 from ledgerstone.protocol.server_connection import ServerConnection
+from ledgerstone.security.accounts import new_nonce
 from ledgerstone.security.exchange import MAX_STEPS, Accepted, LoginRefused, ServerLogin
 from ledgerstone.security.plain import PLAIN, PlainServer
 from ledgerstone.security.principal import Principal
@@ -47,7 +47,6 @@ from ledgerstone.server.throttle import LogThrottle
 
 _LOG: Final = logging.getLogger(__name__)
 _LEAST_BETWEEN_LOGINS_MS: Final = 1000
-_NONCE_BYTES: Final = 18
 _SECRET_BYTES: Final = 32
 _LATE: Final = "SaslAuthenticate request received after successful authentication"
 _NOT_SASL: Final = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
@@ -247,12 +246,11 @@ class Logins:
         if mechanism == PLAIN:
             assert listener.plain is not None
             return PlainServer(listener.plain)
-        nonce = base64.b64encode(self._dice.random_bytes(_NONCE_BYTES)).decode()
         return ScramServer(
             SCRAM_BY_TEXT[mechanism],
             self._scram_users,
             secret=self._scram_secret,
-            server_nonce=nonce,
+            server_nonce=new_nonce(self._dice),
         )
 
 

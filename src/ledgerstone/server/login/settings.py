@@ -34,22 +34,11 @@ class ListenerLogin:
 
 def listener_logins(config: BrokerConfig, key: bytes) -> dict[str, ListenerLogin]:
     """By name, of the listeners that ask for a login. `key` is for what is kept of passwords."""
-    _check_cluster(config)
     return {
         listener.name: _listener_login(config, listener.name, key)
         for listener in config.listeners
         if config.listener_protocols[listener.name].uses_sasl
     }
-
-
-def _check_cluster(config: BrokerConfig) -> None:
-    cluster = config.cluster
-    if not cluster.is_configured:
-        return
-    for name in (cluster.inter_broker_listener_name, *cluster.controller_listener_names):
-        if name is not None and config.listener_protocols[name].uses_sasl:
-            reason = "nodes of a cluster do not log in to each other yet"
-            raise ConfigError("listener.security.protocol.map", name, reason)
 
 
 def _listener_login(config: BrokerConfig, name: str, key: bytes) -> ListenerLogin:
