@@ -95,13 +95,11 @@ class BlockingConnection:
 
     def _get_ready(self, deadline_ms: int, clock: Clock) -> None:
         """Versions first, then the login, if there is one."""
-        if self._protocol.is_ready:
-            return
         while not self._protocol.is_ready:
             self._flush()
             self._receive(deadline_ms, clock)
         lifetime_ms = self._protocol.lifetime_ms
-        if lifetime_ms is not None:
+        if lifetime_ms is not None and self._log_in_again_ms is None:
             self._log_in_again_ms = clock.monotonic_ms() + renewal_ms(lifetime_ms)
 
     def _flush(self) -> None:
