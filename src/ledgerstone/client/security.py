@@ -5,10 +5,10 @@ same. An error names the key and never a secret.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.config.security_protocol import SecurityProtocol
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.security.accounts import CLIENT_MECHANISMS, Account
 from ledgerstone.security.jaas import parse_jaas

@@ -5,10 +5,10 @@ Shared by clients, whose properties name an account, and by brokers, whose line 
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Dice
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.client_login import ClientLogin
 from ledgerstone.security.plain import PLAIN, PlainClient
 from ledgerstone.security.scram_client import ScramClient

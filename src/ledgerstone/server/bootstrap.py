@@ -11,11 +11,11 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig, Listener
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import ConfigError, LedgerstoneError
 from ledgerstone.fs import Filesystem
 from ledgerstone.metadata.broker_life import Registration
@@ -24,14 +24,15 @@ from ledgerstone.metadata.image import Endpoint
 from ledgerstone.records.kernels import load
 from ledgerstone.replication.fetch_session import FetchSessions
 from ledgerstone.replication.hosted_partitions import HostedPartitions
+from ledgerstone.security.authorizer import Authorizer
 from ledgerstone.server.accepting import Listening
-from ledgerstone.server.broker import Broker
+from ledgerstone.server.broker import Broker, Dispatch
 from ledgerstone.server.cluster_start import ClusterStart
 from ledgerstone.server.cluster_stop import leave_cluster, stop_quorum
 from ledgerstone.server.controller_link import ControllerLink
 from ledgerstone.server.controlling.composition import link_of
 from ledgerstone.server.directories.opening import open_log_dirs
-from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch_through
+from ledgerstone.server.dispatch import CONTROLLER_HANDLED, HANDLED, dispatch, dispatch_through
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.formatting.checking import check_formatted, read_bootstrap_records
 from ledgerstone.server.groups.shards import HostedShards
@@ -40,7 +41,6 @@ from ledgerstone.server.http.api import handle, reads_only
 from ledgerstone.server.http.monitor import routes
 from ledgerstone.server.http.server import Api, HttpRequest, HttpServer, Page, Site
 from ledgerstone.server.log_agents import build_log_agents
-from ledgerstone.server.login.stage import authenticated
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.quorum.opening import open_quorum
 from ledgerstone.server.runtime import Runtime
@@ -127,11 +127,12 @@ def _compose(
         image=link.image,
         newest_image=lambda: link.image,
     )
+    authorizer = _authorizer(config)
     broker = Broker(
         config=config,
         clock=world.clock,
         dice=world.dice,
-        dispatch=dispatch_through(_stages(config)),
+        dispatch=_dispatch(config, authorizer),
         handled=HANDLED,
         controller_handled=CONTROLLER_HANDLED,
         log_dirs=log_dirs,
@@ -148,6 +149,7 @@ def _compose(
         cleaning=agents.cleaning,
         near_tombstones=agents.near_tombstones,
         anatomy=agents.anatomy,
+        authorizer=authorizer,
     )
     if config.cluster.is_configured:
         partitions.cleaning_knowledge = agents.cleaning.knowledge()
@@ -160,9 +162,26 @@ def _compose(
     return broker
 
 
-def _stages(config: BrokerConfig) -> Stages:
-    asks_for_login = any(each.uses_sasl for each in config.listener_protocols.values())
-    return Stages(authenticated=authenticated if asks_for_login else None)
+def _authorizer(config: BrokerConfig) -> Authorizer | None:
+    if not config.authorizer_class_name:
+        return None
+    return Authorizer(
+        super_users=config.super_users, allows_without_acls=config.allow_everyone_if_no_acl_found
+    )
+
+
+def _dispatch(config: BrokerConfig, authorizer: Authorizer | None) -> Dispatch:
+    stages = Stages()
+    # A broker does without what it does not use, and without what that imports.
+    if authorizer is not None:
+        from ledgerstone.server.authorising.stage import authorised
+
+        stages = stages._replace(authorised=authorised(authorizer))
+    if any(each.uses_sasl for each in config.listener_protocols.values()):
+        from ledgerstone.server.login.stage import authenticated
+
+        stages = stages._replace(authenticated=authenticated)
+    return dispatch_through(stages) if any(stages) else dispatch
 
 
 def _begin_alone(broker: Broker) -> None:

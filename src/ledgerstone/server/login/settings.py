@@ -5,12 +5,12 @@ nobody could log in with.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.config.broker import BrokerConfig
 from ledgerstone.config.broker_keys import BROKER_KEYS
 from ledgerstone.config.listener_keys import listener_values
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import ConfigError
 from ledgerstone.security.jaas import PLAIN_MODULE, JaasConfig, parse_jaas
 from ledgerstone.security.plain import PLAIN, PlainUsers

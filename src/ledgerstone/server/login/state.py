@@ -1,7 +1,6 @@
 """How far one connection has come with its login, and how long that counts. Pure."""
 
-from dataclasses import dataclass
-
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.security.exchange import ServerLogin
 from ledgerstone.security.principal import Principal
 
