@@ -46,6 +46,8 @@ class _Shared:
     # Members of the in-sync set that lost their power since they caught up.
     tainted: set[int] = field(default_factory=set)
     isr: tuple[int, ...] = ()
+    # Whoever lost its power or its disk, and was not in sync since.
+    damaged: set[int] = field(default_factory=set)
 
 
 class ReplicaChecks:
@@ -236,11 +238,12 @@ class ReplicaChecks:
             return
         for topic in self.image.topics.values():
             for number, state in topic.partitions.items():
+                place = TopicPartition(topic.name, number)
+                shared = self._shared.setdefault(place, _Shared())
+                shared.damaged.add(node.node_id)
                 members = {*state.isr, *state.eligible_leader_replicas}
                 if node.node_id not in members:
                     continue
-                place = TopicPartition(topic.name, number)
-                shared = self._shared.setdefault(place, _Shared())
                 shared.tainted.add(node.node_id)
                 if members <= shared.tainted:
                     self.world.mark("power loss took the last copy")
@@ -276,8 +279,10 @@ class ReplicaChecks:
             return
         if record.leader in last_known:
             # Every copy was taken for lost (ELR). It has all that was committed, unless its power
-            # was lost, too.
+            # was lost, too; then a better copy may be there, and nobody knows.
             self.world.mark("the last known leader leads again")
+            if record.leader in self._shared.setdefault(place, _Shared()).damaged:
+                self.excused.add(place)
             return
         self.world.mark("an unclean election")
         if place.topic not in self._unclean:
@@ -291,6 +296,7 @@ class ReplicaChecks:
                 continue
             joined = [each for each in state.isr if each not in shared.isr]
             shared.isr = state.isr
+            shared.damaged -= set(joined)
             members = {*state.isr, *state.eligible_leader_replicas}
             shared.tainted &= members
             if members and members <= shared.tainted:

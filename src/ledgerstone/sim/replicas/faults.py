@@ -25,6 +25,8 @@ _OFFSETS: Final = TopicPartition(CONSUMER_OFFSETS, 0)
 # How long the second death waits for somebody to take over.
 _TAKEOVER_MS: Final = 15_000
 _LOOK_MS: Final = 10
+# A follower hears nothing for so long before its leader dies; less than replica.lag.time.max.ms.
+_STARVE_MS: Final = 400
 
 
 class ReplicaFaults:
@@ -145,10 +147,26 @@ class ReplicaFaults:
                     self.network.cut(one.name, other.name, until_ms)
 
     def _twice(self, node: ClusterNode, fault: Fault) -> None:
-        """It dies, and so does the one that leads in its place."""
-        leads = _LEADS[fault.number("node", LEADS_FLOW)]
-        node.kill(None, fault.number("down"))
-        self._follow_up(node, leads, fault, self.world.now_ms + _TAKEOVER_MS)
+        """It dies, and so does the one that leads in its place. With `apart`, for so long only its
+        first follower has heard of it, and nobody of that one."""
+        if apart_ms := fault.number("apart"):
+            self._keep_apart(node, _PLACES[fault.number("node")], self.world.now_ms + apart_ms)
+        self.world.after(_STARVE_MS if apart_ms else 0, "first of two", partial(self._one, fault))
+
+    def _keep_apart(self, node: ClusterNode, place: TopicPartition, until_ms: int) -> None:
+        state = None if node.broker is None else node.broker.image.partition(*place)
+        followers = [] if state is None else [each for each in state.replicas if each in state.isr]
+        followers = [each for each in followers if each != node.node_id]
+        for starved in followers[1:]:
+            for source in (node.node_id, followers[0]):
+                self.network.cut(f"n{source}", f"n{starved}", until_ms)
+
+    def _one(self, fault: Fault) -> None:
+        if not self.is_over:
+            number = fault.number("node", LEADS_FLOW)
+            first = self._target(number)
+            first.kill(None, fault.number("down"))
+            self._follow_up(first, _LEADS[number], fault, self.world.now_ms + _TAKEOVER_MS)
 
     def _follow_up(
         self, first: ClusterNode, leads: Callable[[ClusterNode], bool], fault: Fault, until_ms: int
@@ -223,6 +241,7 @@ def _leads(place: TopicPartition, node: ClusterNode) -> bool:
     return hosted is not None and hosted.is_leader
 
 
+_PLACES: Final = {LEADS_FLOW: _FLOW, COORDINATES_GROUPS: _OFFSETS}
 _LEADS: Final[dict[int, Callable[[ClusterNode], bool]]] = {
     LEADS_PARTITIONS: _leads_partitions,
     LEADS_QUORUM: _leads_quorum,

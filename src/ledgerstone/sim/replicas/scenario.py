@@ -187,7 +187,8 @@ def _draw_args(kind: str, dice: SeededDice, config: Config) -> dict[str, int | s
         case "ring":
             return {"ms": ms}
         case "twice":
-            return {"node": dice.pick((-3, -4)), "down": ms, "gap": dice.pick((0, 30, 200, 900))}
+            gaps = {"gap": dice.pick((0, 30, 200, 900)), "apart": dice.pick((0, 4_000, 8_000))}
+            return {"node": dice.pick((-3, -4)), "down": ms, **gaps}
         case "wipe":
             return {**node, "down": dice.pick((100, 1_500, 6_000))}
         case "reset":
