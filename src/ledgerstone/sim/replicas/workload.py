@@ -6,8 +6,8 @@ from typing import Final
 from ledgerstone.sim.clients.script import Player, Script
 from ledgerstone.sim.history.operations import ClientHistory, OpOutcome, Sent
 from ledgerstone.sim.network import Network
-from ledgerstone.sim.replicas.clients.group_book import GroupBook
-from ledgerstone.sim.replicas.clients.member import GroupMember
+from ledgerstone.sim.replicas.clients.cluster_group import ClusterGroup
+from ledgerstone.sim.replicas.clients.member import ClusterMember
 from ledgerstone.sim.replicas.clients.operator import ClusterOperator
 from ledgerstone.sim.replicas.clients.reach import Reach
 from ledgerstone.sim.replicas.clients.reader import GroupReader, PartitionReader
@@ -73,7 +73,7 @@ class ClusterWorkload:
             self._transact(f"transactor-{number}", number)
         for number in range(config.readers):
             self._read(f"reader-{number}", number)
-        book = GroupBook(
+        group = ClusterGroup(
             group="members",
             places=[*self._places(FLOW), *self._places(KEYED)],
             world=self._world,
@@ -81,7 +81,7 @@ class ClusterWorkload:
             end_of=self._end_of,
         )
         for number in range(config.members):
-            self._join(f"member-{number}", book)
+            self._join(f"member-{number}", group)
 
     def heal(self) -> None:
         """No fault is an excuse any more."""
@@ -167,9 +167,9 @@ class ClusterWorkload:
         )
         self._play(self._reading, reading.reach, reader.script())
 
-    def _join(self, name: str, book: GroupBook) -> None:
-        reading = PartitionReader(reach=self._reach(name), group=book.group, is_committed=True)
-        member = GroupMember(reader=reading, book=book, is_over=self._is_over)
+    def _join(self, name: str, group: ClusterGroup) -> None:
+        reading = PartitionReader(reach=self._reach(name), group=group.group, is_committed=True)
+        member = ClusterMember(reader=reading, book=group, is_over=self._is_over)
         self._play(self._reading, reading.reach, member.script())
 
     def _end_of(self, place: TopicPartition) -> int:

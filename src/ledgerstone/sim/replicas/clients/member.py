@@ -15,7 +15,7 @@ from ledgerstone.protocol.messages.leave_group import LeaveGroupRequest, LeaveGr
 from ledgerstone.protocol.messages.sync_group import SyncGroupAssignment, SyncGroupRequest
 from ledgerstone.sim.clients.script import Asking, Resting, Script
 from ledgerstone.sim.history.operations import OpOutcome
-from ledgerstone.sim.replicas.clients.group_book import GroupBook
+from ledgerstone.sim.replicas.clients.cluster_group import ClusterGroup
 from ledgerstone.sim.replicas.clients.reach import GROUP, TIMEOUT_MS
 from ledgerstone.sim.replicas.clients.reader import COORDINATOR_MOVED, PartitionReader
 from ledgerstone.sim.world import Violation
@@ -36,9 +36,9 @@ _REJOIN: Final = (
 
 
 @dataclass(slots=True, kw_only=True)
-class GroupMember:
+class ClusterMember:
     reader: PartitionReader
-    book: GroupBook
+    book: ClusterGroup
     is_over: list[bool]
     _member_id: str = ""
     _generation_id: int = -1

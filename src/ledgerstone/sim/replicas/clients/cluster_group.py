@@ -13,7 +13,7 @@ from ledgerstone.types import TopicPartition
 
 
 @dataclass(slots=True, kw_only=True)
-class GroupBook:
+class ClusterGroup:
     """`end_of` is how far a partition can be read; `excused` may have lost records."""
 
     group: str
