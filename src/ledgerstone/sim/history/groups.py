@@ -6,9 +6,9 @@ returned had taken effect by then, whatever its own client knows of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.sim.history.facts import Anomaly, HistoryFacts, TxnFate
 from ledgerstone.sim.history.operations import OffsetCommitted, OffsetFetched, OpOutcome
 from ledgerstone.types import TopicPartition

@@ -5,8 +5,8 @@ knows it. The number of a generation that was only joined may come again after a
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS
 from ledgerstone.sim.world import Violation, World
 from ledgerstone.types import TopicPartition

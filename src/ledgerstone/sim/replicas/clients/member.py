@@ -5,9 +5,9 @@ stranger, or stands still for longer than its session and then commits as if not
 """
 
 import json
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.heartbeat import HeartbeatRequest
 from ledgerstone.protocol.messages.join_group import JoinGroupProtocol, JoinGroupRequest

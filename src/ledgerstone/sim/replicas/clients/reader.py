@@ -1,8 +1,8 @@
 """A consumer that reads partitions, commits positions for a group, and starts over. Part of sim."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.offset_commit import (
     OffsetCommitRequest,
