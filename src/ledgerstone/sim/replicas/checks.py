@@ -68,6 +68,8 @@ class ReplicaChecks:
         self._shared: dict[TopicPartition, _Shared] = {}
         # Committed records may be gone: no copy of them was left that could lead.
         self.excused: set[TopicPartition] = set()
+        # An operator has been asked to elect whoever is there.
+        self.rescued: set[TopicPartition] = set()
         self.image = MetadataImage(cluster_id="")
         self._image_offset = -1
         # Up to here the records of the metadata log were looked at.
@@ -284,7 +286,7 @@ class ReplicaChecks:
                 self.excused.add(place)
             return
         self.world.mark("an unclean election")
-        if place.topic not in self._unclean:
+        if place.topic not in self._unclean and place not in self.rescued:
             raise Violation("UncleanElection", f"{place} does not allow it")
         self.excused.add(place)
 

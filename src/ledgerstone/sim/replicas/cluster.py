@@ -3,6 +3,7 @@
 from typing import Final
 
 from ledgerstone.config.broker_keys import BROKER_KEYS
+from ledgerstone.metadata.image import PartitionImage
 from ledgerstone.sim.history.operations import ClientHistory, TopicFacts
 from ledgerstone.sim.network import Network, Weather
 from ledgerstone.sim.played import Outcome
@@ -13,6 +14,7 @@ from ledgerstone.sim.replicas.node import CONTROLLER_PORT, ClusterNode
 from ledgerstone.sim.replicas.scenario import Config, Scenario
 from ledgerstone.sim.replicas.workload import FLOW, LEDGER, TOPIC_SETTINGS, ClusterWorkload
 from ledgerstone.sim.world import Violation, World
+from ledgerstone.types import TopicPartition
 from ledgerstone.uuid_text import uuid_to_text
 
 _CLUSTER_ID: Final = uuid_to_text(b"ledgerstone sim.")
@@ -189,10 +191,22 @@ class Cluster:
         for topic in image.topics.values():
             for number, state in topic.partitions.items():
                 if state.leader < 0:
+                    self._rescue(TopicPartition(topic.name, number), state)
                     return f"{topic.name}-{number} has no leader: {state}"
                 if set(state.isr) != set(state.replicas) or state.is_reassigning:
                     return f"{topic.name}-{number} is not in sync: {state}"
         return None
+
+    def _rescue(self, place: TopicPartition, state: PartitionImage) -> None:
+        """No copy counts, and the last known leader has lost its disk: only an operator can say
+        that the partition goes on from what others have."""
+        has_copy = bool(state.isr or state.eligible_leader_replicas)
+        lost_disk = any(self.nodes[each - 1].disks > 1 for each in state.last_known_elr)
+        if not has_copy and lost_disk and place not in self.checks.rescued:
+            self.world.mark("an operator elected uncleanly")
+            self.checks.rescued.add(place)
+            self.checks.excused.add(place)
+            self.workload.elect_uncleanly(place)
 
     def _end(self) -> None:
         compacted = frozenset(name for name in TOPIC_SETTINGS if is_compacted(name))

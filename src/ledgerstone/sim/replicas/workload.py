@@ -8,7 +8,7 @@ from ledgerstone.sim.history.operations import ClientHistory, OpOutcome, Sent
 from ledgerstone.sim.network import Network
 from ledgerstone.sim.replicas.clients.cluster_group import ClusterGroup
 from ledgerstone.sim.replicas.clients.member import ClusterMember
-from ledgerstone.sim.replicas.clients.operator import ClusterOperator
+from ledgerstone.sim.replicas.clients.operator import ClusterOperator, unclean_election
 from ledgerstone.sim.replicas.clients.reach import Reach
 from ledgerstone.sim.replicas.clients.reader import GroupReader, PartitionReader
 from ledgerstone.sim.replicas.clients.serials import Serials
@@ -86,6 +86,10 @@ class ClusterWorkload:
     def heal(self) -> None:
         """No fault is an excuse any more."""
         self._patience.ms = None
+
+    def elect_uncleanly(self, place: TopicPartition) -> None:
+        reach = self._reach(f"operator for {place}")
+        self._play(self._writing, reach, unclean_election(reach, place))
 
     def unfinished(self) -> list[str]:
         left = [f"{name} is not done" for name, each in self._writing.items() if not each.is_done]
