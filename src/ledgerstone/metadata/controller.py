@@ -19,6 +19,7 @@ from ledgerstone.metadata import (
     elections,
     feature_updates,
     heartbeats,
+    quota_changes,
     reassignments,
     registration,
     topic_changes,
@@ -43,6 +44,7 @@ from ledgerstone.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from ledgerstone.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from ledgerstone.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from ledgerstone.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -232,6 +234,8 @@ class Controller:
                 return registration.unregister_broker(self.partitions, self.sessions, request)
             case ControllerRegistrationRequest():
                 return registration.register_controller(self.decided, request)
+            case AlterClientQuotasRequest():
+                return quota_changes.alter_client_quotas(self.decided, request)
             case UpdateFeaturesRequest():
                 return self.update_features(request)
             case _:

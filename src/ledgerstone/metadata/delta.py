@@ -37,6 +37,7 @@ class Delta:
     configs_changed: tuple[ConfigResource, ...] = ()  # Of brokers, and of topics that stayed.
     brokers_changed: tuple[int, ...] = ()
     features_changed: bool = False
+    quotas_changed: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -70,6 +71,7 @@ def delta_of(before: MetadataImage, after: MetadataImage, touched: Touched) -> D
         configs_changed=tuple(_configs(before, after, touched.configs)),
         brokers_changed=tuple(_brokers(before, after, touched.brokers)),
         features_changed=before.features != after.features,
+        quotas_changed=before.client_quotas != after.client_quotas,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
 from ledgerstone.metadata.kept_records import KeptKey
 from ledgerstone.protocol.message import MetadataRecord
+from ledgerstone.quotas.entities import QuotaEntity
 from ledgerstone.uuid_text import UUID_BYTES, ZERO_UUID
 
 NO_LEADER: Final = -1
@@ -164,6 +165,7 @@ class MetadataImage:
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     # What this release does not act on, by key, as it came.
     kept: Mapping[KeptKey, MetadataRecord] = field(default_factory=dict)
     # Records of a transaction that has not ended. They are not in the rest of the image, and never
@@ -215,3 +217,4 @@ class MetadataImage:
             assert values, resource
             is_topic = resource.resource_type == ResourceType.TOPIC
             assert not is_topic or resource.name in self.topics, resource
+        assert all(self.client_quotas.values()), self.client_quotas

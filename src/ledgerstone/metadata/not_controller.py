@@ -10,6 +10,11 @@ from ledgerstone.errors import InvariantViolation
 from ledgerstone.protocol.codec import api_class
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.message import ApiMessage
+from ledgerstone.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntry,
+)
 from ledgerstone.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -38,7 +43,7 @@ from ledgerstone.protocol.messages.incremental_alter_configs import (
 
 _REASON: Final = "this node is not the controller"
 # Where the results of an answer without a code for the whole of it are.
-_RESULTS: Final = ("topics", "responses", "results")
+_RESULTS: Final = ("topics", "responses", "results", "entries")
 
 
 def not_controller(request: ApiMessage) -> ApiMessage:
@@ -82,6 +87,13 @@ def refusal(request: ApiMessage, code: int, reason: str) -> ApiMessage:
                         code, reason, each.resource_type, each.resource_name
                     )
                     for each in request.resources
+                ]
+            )
+        case AlterClientQuotasRequest():
+            return AlterClientQuotasResponse(
+                entries=[
+                    AlterClientQuotasResponseEntry(code, reason, each.entity)
+                    for each in request.entries
                 ]
             )
         case AlterConfigsRequest():

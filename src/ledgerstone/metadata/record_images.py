@@ -11,6 +11,8 @@ from ledgerstone.metadata.image import (
     SupportedFeature,
 )
 from ledgerstone.protocol.messages.metadata_records import (
+    ClientQuotaEntity,
+    ClientQuotaRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerEndPoint,
@@ -20,6 +22,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     RegisterControllerFeature,
     RegisterControllerRecord,
 )
+from ledgerstone.quotas.entities import QuotaEntity
 
 _LEADER_UNCHANGED = -2
 _RECOVERY_UNCHANGED = -1
@@ -128,6 +131,13 @@ def partition_record(topic_id: bytes, number: int, partition: PartitionImage) ->
         list(partition.eligible_leader_replicas) or None,
         list(partition.last_known_elr) or None,
     )
+
+
+def quota_record(entity: QuotaEntity, key: str, value: float | None) -> ClientQuotaRecord:
+    """None removes it."""
+    parts = [ClientQuotaEntity(kind, name) for kind, name in entity.parts]
+    is_gone = value is None
+    return ClientQuotaRecord(parts, key, 0.0 if value is None else value, remove=is_gone)
 
 
 def changed(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:

@@ -29,6 +29,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -45,6 +46,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     UnregisterBrokerRecord,
     ZkMigrationStateRecord,
 )
+from ledgerstone.quotas.entities import QuotaEntity
 from ledgerstone.uuid_text import uuid_to_text
 
 FENCE: Final = 1
@@ -84,6 +86,7 @@ class _Draft:
         "_kept",
         "_next_producer_id",
         "_open",
+        "_quotas",
         "_topic_names",
         "_topics",
         "_transaction",
@@ -97,6 +100,7 @@ class _Draft:
         self._topic_names = MapDraft(image.topic_names)
         self._configs = MapDraft(image.configs)
         self._features = MapDraft(image.features)
+        self._quotas = MapDraft(image.client_quotas)
         self._kept = MapDraft(image.kept)
         self._next_producer_id = image.next_producer_id
         self._open: dict[bytes, _OpenTopic] = {}
@@ -117,6 +121,7 @@ class _Draft:
             topic_names=self._topic_names.finish(),
             configs=self._configs.finish(),
             features=self._features.finish(),
+            client_quotas=self._quotas.finish(),
             kept=self._kept.finish(),
             next_producer_id=self._next_producer_id,
             open_transaction=None if self._transaction is None else tuple(self._transaction),
@@ -225,6 +230,18 @@ class _Draft:
         elif resource in self._configs:
             self._configs.remove(resource)
 
+    def _put_quota(self, record: ClientQuotaRecord) -> None:
+        entity = QuotaEntity.of({each.entity_type: each.entity_name for each in record.entity})
+        values = dict(self._quotas.get(entity) or {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if values:
+            self._quotas.put(entity, values)
+        elif entity in self._quotas:
+            self._quotas.remove(entity)
+
     def _put_feature(self, record: FeatureLevelRecord) -> None:
         if record.name == KRAFT_VERSION_FEATURE:
             # The quorum's own records say it. Some releases wrote this one by mistake.
@@ -317,5 +334,6 @@ _RULES: Final[Mapping[type[MetadataRecord], Callable[[_Draft, Any], None]]] = {
     AbortTransactionRecord: _Draft._abort,
     RegisterControllerRecord: _Draft._put_controller,
     ClearElrRecord: _Draft._clear_elr,
+    ClientQuotaRecord: _Draft._put_quota,
     **dict.fromkeys(KEYS, _Draft._keep),
 }

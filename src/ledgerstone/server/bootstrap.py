@@ -49,7 +49,6 @@ from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
 
 _LOG: Final = logging.getLogger(__name__)
-_PLAINTEXT: Final = 0
 _BACKLOG: Final = 1024
 _ROOM_CHECK_S: Final = 1.0
 
@@ -174,7 +173,10 @@ def _register(
     registration = Registration(
         broker_id=config.node_id,
         incarnation_id=random_uuid(world.dice),
-        endpoints=[Endpoint(each.name, each.host, each.port, _PLAINTEXT) for each in advertised],
+        endpoints=[
+            Endpoint(each.name, each.host, each.port, config.listener_protocols[each.name])
+            for each in advertised
+        ],
         rack=config.broker_rack,
         log_dirs=log_dirs.online_ids,
         stopped_cleanly=log_dirs.stopped_cleanly,

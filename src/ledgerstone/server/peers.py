@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.protocol.api import ApiKey
 from ledgerstone.protocol.frame_memory import FIRST_PART_BYTES, MAX_SPARES, FrameMemory
 from ledgerstone.protocol.server_connection import (
@@ -21,7 +22,7 @@ from ledgerstone.protocol.server_connection import (
 )
 from ledgerstone.protocol.single_produce import read_single_produce
 from ledgerstone.server.request import Request
-from ledgerstone.server.session import DEFAULT_LISTENER, Session
+from ledgerstone.server.session import DEFAULT_LISTENER, Login, Session
 
 RECEIVE_BYTES: Final = 1 << 20
 # Silence in the middle of a frame that costs the connection, once others wait for its memory.
@@ -95,7 +96,14 @@ class Peers:
         wire = ServerConnection(
             self._limits, handled, memory=self.memory, number=number, shortcuts=_SHORTCUTS
         )
-        session = Session(host, listener, is_controller_listener=is_controller)
+        protocol = config.listener_protocols.get(listener, SecurityProtocol.PLAINTEXT)
+        session = Session(
+            host,
+            listener,
+            login=Login.AWAITED if protocol.uses_sasl else Login.COMPLETE,
+            is_controller_listener=is_controller,
+            protocol=protocol,
+        )
         self.by_number[number] = Peer(number, session, wire, now_ms)
         return None
 

@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.security.principal import ANONYMOUS, Principal
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"
@@ -34,3 +35,4 @@ class Session:
     muted_until_ms: int = 0
     # One of `controller.listener.names`: nodes of the cluster ask here.
     is_controller_listener: bool = False
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT

@@ -47,6 +47,7 @@ from ledgerstone.protocol.messages.metadata_records import (
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
+from ledgerstone.quotas.entities import QuotaEntity
 
 EMPTY = MetadataImage(cluster_id="cluster")
 A, B = bytes([1] * 16), bytes([2] * 16)
@@ -243,20 +244,19 @@ QUOTA = ClientQuotaRecord([ClientQuotaEntity("user", None)], "producer_byte_rate
 
 
 def test_what_this_release_does_not_act_on_is_kept_as_it_came() -> None:
-    image = _image(ACL, SCRAM, TOKEN, QUOTA, ZkMigrationStateRecord(3))
+    image = _image(ACL, SCRAM, TOKEN, ZkMigrationStateRecord(3))
 
-    assert list(image.kept.values()) == [ACL, SCRAM, TOKEN, QUOTA]
-    assert _delta(EMPTY, ACL, SCRAM, TOKEN, QUOTA).is_empty
+    assert list(image.kept.values()) == [ACL, SCRAM, TOKEN]
+    assert _delta(EMPTY, ACL, SCRAM, TOKEN).is_empty
 
 
 def test_of_each_key_the_newest_is_kept() -> None:
-    named = ClientQuotaRecord([ClientQuotaEntity("user", "")], QUOTA.key, 30.0)
-    later = ClientQuotaRecord(QUOTA.entity, QUOTA.key, 20.0)
+    later = UserScramCredentialRecord("ann", 1, b"other", b"stored", b"server", 4096)
     other = UserScramCredentialRecord("ann", 2, b"salt", b"stored", b"server", 4096)
 
-    image = _image(QUOTA, SCRAM, named, other, later)
+    image = _image(SCRAM, other, later)
 
-    assert list(image.kept.values()) == [later, SCRAM, named, other]
+    assert list(image.kept.values()) == [later, other]
 
 
 def test_what_is_removed_is_gone_and_may_be_removed_again() -> None:
@@ -264,10 +264,26 @@ def test_what_is_removed_is_gone_and_may_be_removed_again() -> None:
         RemoveAccessControlEntryRecord(A),
         RemoveUserScramCredentialRecord("ann", 1),
         RemoveDelegationTokenRecord("token"),
-        ClientQuotaRecord(QUOTA.entity, QUOTA.key, 0.0, remove=True),
     ]
 
-    assert _image(ACL, SCRAM, TOKEN, QUOTA, *removals, *removals).kept == {}
+    assert _image(ACL, SCRAM, TOKEN, *removals, *removals).kept == {}
+
+
+# -- quotas --------------------------------------------------------------------------------------
+
+
+def test_quotas_are_kept_by_entity_and_key_and_the_last_removal_removes_the_entity() -> None:
+    named = ClientQuotaRecord([ClientQuotaEntity("user", "ann")], QUOTA.key, 30.0)
+    later = ClientQuotaRecord(QUOTA.entity, QUOTA.key, 20.0)
+    gone = ClientQuotaRecord(QUOTA.entity, QUOTA.key, 0.0, remove=True)
+
+    image = _image(QUOTA, named, later)
+
+    default, ann = QuotaEntity.of({"user": None}), QuotaEntity.of({"user": "ann"})
+    assert image.client_quotas == {default: {QUOTA.key: 20.0}, ann: {QUOTA.key: 30.0}}
+    assert _delta(EMPTY, QUOTA).quotas_changed
+    assert _delta(image, later).is_empty
+    assert _image(QUOTA, named, gone, gone).client_quotas == {ann: {QUOTA.key: 30.0}}
 
 
 # -- transactions --------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ controller registers as such; a node that is both does both.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
@@ -35,8 +35,6 @@ from ledgerstone.server.forwarding import FORWARDING, HEARTBEATS, Forwarding
 from ledgerstone.server.replicating.agent import EXPRESS_PURPOSE, PURPOSE, Replicating
 from ledgerstone.storage.log_dirs import LogDirs
 from ledgerstone.uuid_text import random_uuid
-
-_PLAINTEXT: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +195,9 @@ def _broker_registration(
         cluster_id=log_dirs.metadata.meta.cluster_id or "",
         incarnation_id=random_uuid(dice),
         listeners=[
-            BrokerRegistrationListener(each.name, each.host, each.port, _PLAINTEXT)
+            BrokerRegistrationListener(
+                each.name, each.host, each.port, config.listener_protocols[each.name]
+            )
             for each in advertised
         ],
         features=[
@@ -217,7 +217,9 @@ def _controller_registration(
         controller_id=config.node_id,
         incarnation_id=random_uuid(dice),
         listeners=[
-            ControllerRegistrationListener(each.name, each.host, each.port, _PLAINTEXT)
+            ControllerRegistrationListener(
+                each.name, each.host, each.port, config.listener_protocols[each.name]
+            )
             for each in advertised
         ],
         features=[

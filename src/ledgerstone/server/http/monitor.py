@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Final
 
 from ledgerstone.cleaner.selection import LogToClean
+from ledgerstone.config.broker import exposed_listeners
 from ledgerstone.protocol.messages import APIS
 from ledgerstone.replication.hosted_partitions import HostedPartitions
 from ledgerstone.replication.partition import Partition
@@ -54,7 +55,9 @@ def readiness(broker: Broker) -> Page:
     failed += damage.complaints(broker)
     if failed:
         return Page(503, "not ready\n" + "".join(f"{line}\n" for line in failed))
-    return Page(200, "ready\n")
+    # No reason to be red: a private network is somebody else's protection.
+    notes = "".join(f"note: {line}\n" for line in exposed_listeners(broker.config))
+    return Page(200, f"ready\n{notes}")
 
 
 def _metrics(broker: Broker) -> SlowPage:
