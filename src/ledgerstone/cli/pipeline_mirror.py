@@ -4,7 +4,6 @@ Mounted by `cli.pipeline`. Options and exit codes are in docs/connect.md.
 """
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +23,7 @@ from ledgerstone.cli.pipeline_flows import (
 )
 from ledgerstone.cli.spark_session import ConfOption, spark_session
 from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut
+from ledgerstone.dataclasses import asdict
 from ledgerstone.errors import KafkaError
 
 if TYPE_CHECKING:

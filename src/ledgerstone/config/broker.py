@@ -6,7 +6,6 @@ Kafka carry many; an invalid value is a ConfigError.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
 from ledgerstone.config.broker_keys import BROKER_DEFAULTS, BROKER_KEYS
@@ -26,6 +25,7 @@ from ledgerstone.config.properties import parse_properties
 from ledgerstone.config.security_protocol import SecurityProtocol
 from ledgerstone.config.setting import Value
 from ledgerstone.config.topic import resolve_topic
+from ledgerstone.dataclasses import dataclass, fields
 from ledgerstone.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"

@@ -6,9 +6,9 @@ order.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.image import (
     ConfigResource,
     MetadataImage,

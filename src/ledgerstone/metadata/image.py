@@ -6,9 +6,9 @@ whatever the records in between did not touch. Contract in README.md.
 
 import enum
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.metadata.features import METADATA_VERSION, METADATA_VERSION_FEATURE
 from ledgerstone.metadata.kept_records import KeptKey
 from ledgerstone.protocol.message import MetadataRecord

@@ -6,9 +6,9 @@ that we are wrong: InvariantViolation. Contract in README.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from ledgerstone.dataclasses import dataclass, replace
 from ledgerstone.errors import InvariantViolation
 from ledgerstone.metadata.delta import Delta, Touched, delta_of
 from ledgerstone.metadata.features import KRAFT_VERSION_FEATURE

@@ -10,12 +10,12 @@ connections share, so that an idle connection owns none.
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ledgerstone.clock import Clock, Dice
 from ledgerstone.config.broker import BrokerConfig
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError, StorageError, UnknownTopicId
 from ledgerstone.metadata.image import MetadataImage
 from ledgerstone.protocol.message import ApiMessage

@@ -10,9 +10,9 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.pieces import Piece
 from ledgerstone.server.accepting import Listening
 from ledgerstone.server.broker import Broker

@@ -6,9 +6,9 @@ the envelope itself, so the broker looks for the active controller without openi
 """
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import (
     InvalidRequest,
     KafkaError,

@@ -6,9 +6,9 @@ the metadata is committed by then.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.metadata.replay import Replayed
 from ledgerstone.metadata.topic_names import CONSUMER_OFFSETS, ERASURES, TRANSACTION_STATE
 from ledgerstone.replication.hosted_partitions import HostedPartitions

@@ -2,9 +2,9 @@
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.protocol.message import ApiMessage
 from ledgerstone.server.session import Session
 from ledgerstone.types import TopicPartition

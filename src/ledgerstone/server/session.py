@@ -6,10 +6,10 @@ login sets the principal, a quota mutes.
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 
 from ledgerstone.config.security_protocol import SecurityProtocol
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.security.principal import ANONYMOUS, Principal
 
 DEFAULT_LISTENER: Final = "PLAINTEXT"

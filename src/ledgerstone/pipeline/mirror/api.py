@@ -7,10 +7,10 @@ know which.
 import http.client
 import json
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.spark.tombstones import http_addresses
 

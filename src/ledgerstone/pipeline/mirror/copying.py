@@ -7,7 +7,6 @@ not written again.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.errors import BrokerUnreachable, CallTimedOut
 from ledgerstone.client.offsets import LATEST, list_offsets
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.errors import KafkaError
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import PipelineError

@@ -9,12 +9,12 @@ tombstone when the target is asked. Contract: docs/connect.md, "Mirrors".
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from ledgerstone.client.blocking import Client
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.errors import KafkaError
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.mirror.api import ApiFailed, ClusterApi

@@ -7,7 +7,6 @@ behind the tombstones written here.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from ledgerstone.client.blocking import Client
 from ledgerstone.client.fetcher import READ_COMMITTED
 from ledgerstone.client.offsets import EARLIEST, LATEST, list_offsets
 from ledgerstone.client.producer import NewRecord, Producer, ProducerConfig
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.mirror.copying import PASSING, TaskFailed
 from ledgerstone.pipeline.mirror.marks import REPAIRED

@@ -7,7 +7,6 @@ erasures (`erasures`). A broker that fails costs a round, which the next one mak
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +20,7 @@ from ledgerstone.client.offsets import (
     committed_offsets,
     list_offsets,
 )
+from ledgerstone.dataclasses import dataclass, field
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.errors import DeletesMissed, PipelineError
 from ledgerstone.pipeline.mirror.api import ClusterApi

@@ -1,9 +1,9 @@
 """Compares copies with their originals: folds both to the latest record of each key. Shell."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ledgerstone.client.offsets import EARLIEST, list_offsets
+from ledgerstone.dataclasses import dataclass
 from ledgerstone.pipeline.connecting import connect_to
 from ledgerstone.pipeline.mirror.notes import MirrorNotes
 from ledgerstone.pipeline.mirror.rounds import Mirror
