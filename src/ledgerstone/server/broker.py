@@ -40,7 +40,7 @@ from ledgerstone.server.housekeeping.agent import Housekeeping
 from ledgerstone.server.housekeeping.disk_watch import DiskWatch
 from ledgerstone.server.isr.agent import IsrAgent
 from ledgerstone.server.markers import PartitionMarkers
-from ledgerstone.server.metrics import Counters
+from ledgerstone.server.metrics import Counters, TlsFacts
 from ledgerstone.server.peers import Peer, Peers
 from ledgerstone.server.producer_ids import ProducerIds
 from ledgerstone.server.purgatory import Ended, Purgatory
@@ -127,6 +127,8 @@ class Broker:
     isr: IsrAgent = field(init=False)
     # Of a node of a cluster; None where there is no cluster.
     membership: "ClusterMembership | None" = None
+    # Of a node with TLS, for operators.
+    tls: TlsFacts | None = None
     _effects: list[Effect] = field(default_factory=list)
     # Partitions that grew since effects were last taken: who waits for them is tried then.
     _grown: dict[TopicPartition, None] = field(default_factory=dict)
@@ -228,6 +230,14 @@ class Broker:
             return [Close(number, refusal, kind="refused")]
         self.counters.connections_accepted += 1
         return []
+
+    def certified(self, number: int, certificate: bytes | None) -> list[Effect]:
+        """The handshake is over. `certificate` is what the other side has shown, in DER."""
+        refusal = self.peers.certified(number, certificate)
+        if refusal is None:
+            return []
+        self.counters.connections_refused += 1
+        return [Close(number, refusal, kind="certificate")]
 
     def room_for(self, number: int) -> memoryview | None:
         """Where to receive what a connection sends; None: do not read it now. Let go of the view
