@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from ledgerstone.client.blocking import Client
 from ledgerstone.client.offsets import LATEST, list_offsets
 from ledgerstone.dataclasses import dataclass, field
-from ledgerstone.pipeline.connecting import connect_to
+from ledgerstone.pipeline.connecting import connect_to, security_options
 from ledgerstone.pipeline.errors import PipelineError
 from ledgerstone.pipeline.mirror_offsets import CopiedRun, joined, runs_of
 from ledgerstone.spark.fetching import windows
@@ -69,6 +69,7 @@ class _Copy:
         self._task, self._source, self._target = task, source, target
         self._to = TopicPartition(task.target_topic, task.partition.partition)
         raw = {
+            **security_options(),
             "kafka.bootstrap.servers": task.target,
             "topic": task.target_topic,
             "kafka.compression.type": task.compression,
