@@ -31,7 +31,8 @@ class Files:
         authority = Authority()
         self.ca = authority.write(directory / "ca.pem")
         self.broker = authority.issue("broker").write(directory / "broker.pem")
-        self.client = authority.issue("alice").write(directory / "alice.pem")
+        self.issued = authority.issue("alice")
+        self.client = self.issued.write(directory / "alice.pem")
 
     def settings(self, auth: str) -> dict[str, str]:
         return {
