@@ -18,6 +18,7 @@ from ledgerstone.server.erasing.agent import Erasing
 from ledgerstone.server.erasing.journal import ErasureJournal
 from ledgerstone.server.erasing.journal_topic import JournalTopic
 from ledgerstone.server.erasing.needs import UnlinksSoon
+from ledgerstone.server.erasing.others import OtherBrokers
 from ledgerstone.server.erasing.scans import Scans
 from ledgerstone.server.groups.agent import Groups
 from ledgerstone.server.groups.needs import Answers, Appends, DiskTrouble, HostsTopics
@@ -111,6 +112,11 @@ def build_state_agents(
         appends=turn,
         transactions=TransactionEnds(transactions, txn_shards),
         scans=scans,
+        others=OtherBrokers(
+            node_id=config.node_id,
+            cluster_id=lambda: log_dirs.metadata.meta.cluster_id or "",
+            image=image,
+        ),
         journal=ErasureJournal(clock=clock, log_dir=log_dirs.metadata, topic=topic, appends=turn),
         unlinking=unlinking,
     )
