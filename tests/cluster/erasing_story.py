@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ledgerstone.client.cluster_admin import reassign
 from ledgerstone.erasure.receipt import ReceiptVerdict, verify
 from ledgerstone.testing.cluster import LedgerstoneCluster
 from ledgerstone.testing.local_api import CallRefused
@@ -21,6 +22,7 @@ TIMEOUT_S = 60.0
 class Story:
     def __init__(self, cluster: LedgerstoneCluster) -> None:
         self.cluster = cluster
+        self.asked_at: int | None = None  # None: at the first that runs
 
     # -- what users do --------------------------------------------------------------------------
 
@@ -43,7 +45,7 @@ class Story:
         return str(made["erasures"][0]["id"])
 
     def look(self, erasure_id: str, node_id: int | None = None) -> dict[str, Any]:
-        node_id = self.cluster.running[0] if node_id is None else node_id
+        node_id = node_id or self.asked_at or self.cluster.running[0]
         return self.cluster.nodes[node_id].api.get(f"erasures/{erasure_id}")
 
     # -- time -----------------------------------------------------------------------------------
@@ -124,6 +126,14 @@ class Story:
             for path in files_under(self.cluster.nodes[each].directory)
             if data in path.read_bytes()
         ]
+
+    def reassign(self, replicas: list[int]) -> None:
+        """Returns when the new replicas are in sync."""
+        with self.cluster.client() as client:
+            reassign(client, {TopicPartition(TOPIC, 0): replicas})
+        wait_until(
+            lambda: sorted(self.replicas()) == sorted(replicas), "the partition is moved", TIMEOUT_S
+        )
 
     def replicas(self, partition: int = 0) -> list[int]:
         image = self.cluster.on(self.cluster.running[0], lambda run: run.broker.image)

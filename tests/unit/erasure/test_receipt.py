@@ -211,7 +211,7 @@ def test_receipt_of_another_key_or_salt_is_refused(key: bytes, salt: bytes) -> N
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 4}, "version '4'"),
+        ({"version": 5}, "version '5'"),
         ({"version": True}, "version 'True'"),
         ({"replicas": []}, "no replica was scanned"),
         ({"replicas": [{**REPLICA, "records": 1}]}, "not clean"),
@@ -378,7 +378,12 @@ def test_receipt_made_on_a_virtual_clock_says_so_wherever_it_is_shown() -> None:
 
 def test_key_that_is_nowhere_gets_a_signed_statement_of_the_search() -> None:
     looked = SearchedFiles(
-        records=0, files=7, scanned_bytes=900, started_ms=T0 + 1000, ended_ms=T0 + 2000
+        records=0,
+        files=7,
+        scanned_bytes=900,
+        started_ms=T0 + 1000,
+        ended_ms=T0 + 2000,
+        node_ids=(1, 2),
     )
     erasure = changes.not_found(
         requested(), note="nowhere", now_ms=T0 + 3000, looked_at=looked, ends=[PartitionEnd(0, 9)]
@@ -391,6 +396,7 @@ def test_key_that_is_nowhere_gets_a_signed_statement_of_the_search() -> None:
     assert content["searched"] == {
         "partitions": 1, "files": 7, "bytes": 900, "records": 0,
         "started_at": "2027-01-15T08:00:01.000Z", "ended_at": "2027-01-15T08:00:02.000Z",
+        "node_ids": [1, 2],
     }  # fmt: skip
     assert "none had the key" in content["statement"]
     assert any("they were not searched" in text for text in content["not_covered"])

@@ -55,7 +55,7 @@ class Change:
                 "it before you ask again"
             )
         if not self._journal.is_settled:
-            raise NotYet("the change waits for replicas of the journal")
+            raise NotYet("the change is written to the journal and not committed yet")
         return [self.work.journal.get(each.id) for each in self._made]
 
     def _write(self) -> None:

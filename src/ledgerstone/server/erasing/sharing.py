@@ -50,7 +50,7 @@ class SecretsSharing:
         """Other brokers that may lead the journal."""
         journal = self.others.image().partition(*JOURNAL)
         own_id = self.others.node_id
-        if journal is None or own_id not in journal.replicas:
+        if journal is None or own_id not in journal.replicas or self.others.links is None:
             return []
         return [each for each in journal.replicas if each != own_id]
 

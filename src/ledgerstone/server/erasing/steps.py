@@ -262,7 +262,10 @@ def journal_replicas(
     if state is None or question is None:
         return {}
     found = {}
-    for broker_id in work.awaited(erasure, state.replicas):
+    # One that is not registered has left the cluster; if it had a disk since the search, the scans
+    # ask for it.
+    registered = {work.config.node_id, *work.others.ids}
+    for broker_id in work.awaited(erasure, [each for each in state.replicas if each in registered]):
         if broker_id == work.config.node_id:
             partition = look.partitions.find(JOURNAL)
             if partition is not None:

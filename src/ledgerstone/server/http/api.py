@@ -65,10 +65,12 @@ def begin(broker: Broker, request: HttpRequest) -> Page | SlowPage | None:
 
 def handle(broker: Broker, request: HttpRequest) -> Page | None:
     """For callers that cannot wait; what would have to is 503."""
-    page = begin(broker, request)
-    if page is None or isinstance(page, Page):
-        return page
-    return json_page(503, {"error": "it has to wait for other brokers: try again"})
+    if not request.path.startswith(PREFIX):
+        return None
+    try:
+        return ApiCall(broker, request).attempt()
+    except NotYet as reason:
+        return json_page(503, {"error": f"not yet: {reason}"})
 
 
 def _waiting(broker: Broker, asked: "ApiCall", reason: str) -> SlowPage:
