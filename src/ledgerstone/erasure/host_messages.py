@@ -48,7 +48,7 @@ class WorkKind(IntEnum):
     API = 10  # a call of the JSON API, for the broker that leads the journal
 
 
-class Question(NamedTuple):
+class TombstoneQuestion(NamedTuple):
     """About one tombstone, to a broker with a replica of its partition."""
 
     topic: str
@@ -94,7 +94,7 @@ class TombstoneWrite(NamedTuple):
     erasure_id: str
 
 
-class Written(NamedTuple):
+class WrittenTombstone(NamedTuple):
     offset: int  # -1 where it was refused
     written_ms: int
     refusal: str = ""
@@ -117,7 +117,9 @@ def decoded(data: bytes) -> dict[str, Any]:
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"{len(data)} bytes that are no JSON: {type(error).__name__}") from None
+        raise InvalidRequest(
+            f"{len(data)} bytes that are no JSON: {type(error).__name__}"
+        ) from None
     if not isinstance(content, dict):
         raise InvalidRequest("not a JSON object")
     return content
@@ -133,21 +135,21 @@ def checked(what: str, value: object, hint: Any) -> None:  # noqa: ANN401 - a ty
 # -- facts ----------------------------------------------------------------------------------------
 
 
-def questions_json(questions: Sequence[Question], *, now_ms: int) -> dict[str, Any]:
+def questions_json(questions: Sequence[TombstoneQuestion], *, now_ms: int) -> dict[str, Any]:
     return {"questions": [[*each[:5], each.since_ms - now_ms] for each in questions]}
 
 
-def questions_of(content: Mapping[str, Any], *, now_ms: int) -> list[Question]:
+def questions_of(content: Mapping[str, Any], *, now_ms: int) -> list[TombstoneQuestion]:
     try:
         found = [
-            Question(topic, topic_id, partition, offset, stage, ahead_ms + now_ms)
+            TombstoneQuestion(topic, topic_id, partition, offset, stage, ahead_ms + now_ms)
             for topic, topic_id, partition, offset, stage, ahead_ms in content["questions"]
         ]
     except _MALFORMED as error:
         raise InvalidRequest(f"no questions: {type(error).__name__}") from None
     if len(found) > MAX_QUESTIONS:
         raise InvalidRequest(f"{len(found)} questions, at most {MAX_QUESTIONS}")
-    checked("questions", tuple(found), tuple[Question, ...])
+    checked("questions", tuple(found), tuple[TombstoneQuestion, ...])
     return found
 
 
@@ -277,18 +279,19 @@ def _write_of(
     return TombstoneWrite(topic, topic_id, partition, data, long, brief, erasure_id)
 
 
-def written_json(written: Sequence[Written], *, now_ms: int) -> dict[str, Any]:
+def written_json(written: Sequence[WrittenTombstone], *, now_ms: int) -> dict[str, Any]:
     return {"written": [[each.offset, each.written_ms - now_ms, each.refusal] for each in written]}
 
 
-def written_of(content: Mapping[str, Any], count: int, *, now_ms: int) -> list[Written]:
+def written_of(content: Mapping[str, Any], count: int, *, now_ms: int) -> list[WrittenTombstone]:
     try:
         found = [
-            Written(offset, ahead_ms + now_ms, why) for offset, ahead_ms, why in content["written"]
+            WrittenTombstone(offset, ahead_ms + now_ms, why)
+            for offset, ahead_ms, why in content["written"]
         ]
     except _MALFORMED as error:
         raise InvalidRequest(f"no word of tombstones: {type(error).__name__}") from None
-    checked("tombstones", tuple(found), tuple[Written, ...])
+    checked("tombstones", tuple(found), tuple[WrittenTombstone, ...])
     if len(found) != count:
         raise InvalidRequest(f"a word of {len(found)} tombstones, {count} were sent")
     return found

@@ -57,6 +57,8 @@ def unknown_replica(node_id: int, why: str) -> PartitionFacts:
     )
 
 
-def awaited_replicas(replicas: Sequence[int], lost: Iterable[int], alive: Iterable[int]) -> list[int]:
+def awaited_replicas(
+    replicas: Sequence[int], lost: Iterable[int], alive: Iterable[int]
+) -> list[int]:
     """Of a partition: those whose word counts for a stage."""
     return [each for each in replicas if each in {*alive} or each not in {*lost}]

@@ -19,7 +19,8 @@ STATEMENT: Final = (
 )
 STATEMENT_NOT_FOUND: Final = (
     "At the times named here the records of every partition of the topic were searched, on every "
-    "broker named here, and none had the key. Nothing was written and nothing was deleted. It is not legal advice."
+    "broker named here, and none had the key. Nothing was written and nothing was deleted. It is "
+    "not legal advice."
 )
 # As receipts up to version 3 had it.
 STATEMENT_NOT_FOUND_3: Final = (
@@ -126,7 +127,8 @@ RECEIPT_NAMES: Final = frozenset({
     "first_offset", "last_offset", "tombstones", "verifier", "output", "verdict", "evidence",
 })  # fmt: skip
 OWN_TEXTS: Final = frozenset({
-    STATEMENT, STATEMENT_NOT_FOUND, STATEMENT_NOT_FOUND_3, STATEMENT_1, RECORDS_ARE, MENTIONS_ARE, NAMES_ARE,
+    STATEMENT, STATEMENT_NOT_FOUND, STATEMENT_NOT_FOUND_3, STATEMENT_1, RECORDS_ARE,
+    MENTIONS_ARE, NAMES_ARE,
     *NOT_COVERED, NUMBERS, NOT_SEARCHED, VIRTUAL_TIMES, RECREATED, ELSEWHERE, ACCEPTED,
     LOST, FORMER, NO_VERIFIER, OTHER_SYSTEMS, NOT_VERIFIED, OUTPUTS_ARE, STATEMENT_SUPPLEMENT,
     KIND_ERASURE, KIND_NOT_FOUND, KIND_SUPPLEMENT, SYSTEM_CLOCK, VIRTUAL_CLOCK,

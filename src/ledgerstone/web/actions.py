@@ -58,9 +58,7 @@ def erase_key(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) ->
     return see_other(path_of("erasures", erasure_id), notice="The erasure has begun.")
 
 
-def cancel_erasure(
-    broker: Broker, request: HttpRequest, parts: Mapping[str, str]
-) -> SlowAnswer:
+def cancel_erasure(broker: Broker, request: HttpRequest, parts: Mapping[str, str]) -> SlowAnswer:
     by = form_of(request).get("by", "").strip()
     yield from asked(broker, path_of("erasures", parts["erasure"], "cancel"), {"by": by})
     return see_other(path_of("erasures", parts["erasure"]), notice="The erasure is cancelled.")

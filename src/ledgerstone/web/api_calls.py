@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.http import api as http_api
-from ledgerstone.server.http.server import HttpRequest, Job, Page, Pause
+from ledgerstone.server.http.server import HttpRequest, Job, Page, PagePause
 from ledgerstone.web.router import NotShown
 
 _API: Final = http_api.PREFIX.rstrip("/")
 
-Asked = Generator[Job | Pause | None, Any, Page]
+Asked = Generator[Job | PagePause | None, Any, Page]
 
 
 def asked(

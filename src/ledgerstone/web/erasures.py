@@ -11,7 +11,7 @@ from ledgerstone.erasure.receipt_text import output_line, render
 from ledgerstone.erasure.supplement import parse_supplement, together
 from ledgerstone.server.broker import Broker
 from ledgerstone.server.erasing.view import erasure_json, is_overdue
-from ledgerstone.server.http.server import HttpRequest, Job, Page, Pause
+from ledgerstone.server.http.server import HttpRequest, Job, Page, PagePause
 from ledgerstone.web.api_calls import asked
 from ledgerstone.web.erasure_course import ALARMS, alarm_of, course_of_erasure
 from ledgerstone.web.forms import as_field, path_of
@@ -57,7 +57,7 @@ def erasures_fragment(broker: Broker, argument: str) -> Rendered:
     return Rendered("erasures_fragment.html", _facts(broker))
 
 
-def _listed(broker: Broker) -> Generator[Job | Pause | None, Any, dict[str, object]]:
+def _listed(broker: Broker) -> Generator[Job | PagePause | None, Any, dict[str, object]]:
     if not broker.erasing.is_elsewhere:
         return _facts(broker)
     page = yield from asked(broker, "/erasures", query={"limit": str(SHOWN)})
@@ -142,9 +142,7 @@ def supplement_json(broker: Broker, request: HttpRequest, parts: Mapping[str, st
     """The very bytes that were signed."""
     erasure_id, number = parts["erasure"], parts["number"]
     page = yield from asked(broker, path_of("erasures", erasure_id, "supplements", number))
-    return _download(
-        page.body, "application/json", f"{erasure_id}.supplement-{number}.json"
-    )
+    return _download(page.body, "application/json", f"{erasure_id}.supplement-{number}.json")
 
 
 def _bytes(body: str | bytes) -> bytes:

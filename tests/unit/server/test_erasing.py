@@ -28,7 +28,6 @@ from tests.unit.server.erasing_kit import (
     TOPIC,
     ErasingMachine,
     alter_topic,
-    base64,
     machine_with,
 )
 

@@ -329,7 +329,7 @@ class Look:
         return {number: files_left(due) for number, due in self.left_of(topic).items()}
 
     def left_of(self, topic: str) -> dict[int, int | None]:
-        """Partitions that are not hosted here, and whose files are: until when, if that is known."""
+        """Partitions that are not hosted here, and whose files are; until when, if known."""
         found: dict[int, int | None] = {}
         for tp in (log.topic_partition for log in self.log_dirs.logs()):
             if tp.topic == topic and self.partitions.find(tp) is None:

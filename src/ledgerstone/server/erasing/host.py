@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 from ledgerstone.erasure.erasure import ReplicaScan, Stage
 from ledgerstone.erasure.host_messages import (
     MAX_KEYS,
-    Question,
     ReplicaWord,
     ScanOrder,
     SearchWord,
+    TombstoneQuestion,
     WorkKind,
-    Written,
+    WrittenTombstone,
     checked,
     decoded,
     encoded,
@@ -48,24 +48,24 @@ _SHOWN_MISSED: Final = 100
 _COORDINATORS: Final = (WorkKind.ASK, WorkKind.ABORT)
 
 
-class Refusal(NamedTuple):
+class WorkRefusal(NamedTuple):
     code: int
     reason: str
 
 
-def check_asker(work: ErasingWork, request: ErasureWorkRequest) -> Refusal | None:
+def check_asker(work: ErasingWork, request: ErasureWorkRequest) -> WorkRefusal | None:
     """Whether a request comes from a broker of this cluster, as CLUSTER_ACTION; what the asker says
     of itself must be what the metadata say of it."""
     if request.cluster_id != work.others.cluster_id():
-        return Refusal(ErrorCode.INCONSISTENT_CLUSTER_ID, "it is for another cluster")
+        return WorkRefusal(ErrorCode.INCONSISTENT_CLUSTER_ID, "it is for another cluster")
     asker = work.image().brokers.get(request.broker_id)
     if asker is None or asker.broker_epoch != request.broker_epoch:
         reason = f"broker {request.broker_id} with epoch {request.broker_epoch} is not known here"
-        return Refusal(ErrorCode.STALE_BROKER_EPOCH, reason)
+        return WorkRefusal(ErrorCode.STALE_BROKER_EPOCH, reason)
     return None
 
 
-def check_leads(work: ErasingWork, request: ErasureWorkRequest) -> Refusal | None:
+def check_leads(work: ErasingWork, request: ErasureWorkRequest) -> WorkRefusal | None:
     """Whether the asker leads the journal, as far as it is known here."""
     journal = work.image().partition(*JOURNAL)
     if journal is None or (journal.leader, journal.leader_epoch) != (
@@ -73,7 +73,7 @@ def check_leads(work: ErasingWork, request: ErasureWorkRequest) -> Refusal | Non
         request.journal_epoch,
     ):
         reason = f"broker {request.broker_id} does not lead the journal, as far as is known here"
-        return Refusal(ErrorCode.NOT_COORDINATOR, reason)
+        return WorkRefusal(ErrorCode.NOT_COORDINATOR, reason)
     return None
 
 
@@ -87,11 +87,11 @@ def answer(work: ErasingWork, request: ErasureWorkRequest) -> ErasureWorkRespons
     try:
         size, content = _served(work, request)
     except InvalidRequest as error:
-        return refused(work, Refusal(ErrorCode.INVALID_REQUEST, str(error)))
+        return refused(work, WorkRefusal(ErrorCode.INVALID_REQUEST, str(error)))
     return said(work, content, size)
 
 
-def refused(work: ErasingWork, refusal: Refusal) -> ErasureWorkResponse:
+def refused(work: ErasingWork, refusal: WorkRefusal) -> ErasureWorkResponse:
     response = said(work, b"")
     response.error_code, response.error_message = refusal
     return response
@@ -142,7 +142,7 @@ def _facts(work: ErasingWork, content: Mapping[str, Any]) -> dict[str, Any]:
     return words_json(words, now_ms=now_ms)
 
 
-def _word(work: ErasingWork, look: Look, question: Question) -> ReplicaWord | None:
+def _word(work: ErasingWork, look: Look, question: TombstoneQuestion) -> ReplicaWord | None:
     """None where the partition is not hosted here, or is one of another topic."""
     tp = TopicPartition(question.topic, question.partition)
     partition = work.partitions.find(tp)
@@ -181,7 +181,7 @@ def groups_here(work: ErasingWork, topic: str) -> tuple[list[GroupRow], int]:
             can_answer, at_ms = is_pipeline(at.metadata), at.commit_timestamp_ms
             rows.append((group_id, number, at.offset, can_answer, at_ms))
     names = dict.fromkeys(each[0] for each in sorted(rows, key=lambda row: (not row[3], row[0])))
-    told = {name: None for name in list(names)[:MAX_TOLD_GROUPS]}
+    told = dict.fromkeys(list(names)[:MAX_TOLD_GROUPS])
     return [row for row in rows if row[0] in told], len(names) - len(told)
 
 
@@ -256,7 +256,7 @@ def _orders(content: Mapping[str, Any], count: int) -> list[ScanOrder]:
     return orders
 
 
-def _written(work: ErasingWork, key: JobKey, written: Sequence[Written]) -> None:
+def _written(work: ErasingWork, key: JobKey, written: Sequence[WrittenTombstone]) -> None:
     work.host_jobs.end(key, written_json(written, now_ms=work.clock.now_ms()))
 
 

@@ -96,9 +96,7 @@ class RemoteJobs:
                 self._take(job, word)
 
         position = len(job.data)
-        self.others.ask(
-            job.broker_id, WorkKind.RESULT, heard, job=job.number, position=position
-        )
+        self.others.ask(job.broker_id, WorkKind.RESULT, heard, job=job.number, position=position)
 
     def _missed(self, job: _Job, word: Unanswered) -> None:
         """An answer got lost; one that was given and refuses is the end."""

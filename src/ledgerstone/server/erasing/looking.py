@@ -56,9 +56,7 @@ def search_here(
         partition = work.partitions.get(each.topic_partition)
         log = partition.log
         number = partition.topic_partition.partition
-        ends.append(
-            ReplicaEnd(number, log.log_end_offset, log.high_watermark, partition.is_leader)
-        )
+        ends.append(ReplicaEnd(number, log.log_end_offset, log.high_watermark, partition.is_leader))
     plan = SearchPlan(
         partitions=files,
         keys=keys,

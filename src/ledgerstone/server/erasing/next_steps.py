@@ -12,7 +12,7 @@ from typing import Final
 from ledgerstone.erasure.erasure import Erasure, Stage, Tombstone
 from ledgerstone.erasure.facts import Facts, PartitionFacts
 from ledgerstone.erasure.forecast import forecast
-from ledgerstone.erasure.host_messages import Question, ReplicaWord
+from ledgerstone.erasure.host_messages import ReplicaWord, TombstoneQuestion
 from ledgerstone.erasure.hosting import must_scan, unknown_replica
 from ledgerstone.erasure.life import next_step
 from ledgerstone.erasure.readings import observed
@@ -55,9 +55,7 @@ def facts_of(work: ErasingWork, look: Look, erasure: Erasure) -> Facts:
     partitions: dict[int, PartitionFacts] = {}
     replicas: dict[int, list[PartitionFacts]] = {}
     if work.is_alone:
-        partitions = (
-            look.partitions_of(erasure) if exists else look.deleted_topic(erasure.topic)
-        )
+        partitions = look.partitions_of(erasure) if exists else look.deleted_topic(erasure.topic)
     else:
         replicas = replicas_of(work, look, erasure) if exists else _left_over(work, look, erasure)
     in_flight = _in_flight(work, erasure)
@@ -118,9 +116,7 @@ def _trouble(work: ErasingWork, erasure: Erasure) -> str | None:
     return None
 
 
-def replicas_of(
-    work: ErasingWork, look: Look, erasure: Erasure
-) -> dict[int, list[PartitionFacts]]:
+def replicas_of(work: ErasingWork, look: Look, erasure: Erasure) -> dict[int, list[PartitionFacts]]:
     """Of each partition with a tombstone: every replica that is assigned, as its broker says."""
     found: dict[int, list[PartitionFacts]] = {}
     if erasure.stage not in ASKED_STAGES:
@@ -136,7 +132,7 @@ def replicas_of(
 
 
 def _replica(
-    work: ErasingWork, look: Look, broker_id: int, question: Question, asked: About
+    work: ErasingWork, look: Look, broker_id: int, question: TombstoneQuestion, asked: About
 ) -> PartitionFacts:
     if broker_id != work.config.node_id:
         word = _word(work, broker_id, question)
@@ -149,7 +145,7 @@ def _replica(
     return look.about(partition, asked)._replace(node_id=broker_id)
 
 
-def _word(work: ErasingWork, broker_id: int, question: Question) -> ReplicaWord | str:
+def _word(work: ErasingWork, broker_id: int, question: TombstoneQuestion) -> ReplicaWord | str:
     if work.survey is None:
         return "it is being asked"
     return work.survey.word_of(broker_id, question)
@@ -176,10 +172,10 @@ def _left_over(work: ErasingWork, look: Look, erasure: Erasure) -> dict[int, lis
     return found
 
 
-def question_of(erasure: Erasure, tombstone: Tombstone) -> Question:
+def question_of(erasure: Erasure, tombstone: Tombstone) -> TombstoneQuestion:
     topic_id = uuid_to_text(erasure.topic_id)
     about = about_of(erasure, tombstone)
-    return Question(
+    return TombstoneQuestion(
         about.topic, topic_id, about.partition, about.offset, about.stage.value, about.since_ms
     )
 
@@ -212,7 +208,7 @@ def _holders(work: ErasingWork, erasure: Erasure, topic: TopicImage | None) -> t
 
 def survey_plan(work: ErasingWork) -> SurveyPlan:
     """What all erasures under way have to know of the other brokers."""
-    questions: dict[int, dict[tuple[object, ...], Question]] = {}
+    questions: dict[int, dict[tuple[object, ...], TombstoneQuestion]] = {}
     groups: dict[str, None] = {}
     gone: dict[str, None] = {}
     for erasure_id in work.journal.unfinished:
@@ -220,9 +216,7 @@ def survey_plan(work: ErasingWork) -> SurveyPlan:
         if erasure.tombstones:
             groups[erasure.topic] = None
         topic = work.image().topics.get(erasure.topic)
-        if erasure.stage in ASKED_STAGES and (
-            topic is None or topic.topic_id != erasure.topic_id
-        ):
+        if erasure.stage in ASKED_STAGES and (topic is None or topic.topic_id != erasure.topic_id):
             gone[erasure.topic] = None
         elif erasure.stage in ASKED_STAGES:
             for tombstone in erasure.tombstones:
@@ -243,8 +237,8 @@ def survey_plan(work: ErasingWork) -> SurveyPlan:
 
 def _ask_replicas(
     work: ErasingWork,
-    questions: dict[int, dict[tuple[object, ...], Question]],
-    question: Question,
+    questions: dict[int, dict[tuple[object, ...], TombstoneQuestion]],
+    question: TombstoneQuestion,
 ) -> None:
     state = work.image().partition(question.topic, question.partition)
     for broker_id in () if state is None else state.replicas:

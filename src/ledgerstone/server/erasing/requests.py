@@ -34,7 +34,7 @@ MAX_UNFINISHED: Final = 100_000
 
 
 @dataclass(slots=True)
-class Change:
+class JournalChange:
     """One thing that a user asked for, tried until the journal has it.
 
     `attempt` raises NotYet; what it refuses for good it raises otherwise. Nothing is written
@@ -75,9 +75,9 @@ class ErasureRequests:
     _topic_trouble: str | None = None
     _is_topic_asked: bool = False
 
-    def new(self, requests: Sequence["ErasureRequest"]) -> Change:
+    def new(self, requests: Sequence["ErasureRequest"]) -> JournalChange:
         """All of them or none."""
-        return Change(self.work, lambda: self._make(requests))
+        return JournalChange(self.work, lambda: self._make(requests))
 
     def make(self, requests: Sequence["ErasureRequest"]) -> list[Erasure]:
         return self.new(requests).attempt()
@@ -110,7 +110,7 @@ class ErasureRequests:
 
     def _changing(
         self, erasure_id: str, successor: Callable[[Erasure, bytes, int], Erasure | None]
-    ) -> Change:
+    ) -> JournalChange:
         """`successor` gets the erasure as it is by then, the salt and the time; None: no change."""
 
         def make() -> list[Erasure]:
@@ -119,9 +119,9 @@ class ErasureRequests:
             made = successor(erasure, self._secrets().salt, self.work.clock.now_ms())
             return [] if made is None else [made]
 
-        return Change(self.work, make)
+        return JournalChange(self.work, make)
 
-    def cancel(self, erasure_id: str, by: str) -> Change:
+    def cancel(self, erasure_id: str, by: str) -> JournalChange:
         return self._changing(
             erasure_id,
             lambda erasure, salt, now_ms: changes.cancelled(
@@ -129,7 +129,7 @@ class ErasureRequests:
             ),
         )
 
-    def abandon(self, erasure_id: str, by: str, reason: str) -> Change:
+    def abandon(self, erasure_id: str, by: str, reason: str) -> JournalChange:
         return self._changing(
             erasure_id,
             lambda erasure, salt, now_ms: changes.abandoned(
@@ -139,7 +139,7 @@ class ErasureRequests:
 
     def accept(
         self, erasure_id: str, *, file: str, reason: str, by: str, node_id: int | None = None
-    ) -> Change:
+    ) -> JournalChange:
         """What the last scan found in a file may stay there; the receipt will say so."""
         return self._changing(
             erasure_id,
@@ -172,7 +172,9 @@ class ErasureRequests:
             raise InvalidRequest(f"{erasure.id}: brokers {names} have such a file; name one")
         return next(iter(found or scans.values()), None)
 
-    def give_up_broker(self, erasure_id: str, *, broker_id: int, reason: str, by: str) -> Change:
+    def give_up_broker(
+        self, erasure_id: str, *, broker_id: int, reason: str, by: str
+    ) -> JournalChange:
         """A broker that is destroyed is not scanned; the receipt will name it."""
 
         def successor(erasure: Erasure, salt: bytes, now_ms: int) -> Erasure:
@@ -187,7 +189,7 @@ class ErasureRequests:
 
         return self._changing(erasure_id, successor)
 
-    def give_evidence(self, erasure_id: str, evidence: Sequence[Evidence]) -> Change:
+    def give_evidence(self, erasure_id: str, evidence: Sequence[Evidence]) -> JournalChange:
         """All of it or nothing. After the receipt it becomes a signed supplement."""
 
         def successor(erasure: Erasure, salt: bytes, now_ms: int) -> Erasure | None:

@@ -36,13 +36,17 @@ _PLACES_PER_KEY: Final = 8
 class Gathering:
     """Searches of one topic on several brokers; `merged` once all have ended."""
 
-    def __init__(self, work: ErasingWork, topic: str, by_broker: Mapping[int, Sequence[int]]) -> None:
+    def __init__(
+        self, work: ErasingWork, topic: str, by_broker: Mapping[int, Sequence[int]]
+    ) -> None:
         self._work = work
         self._topic = topic
         self._by_broker = by_broker
         self.words: dict[int, SearchWord | ScanFailed] = {}
 
-    def start(self, keys: KeyPrints, max_places: int, when_all: Callable[["Gathering"], None]) -> None:
+    def start(
+        self, keys: KeyPrints, max_places: int, when_all: Callable[["Gathering"], None]
+    ) -> None:
         def ended(broker_id: int, word: SearchWord | ScanFailed) -> None:
             self.words[broker_id] = word
             if len(self.words) == len(self._by_broker):
@@ -91,8 +95,6 @@ class Gathering:
             if word is not None and word.report.trouble is not None:
                 return f"{who}{word.report.trouble}"
         return None
-
-
 
 
 def _heard(on_end: OnSearched, result: bytes | Unanswered) -> None:

@@ -193,7 +193,7 @@ class SecretsSharing:
         return {"public_key": public_key, "box": box_of(self._box()).hex()}
 
     def take(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Written and synced before it is said. InvalidRequest where there are others already."""
+        """Written and synced before it is said. InvalidRequest where others are there."""
         from ledgerstone.erasure.sealing import open_box, public_key_of
 
         journal = self.others.image().partition(*JOURNAL)
@@ -201,9 +201,7 @@ class SecretsSharing:
             raise InvalidRequest(f"this broker has no replica of {JOURNAL}")
         try:
             sealed = bytes.fromhex(content["sealed"])
-            text = open_box(
-                self._box(), sealed, context=self._context(self.others.node_id)
-            )
+            text = open_box(self._box(), sealed, context=self._context(self.others.node_id))
             given = secrets_from_text(text)
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"no secrets that open here: {type(error).__name__}") from None

@@ -17,11 +17,11 @@ from ledgerstone.erasure.facts import PartitionFacts, SearchOutcome
 from ledgerstone.erasure.host_messages import (
     MAX_KEYS,
     MAX_WRITES,
-    Question,
     ScanOrder,
+    TombstoneQuestion,
     TombstoneWrite,
     WorkKind,
-    Written,
+    WrittenTombstone,
     decoded,
     encoded,
     keys_json,
@@ -137,10 +137,12 @@ class _Writes:
             now_ms = self._work.clock.now_ms()
             written = written_of(decoded(result), len(writes), now_ms=now_ms)
         except InvalidRequest as error:
-            written = [Written(-1, 0, str(error)) for _ in writes]
+            written = [WrittenTombstone(-1, 0, str(error)) for _ in writes]
         self._written(writes, written)
 
-    def _written(self, writes: Sequence[TombstoneWrite], written: Sequence[Written]) -> None:
+    def _written(
+        self, writes: Sequence[TombstoneWrite], written: Sequence[WrittenTombstone]
+    ) -> None:
         work = self._work
         if work.era != self._era:
             return
@@ -243,15 +245,17 @@ def _ignored(word: Said | Unanswered) -> None:
     """Asked again while the transaction is seen to be open."""
 
 
-# -- the journal's own copies -----------------------------------------------------------------------
+# -- the journal's own copies ---------------------------------------------------------------------
 
 
-def journal_question(work: ErasingWork, sealed: SealedAt) -> Question | None:
+def journal_question(work: ErasingWork, sealed: SealedAt) -> TombstoneQuestion | None:
     topic = work.image().topics.get(JOURNAL.topic)
     if topic is None or sealed.superseded_at is None:
         return None
     stage = Stage.UNLINKED.value
-    return Question(*JOURNAL[:1], uuid_to_text(topic.topic_id), 0, sealed.superseded_at, stage, 0)
+    return TombstoneQuestion(
+        *JOURNAL[:1], uuid_to_text(topic.topic_id), 0, sealed.superseded_at, stage, 0
+    )
 
 
 def journal_replicas(
@@ -272,8 +276,8 @@ def journal_replicas(
                 asked = About(*JOURNAL, question.offset, Stage.UNLINKED, 0)
                 found[broker_id] = look.about(partition, asked)
             continue
-        word = "it is being asked" if work.survey is None else work.survey.word_of(
-            broker_id, question
+        word = (
+            "it is being asked" if work.survey is None else work.survey.word_of(broker_id, question)
         )
         if isinstance(word, str):
             found[broker_id] = unknown_replica(broker_id, word)

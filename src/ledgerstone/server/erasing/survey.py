@@ -14,8 +14,8 @@ from ledgerstone.clock import Clock
 from ledgerstone.coordinator.offsets import CommittedOffset
 from ledgerstone.erasure.host_messages import (
     MAX_QUESTIONS,
-    Question,
     ReplicaWord,
+    TombstoneQuestion,
     WorkKind,
     decoded,
     encoded,
@@ -66,7 +66,7 @@ class Survey:
             )
         self.more_groups[topic] = self.more_groups.get(topic, 0) + more
 
-    def word_of(self, broker_id: int, question: Question) -> ReplicaWord | str:
+    def word_of(self, broker_id: int, question: TombstoneQuestion) -> ReplicaWord | str:
         """A text says why there is none."""
         if broker_id in self.silent:
             return self.silent[broker_id]
@@ -101,7 +101,7 @@ class SurveyedOffsets:
 class SurveyPlan:
     """What to ask: each broker about the tombstones in its own replicas."""
 
-    questions: Mapping[int, Sequence[Question]]
+    questions: Mapping[int, Sequence[TombstoneQuestion]]
     group_topics: Sequence[str]
     gone_topics: Sequence[str]
 
@@ -214,7 +214,7 @@ class _Round:
 
     def _take_words(
         self,
-        questions: Sequence[Question],
+        questions: Sequence[TombstoneQuestion],
         asked_ms: int,
         broker_id: int,
         content: Mapping[str, Any],

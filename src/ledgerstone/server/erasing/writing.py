@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledgerstone.clock import Clock
-from ledgerstone.erasure.host_messages import TombstoneWrite, Written
+from ledgerstone.erasure.host_messages import TombstoneWrite, WrittenTombstone
 from ledgerstone.errors import KafkaError, LogStorageError, MessageTooLarge, StorageError
 from ledgerstone.records.builder import RecordHeaders, build_batch
 from ledgerstone.records.validation import Origin
@@ -26,14 +26,14 @@ _REFUSED: Final = (OSError, StorageError, KafkaError)
 _COMMIT_MS: Final = 20_000
 _NOWHERE: Final = -1
 
-OnWritten = Callable[[list[Written]], None]
+OnWritten = Callable[[list[WrittenTombstone]], None]
 
 
 @dataclass(slots=True, eq=False)
 class _Batch:
     """Tombstones that were asked for together; `left` are not settled yet."""
 
-    written: list[Written | None]
+    written: list[WrittenTombstone | None]
     on_end: OnWritten
     left: int
 
@@ -64,7 +64,7 @@ class TombstoneWriter:
             try:
                 self._append(batch, index, write, touched)
             except _REFUSED as error:
-                self._settle(batch, index, Written(_NOWHERE, 0, str(error)))
+                self._settle(batch, index, WrittenTombstone(_NOWHERE, 0, str(error)))
         for tp, partition in touched.items():
             try:
                 # Crash here: the next search finds them by the erasure's id.
@@ -129,7 +129,7 @@ class TombstoneWriter:
             elif partition.leader_epoch != each.leader_epoch:
                 self._refuse(each, f"{tp} has a new leader epoch")
             elif partition.log.high_watermark > each.offset:
-                self._settle(each.batch, each.index, Written(each.offset, each.written_ms))
+                self._settle(each.batch, each.index, WrittenTombstone(each.offset, each.written_ms))
             elif now_ms >= each.deadline_ms:
                 self._refuse(each, f"{tp}: replicas have not copied offset {each.offset} in time")
             else:
@@ -144,9 +144,9 @@ class TombstoneWriter:
             self._refuse(each, reason)
 
     def _refuse(self, each: _Uncommitted, reason: str) -> None:
-        self._settle(each.batch, each.index, Written(_NOWHERE, 0, reason))
+        self._settle(each.batch, each.index, WrittenTombstone(_NOWHERE, 0, reason))
 
-    def _settle(self, batch: _Batch, index: int, written: Written) -> None:
+    def _settle(self, batch: _Batch, index: int, written: WrittenTombstone) -> None:
         batch.written[index] = written
         batch.left -= 1
         if batch.left == 0:

@@ -14,7 +14,7 @@ from ledgerstone.errors import InvalidRequest
 from ledgerstone.protocol.error_codes import ErrorCode
 from ledgerstone.protocol.messages.erasure_work import ErasureWorkRequest, ErasureWorkResponse
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing.host import Refusal, answer, check_asker, refused, said
+from ledgerstone.server.erasing.host import WorkRefusal, answer, check_asker, refused, said
 from ledgerstone.server.http.api import ApiCall
 from ledgerstone.server.http.server import HttpRequest, Page
 from ledgerstone.server.request import ANSWERED_LATER, Answer, Request
@@ -36,7 +36,7 @@ def handle(broker: Broker, request: Request, message: ErasureWorkRequest) -> Ans
                 return said(erasing, encoded(erasing.sharing.take(content)))
         call = ApiCall(broker, _request_of(content), is_routed=False)
     except InvalidRequest as error:
-        return refused(erasing, Refusal(ErrorCode.INVALID_REQUEST, str(error)))
+        return refused(erasing, WorkRefusal(ErrorCode.INVALID_REQUEST, str(error)))
     erasing.attempts.add(
         call.attempt,
         lambda page: broker.answer(request, _answer(broker, page)),
@@ -60,7 +60,7 @@ def _request_of(content: dict[str, object]) -> HttpRequest:
 def _answer(broker: Broker, page: Page | str) -> ErasureWorkResponse:
     erasing = broker.erasing
     if isinstance(page, str):
-        return refused(erasing, Refusal(ErrorCode.REQUEST_TIMED_OUT, page))
+        return refused(erasing, WorkRefusal(ErrorCode.REQUEST_TIMED_OUT, page))
     body = page.body if isinstance(page.body, str) else page.body.decode("utf-8", "replace")
     content = {"status": page.status, "type": page.content_type, "body": body}
     return said(erasing, encoded(content))

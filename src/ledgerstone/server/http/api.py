@@ -30,7 +30,7 @@ from ledgerstone.server.http import guard as http_guard
 from ledgerstone.server.http import transactions as http_transactions
 from ledgerstone.server.http.forwarded import routed
 from ledgerstone.server.http.json_body import Refused, Retried, body_of, json_page
-from ledgerstone.server.http.server import HttpRequest, Page, Pause, SlowPage
+from ledgerstone.server.http.server import HttpRequest, Page, PagePause, SlowPage
 from ledgerstone.server.movable_clock import MovableClock
 from ledgerstone.types import TopicPartition
 
@@ -76,7 +76,7 @@ def handle(broker: Broker, request: HttpRequest) -> Page | None:
 def _waiting(broker: Broker, asked: "ApiCall", reason: str) -> SlowPage:
     deadline_ms = broker.clock.monotonic_ms() + WAIT_MS
     while broker.clock.monotonic_ms() < deadline_ms:
-        yield Pause(_PAUSE_S)
+        yield PagePause(_PAUSE_S)
         try:
             return asked.attempt()
         except NotYet as not_yet:
@@ -110,9 +110,7 @@ class ApiCall:
         return content if isinstance(content, Page) else json_page(200, content)
 
 
-def _dispatch(
-    broker: Broker, request: HttpRequest, parts: list[str], *, is_routed: bool
-) -> object:
+def _dispatch(broker: Broker, request: HttpRequest, parts: list[str], *, is_routed: bool) -> object:
     calls: Mapping[str, Callable[[], object]]
     match parts:
         case ["clock"]:

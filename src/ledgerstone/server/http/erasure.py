@@ -36,7 +36,7 @@ from ledgerstone.erasure.scan_plan import KeyPrints
 from ledgerstone.errors import InvalidRequest, KafkaError, StorageError
 from ledgerstone.metadata.topic_names import INTERNAL_TOPICS
 from ledgerstone.server.broker import Broker
-from ledgerstone.server.erasing.requests import Change
+from ledgerstone.server.erasing.requests import JournalChange
 from ledgerstone.server.erasing.scans import missing_partition
 from ledgerstone.server.erasing.searching import where
 from ledgerstone.server.erasing.view import erasure_json, is_overdue, journal_json
@@ -243,7 +243,7 @@ def _cancel(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
     return _changed(broker, erasure_id, lambda: broker.erasing.requests.cancel(erasure_id, by))
 
 
-def _changed(broker: Broker, erasure_id: str, change: Callable[[], Change]) -> Retried:
+def _changed(broker: Broker, erasure_id: str, change: Callable[[], JournalChange]) -> Retried:
     _find(broker, erasure_id)
     begun = change()
 
@@ -270,16 +270,12 @@ def _accept(broker: Broker, erasure_id: str, request: HttpRequest) -> object:
         return _changed(
             broker,
             erasure_id,
-            lambda: requests.give_up_broker(
-                erasure_id, broker_id=broker_id, reason=reason, by=by
-            ),
+            lambda: requests.give_up_broker(erasure_id, broker_id=broker_id, reason=reason, by=by),
         )
     return _changed(
         broker,
         erasure_id,
-        lambda: requests.accept(
-            erasure_id, file=file, reason=reason, by=by, node_id=broker_id
-        ),
+        lambda: requests.accept(erasure_id, file=file, reason=reason, by=by, node_id=broker_id),
     )
 
 

@@ -75,7 +75,7 @@ class Stream(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Pause(NamedTuple):
+class PagePause(NamedTuple):
     """A page waits for something that others do."""
 
     seconds: float
@@ -84,7 +84,7 @@ class Pause(NamedTuple):
 Job = Callable[[], object]
 # A page that takes long to make: at each yield others have their turn. A job that is yielded runs
 # in a thread, and what it returns or raises comes back from the yield.
-SlowPage = Generator[Job | Pause | None, Any, Page]
+SlowPage = Generator[Job | PagePause | None, Any, Page]
 Routes = Mapping[str, Callable[[], Page | SlowPage]]
 # Answers what no route has; None leaves it to be not found.
 Api = Callable[[HttpRequest], Page | SlowPage | None]
@@ -258,20 +258,20 @@ class HttpServer:
     async def _made(self, page: Page | SlowPage) -> Page:
         if isinstance(page, Page):
             return page
-        outcome: Callable[[], Job | Pause | None] = page.__next__
+        outcome: Callable[[], Job | PagePause | None] = page.__next__
         while True:
             try:
                 job = outcome()
             except StopIteration as end:
                 made: Page = end.value
                 return made
-            if job is None or isinstance(job, Pause):
+            if job is None or isinstance(job, PagePause):
                 await asyncio.sleep(0 if job is None else job.seconds)
                 outcome = page.__next__
             else:
                 outcome = await self._performed(job, page)
 
-    async def _performed(self, job: Job, page: SlowPage) -> Callable[[], Job | Pause | None]:
+    async def _performed(self, job: Job, page: SlowPage) -> Callable[[], Job | PagePause | None]:
         """How the page is told what became of its job."""
         async with self._job_turn:
             try:
